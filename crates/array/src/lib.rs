@@ -1,0 +1,1 @@
+//! Chunkyard array model.

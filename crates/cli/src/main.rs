@@ -1,0 +1,2 @@
+//! The chunkyard command.
+fn main() {}
