@@ -1,1 +1,6 @@
-//! Chunkyard engine.
+//! Chunkyard engine: the store, and what is built on it.
+
+pub mod error;
+pub mod store;
+
+pub use error::{Error, ErrorKind, Result};

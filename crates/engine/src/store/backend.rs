@@ -1,0 +1,202 @@
+//! The interface of a store: few operations, in their most general form.
+
+use std::any::Any;
+use std::fmt;
+use std::ops::Range;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::stream::BoxStream;
+
+use super::guard::Guard;
+use crate::error::{Error, Result};
+
+/// What a store can do, for code that must choose between two ways of committing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// A file system: has `link`, `rename`, `lock` and `sync_dir`; needs `sync`.
+    Local,
+    /// An object store: has `create`; a put is durable when it returns.
+    Object {
+        /// Whether `replace` works.
+        conditional_put: bool,
+    },
+    /// A web server: `get`, `get_ranges` and `head`, nothing else.
+    ReadOnly,
+}
+
+/// What a store knows about an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Meta {
+    /// The path, relative to the store's root.
+    pub path: String,
+    /// The size in bytes.
+    pub size: u64,
+    /// When it was last written, in milliseconds since 1970; 0 where the store does not say.
+    pub modified_ms: i64,
+    /// Changes whenever the content does.
+    pub etag: Option<String>,
+    /// The version, on stores that keep several.
+    pub version: Option<String>,
+}
+
+/// An object's bytes with what the store knew when it gave them.
+#[derive(Debug, Clone)]
+pub struct Object {
+    /// The whole content.
+    pub bytes: Bytes,
+    /// The state that these bytes are.
+    pub meta: Meta,
+}
+
+/// The state of an object that [`Backend::replace`] is to replace, and no other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Version {
+    /// The etag of that state.
+    pub etag: Option<String>,
+    /// The version, on stores that keep several.
+    pub version: Option<String>,
+}
+
+impl From<&Meta> for Version {
+    fn from(meta: &Meta) -> Self {
+        Self { etag: meta.etag.clone(), version: meta.version.clone() }
+    }
+}
+
+/// The outcome of [`Backend::create`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Created {
+    /// The object is there, by us.
+    Done(Version),
+    /// It was there before, or so the store says: see [`Backend::create`].
+    Exists,
+}
+
+/// The outcome of [`Backend::replace`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Replaced {
+    /// The object holds our bytes.
+    Done(Version),
+    /// It was not in the expected state, or so the store says: see [`Backend::create`].
+    Lost,
+}
+
+/// The outcome of [`Backend::link`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Linked {
+    /// The target names the file.
+    Done,
+    /// The target named another file before.
+    Exists,
+}
+
+/// An exclusive lock, held until dropped.
+pub struct Lock {
+    _held: Box<dyn Any + Send + Sync>,
+}
+
+impl Lock {
+    /// A lock that lasts as long as `held`, which releases it in its `Drop`.
+    pub fn new(held: impl Any + Send + Sync) -> Self {
+        Self { _held: Box::new(held) }
+    }
+}
+
+impl fmt::Debug for Lock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Lock")
+    }
+}
+
+/// A place that keeps objects under paths.
+///
+/// Paths are relative to the store's root, separated by `/`, never absolute and never with `.` or
+/// `..` as a segment; anything else is [`Error::Invalid`]. See
+/// [`check_path`](super::check_path).
+#[async_trait]
+pub trait Backend: fmt::Debug + Send + Sync {
+    /// What this store can do.
+    fn kind(&self) -> Kind;
+
+    /// A whole object. A missing one is [`Error::NotFound`].
+    async fn get(&self, path: &str) -> Result<Object>;
+
+    /// Ranges of one object, in the order given, each complete: a range beyond the object's end is
+    /// [`Error::Corrupt`], because what named the range says otherwise. An object that violates
+    /// `guard` is [`Error::VirtualSourceChanged`].
+    ///
+    /// One request or read per range; [`Store::fetch`](super::Store::fetch) coalesces.
+    async fn get_ranges(
+        &self,
+        path: &str,
+        ranges: &[Range<u64>],
+        guard: Option<&Guard>,
+    ) -> Result<Vec<Bytes>>;
+
+    /// What the store knows about an object. A missing one is [`Error::NotFound`].
+    async fn head(&self, path: &str) -> Result<Meta>;
+
+    /// Writes an object from several buffers laid back to back, replacing one that is there.
+    ///
+    /// The bytes are readable when this returns, and durable after [`Backend::sync`]. A file that
+    /// did not exist may be seen in part while it is written, or stay so after a crash: nothing may
+    /// refer to it before it is synced. One that did exist is replaced in one step.
+    async fn put(&self, path: &str, bytes: Vec<Bytes>) -> Result<()>;
+
+    /// The durability barrier: when it returns, these objects survive a power cut, by name and by
+    /// content. Nothing to do on object stores.
+    async fn sync(&self, paths: &[String]) -> Result<()>;
+
+    /// Creates an object if there is none.
+    ///
+    /// A transport that retries may report [`Created::Exists`] for what its own first attempt
+    /// created, when only the reply was lost. Whoever must know reads the object back; a transport
+    /// error likewise leaves the outcome open.
+    async fn create(&self, path: &str, bytes: Bytes) -> Result<Created>;
+
+    /// Replaces an object if it is still in the `expected` state. As to retries, see
+    /// [`Backend::create`].
+    async fn replace(&self, path: &str, bytes: Bytes, expected: &Version) -> Result<Replaced>;
+
+    /// All objects below the directory `prefix` (`""`: all), at any depth, in no order. A missing
+    /// directory has none.
+    async fn list(&self, prefix: &str) -> Result<BoxStream<'static, Result<Meta>>>;
+
+    /// Deletes objects. Missing ones are fine.
+    async fn delete(&self, paths: &[String]) -> Result<()>;
+
+    /// Gives the file `from` the further name `to`, unless that is taken. Visible at once, durable
+    /// after [`Backend::sync_dir`] of the directory of `to`.
+    ///
+    /// Where the file system has no hard links the file is renamed instead, without replacing, so
+    /// do not rely on `from` afterwards.
+    async fn link(&self, from: &str, to: &str) -> Result<Linked> {
+        Err(no(self.kind(), "link", &format!("{from} to {to}")))
+    }
+
+    /// Renames a file, replacing `to`.
+    async fn rename(&self, from: &str, to: &str) -> Result<()> {
+        Err(no(self.kind(), "rename", &format!("{from} to {to}")))
+    }
+
+    /// Waits for an exclusive lock among all processes that use this path for it.
+    async fn lock(&self, path: &str) -> Result<Lock> {
+        Err(no(self.kind(), "lock", path))
+    }
+
+    /// Makes the names in a directory (`""`: the root) durable.
+    async fn sync_dir(&self, path: &str) -> Result<()> {
+        Err(no(self.kind(), "sync_dir", path))
+    }
+}
+
+/// The error of an operation that this kind of store does not have.
+pub(super) fn no(kind: Kind, op: &str, path: &str) -> Error {
+    let kind = match kind {
+        Kind::Local => "a local directory",
+        Kind::Object { .. } => "an object store",
+        Kind::ReadOnly => "a read-only store",
+    };
+    Error::unsupported(format!("{op} of {path} on {kind}"))
+}

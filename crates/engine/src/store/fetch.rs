@@ -1,0 +1,166 @@
+//! Many ranges of many objects in one go.
+
+use std::cmp::Ordering;
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::stream::{self, StreamExt, TryStreamExt};
+
+use super::backend::Kind;
+use super::guard::Guard;
+use super::limits::Limits;
+use super::{Backend, Store};
+use crate::error::{Error, Result};
+
+/// Bytes between two ranges that are read along rather than asked around. A file system repeats a
+/// system call quickly; a request over a network costs as much as sending a megabyte.
+const LOCAL_GAP_BYTES: u64 = 64 << 10;
+const REMOTE_GAP_BYTES: u64 = 1 << 20;
+
+/// No more than this is read in one piece, unless a single range is larger: the rest is better read
+/// at the same time.
+const PIECE_BYTES_MAX: u64 = 16 << 20;
+
+/// A range of an object of this store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// The object.
+    pub path: Arc<str>,
+    /// The bytes wanted.
+    pub range: Range<u64>,
+    /// What must be true of the object for the range to mean something.
+    pub guard: Option<Guard>,
+}
+
+impl Store {
+    /// Reads many ranges: grouped by object, near ones together, equal ones once, at most
+    /// `limits.requests` at a time. The results are in the order of the requests, each complete.
+    ///
+    /// Results are slices of what was read together and keep it alive as a whole. Copy what is to be
+    /// kept for long.
+    pub async fn fetch(&self, requests: &[Request], limits: &Limits) -> Result<Vec<Bytes>> {
+        let mut results = vec![Bytes::new(); requests.len()];
+        let backend: &dyn Backend = &**self;
+        let mut done = stream::iter(plan(requests, backend.kind())?)
+            .map(|job| async move {
+                let guard = job.guard.as_ref();
+                let pieces = backend.get_ranges(&job.path, &job.pieces, guard).await?;
+                Ok::<_, Error>((job, pieces))
+            })
+            .buffer_unordered(limits.requests.max(1));
+        while let Some((job, pieces)) = done.try_next().await? {
+            for share in &job.shares {
+                let bytes = share.cut(requests, &job, &pieces);
+                let bytes = bytes.ok_or_else(|| {
+                    Error::store("read", &*job.path, "the backend returned too few bytes")
+                })?;
+                if let Some(result) = results.get_mut(share.request) {
+                    *result = bytes;
+                }
+            }
+        }
+        Ok(results)
+    }
+}
+
+/// One call to the backend.
+#[derive(Debug)]
+struct Job {
+    path: Arc<str>,
+    guard: Option<Guard>,
+    pieces: Vec<Range<u64>>,
+    pieces_bytes: u64,
+    shares: Vec<Share>,
+}
+
+/// That a request is served by a piece.
+#[derive(Debug, Clone, Copy)]
+struct Share {
+    request: usize,
+    piece: usize,
+}
+
+impl Share {
+    fn cut(&self, requests: &[Request], job: &Job, pieces: &[Bytes]) -> Option<Bytes> {
+        let wanted = &requests.get(self.request)?.range;
+        let piece = job.pieces.get(self.piece)?;
+        let start = usize::try_from(wanted.start.checked_sub(piece.start)?).ok()?;
+        let end = usize::try_from(wanted.end.checked_sub(piece.start)?).ok()?;
+        let bytes = pieces.get(self.piece)?;
+        (end <= bytes.len()).then(|| bytes.slice(start..end))
+    }
+}
+
+/// Groups, sorts and coalesces. Empty ranges need no bytes and are left out.
+fn plan(requests: &[Request], kind: Kind) -> Result<Vec<Job>> {
+    let mut order = Vec::with_capacity(requests.len());
+    for (index, request) in requests.iter().enumerate() {
+        match request.range.start.cmp(&request.range.end) {
+            Ordering::Less => order.push((index, request)),
+            Ordering::Equal => {}
+            Ordering::Greater => {
+                let Request { path, range, .. } = request;
+                return Err(Error::invalid(format!("the range {range:?} of {path} is reversed")));
+            }
+        }
+    }
+    let key = |r: &Request| (r.range.start, r.range.end);
+    order.sort_by(|(_, a), (_, b)| {
+        a.path.cmp(&b.path).then_with(|| a.guard.cmp(&b.guard)).then_with(|| key(a).cmp(&key(b)))
+    });
+
+    // A file is opened once for many pieces; requests over a network are better made separately.
+    let gap_bytes = if kind == Kind::Local { LOCAL_GAP_BYTES } else { REMOTE_GAP_BYTES };
+    let job_bytes_max = if kind == Kind::Local { PIECE_BYTES_MAX } else { 0 };
+
+    let mut jobs: Vec<Job> = Vec::new();
+    for (index, request) in order {
+        let same = |job: &&mut Job| job.path == request.path && job.guard == request.guard;
+        if let Some(job) = jobs.last_mut().filter(same) {
+            if job.extend(&request.range, gap_bytes) || job.append(&request.range, job_bytes_max) {
+                job.shares.push(Share { request: index, piece: job.pieces.len() - 1 });
+                continue;
+            }
+        }
+        jobs.push(Job {
+            path: request.path.clone(),
+            guard: request.guard.clone(),
+            pieces: vec![request.range.clone()],
+            pieces_bytes: length(&request.range),
+            shares: vec![Share { request: index, piece: 0 }],
+        });
+    }
+    Ok(jobs)
+}
+
+impl Job {
+    /// Makes the last piece cover `range` too, which starts no earlier, if that is worth it.
+    fn extend(&mut self, range: &Range<u64>, gap_bytes: u64) -> bool {
+        let Some(piece) = self.pieces.last_mut() else { return false };
+        let end = piece.end.max(range.end);
+        let near = range.start <= piece.end.saturating_add(gap_bytes);
+        // What the piece holds already is free, however large the piece is.
+        let fits = end == piece.end || end - piece.start <= PIECE_BYTES_MAX;
+        if near && fits {
+            self.pieces_bytes += end - piece.end;
+            piece.end = end;
+        }
+        near && fits
+    }
+
+    /// Makes `range` another piece of this job, if the job stays small.
+    fn append(&mut self, range: &Range<u64>, job_bytes_max: u64) -> bool {
+        let bytes = self.pieces_bytes.saturating_add(length(range));
+        let fits = bytes <= job_bytes_max;
+        if fits {
+            self.pieces.push(range.clone());
+            self.pieces_bytes = bytes;
+        }
+        fits
+    }
+}
+
+fn length(range: &Range<u64>) -> u64 {
+    range.end - range.start
+}

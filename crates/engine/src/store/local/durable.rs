@@ -1,0 +1,175 @@
+//! What survives a power cut: file contents, and the chain of directory entries that leads to them.
+//!
+//! A file can be found after a power cut if its content was synced, its entry in its directory was,
+//! and the entry of every directory above it was too. The entries above are synced once per
+//! directory and process, not once per file: [`Directories`] remembers which ones are settled. It
+//! does not matter who created a directory, because another process may have done so and died
+//! before it synced the entry.
+
+use std::collections::{BTreeSet, HashSet};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures::future::try_join_all;
+
+use super::{File, blocking};
+use crate::error::{Error, Result};
+
+/// How many threads wait for the disk at a time. File systems commit together what is synced at the
+/// same time; beyond this number nothing is gained.
+const SYNC_THREADS: usize = 16;
+
+/// The directories of a store, and which of their entries are known to be durable.
+#[derive(Debug)]
+pub(super) struct Directories {
+    root: Arc<Path>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Directories whose entry in the directory above is durable.
+    settled: HashSet<PathBuf>,
+    /// The root and directories above it that this process created.
+    created_above: BTreeSet<PathBuf>,
+}
+
+impl Directories {
+    pub(super) fn new(root: Arc<Path>) -> Self {
+        Self { root, state: Mutex::default() }
+    }
+
+    /// Creates the directories above a file.
+    pub(super) fn create_parents(&self, path: &Path) -> io::Result<()> {
+        let missing: Vec<&Path> =
+            path.ancestors().skip(1).take_while(|directory| !directory.exists()).collect();
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        let mut state = self.state();
+        for directory in missing {
+            state.settled.remove(directory);
+            if self.root.starts_with(directory) {
+                state.created_above.insert(directory.to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    /// Syncs directories, and before them the entries of directories above that are not known to be
+    /// durable.
+    pub(super) fn sync(&self, directories: &[PathBuf]) -> Result<()> {
+        let mut wanted: BTreeSet<PathBuf> = directories.iter().cloned().collect();
+        let mut settling = BTreeSet::new();
+        {
+            let state = self.state();
+            for directory in directories {
+                for below in directory.ancestors() {
+                    let ours = below.starts_with(&self.root) || state.created_above.contains(below);
+                    let Some(above) = below.parent().filter(|_| ours) else { break };
+                    if state.settled.contains(below) || !settling.insert(below.to_owned()) {
+                        break;
+                    }
+                    wanted.insert(above.to_owned());
+                }
+            }
+        }
+        for directory in &wanted {
+            let synced = fs::File::open(directory).and_then(|open| open.sync_all());
+            match synced {
+                Ok(()) => {}
+                // The root was there before us, in a directory that we may not even read.
+                Err(error)
+                    if error.kind() == io::ErrorKind::PermissionDenied
+                        && !directory.starts_with(&self.root)
+                        && !self.state().created_above.contains(&*self.root) => {}
+                Err(error) => {
+                    return Err(Error::store("sync", directory.display().to_string(), error));
+                }
+            }
+        }
+        self.state().settled.extend(settling);
+        Ok(())
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // The sets are changed by single calls: there is no broken state for a panic to leave.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Syncs files, then their directories: an entry that is durable before its content would be a name
+/// for nothing.
+pub(super) async fn sync(files: Vec<File>, directories: Arc<Directories>) -> Result<()> {
+    let parents: BTreeSet<PathBuf> =
+        files.iter().filter_map(|file| file.path.parent().map(Path::to_owned)).collect();
+    if parents.is_empty() {
+        return Ok(());
+    }
+    let each = files.len().div_ceil(SYNC_THREADS);
+    let parts: Vec<Vec<File>> = files.chunks(each).map(<[File]>::to_vec).collect();
+    try_join_all(parts.into_iter().map(|part| blocking("sync", move || sync_files(&part)))).await?;
+    let parents: Vec<PathBuf> = parents.into_iter().collect();
+    blocking("sync", move || directories.sync(&parents)).await
+}
+
+fn sync_files(files: &[File]) -> Result<()> {
+    for file in files {
+        fs::File::open(&file.path)
+            .and_then(|open| open.sync_data())
+            .map_err(|error| file.error("sync", error))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn directories() -> (tempfile::TempDir, Directories) {
+        let temp = tempfile::tempdir().unwrap();
+        let root: Arc<Path> = temp.path().join("new/root").into();
+        (temp, Directories::new(root))
+    }
+
+    #[test]
+    fn a_sync_settles_every_entry_up_to_what_was_there_before() {
+        let (temp, directories) = directories();
+        let root = directories.root.clone();
+        directories.create_parents(&root.join("a/b/file")).unwrap();
+        directories.sync(&[root.join("a/b")]).unwrap();
+        let settled = directories.state().settled.clone();
+        let all = [root.join("a/b"), root.join("a"), root.to_path_buf(), temp.path().join("new")];
+        assert_eq!(settled, all.into_iter().collect());
+    }
+
+    #[test]
+    fn a_directory_that_is_created_again_is_not_settled() {
+        let (_temp, directories) = directories();
+        let directory = directories.root.join("a");
+        directories.create_parents(&directory.join("file")).unwrap();
+        directories.sync(std::slice::from_ref(&directory)).unwrap();
+        assert!(directories.state().settled.contains(&directory));
+        fs::remove_dir(&directory).unwrap();
+        directories.create_parents(&directory.join("file")).unwrap();
+        assert!(!directories.state().settled.contains(&directory));
+    }
+
+    #[test]
+    fn a_directory_created_by_somebody_else_is_settled_too() {
+        let (_temp, directories) = directories();
+        let directory = directories.root.join("a");
+        fs::create_dir_all(&directory).unwrap();
+        directories.sync(std::slice::from_ref(&directory)).unwrap();
+        let state = directories.state();
+        assert!(state.settled.contains(&directory) && state.settled.contains(&*directories.root));
+    }
+
+    #[test]
+    fn syncing_a_missing_directory_fails() {
+        let (_temp, directories) = directories();
+        assert!(directories.sync(&[directories.root.join("nowhere")]).is_err());
+    }
+}

@@ -1,0 +1,53 @@
+//! Locks between processes and between tasks of one.
+
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+
+use super::File;
+use super::durable::Directories;
+use crate::error::Result;
+use crate::store::backend::Lock;
+
+/// Waits for the lock. The kernel releases it when the file is closed, also if the process dies.
+pub(super) fn lock(file: &File, directories: &Directories) -> Result<Lock> {
+    let wait = || loop {
+        let held = open(file, directories)?;
+        exclusive(&held)?;
+        // Whoever waited for a file that was deleted meanwhile holds a lock that nobody else sees.
+        if is_still(file, &held)? {
+            return Ok(Lock::new(held));
+        }
+    };
+    wait().map_err(|error: io::Error| file.error("lock", error))
+}
+
+fn open(file: &File, directories: &Directories) -> io::Result<fs::File> {
+    let open =
+        || OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&file.path);
+    match open() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            directories.create_parents(&file.path)?;
+            open()
+        }
+        other => other,
+    }
+}
+
+fn exclusive(held: &fs::File) -> io::Result<()> {
+    loop {
+        match held.lock() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            other => return other,
+        }
+    }
+}
+
+fn is_still(file: &File, held: &fs::File) -> io::Result<bool> {
+    let ours = held.metadata()?;
+    match fs::metadata(&file.path) {
+        Ok(there) => Ok(there.dev() == ours.dev() && there.ino() == ours.ino()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,191 @@
+//! A directory as a store.
+//!
+//! Our own and not `object_store`'s, because a repository on a file system lives from what that
+//! interface does not have: fsync, hard links that do not replace, locks, positioned reads of many
+//! ranges in one go. Every call is one task on the blocking pool, however many ranges or files it
+//! names; only `sync` takes several, because waiting for a disk is worth doing in parallel.
+
+mod durable;
+mod link;
+mod lock;
+mod read;
+mod walk;
+mod write;
+
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::stream::BoxStream;
+
+use self::durable::Directories;
+pub(super) use self::read::{check_range, short};
+pub use self::write::TEMP_PREFIX;
+use super::backend::{Backend, Created, Kind, Linked, Lock, Meta, Object, Replaced, Version, no};
+use super::guard::Guard;
+use super::options::Durability;
+use super::path::{check_dir, check_path};
+use crate::error::{Error, Result};
+
+/// The files below a directory.
+#[derive(Debug, Clone)]
+pub struct Local {
+    root: Arc<Path>,
+    directories: Arc<Directories>,
+    durability: Durability,
+}
+
+impl Local {
+    /// The files below `root`, which need not exist yet and is created by the first put.
+    pub fn new(root: impl AsRef<Path>, durability: Durability) -> Result<Self> {
+        let root = root.as_ref();
+        let absolute = std::path::absolute(root)
+            .map_err(|error| Error::store("find", root.display().to_string(), error))?;
+        let root: Arc<Path> = absolute.into();
+        Ok(Self { directories: Arc::new(Directories::new(root.clone())), root, durability })
+    }
+
+    /// The directory, absolute.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    fn file(&self, path: &str) -> Result<File> {
+        check_path(path)?;
+        Ok(File { name: path.to_owned(), path: self.root.join(path) })
+    }
+
+    fn files(&self, paths: &[String]) -> Result<Vec<File>> {
+        paths.iter().map(|path| self.file(path)).collect()
+    }
+
+    fn directory(&self, path: &str) -> Result<PathBuf> {
+        let path = check_dir(path)?;
+        Ok(if path.is_empty() { self.root.to_path_buf() } else { self.root.join(path) })
+    }
+}
+
+/// A checked path: by its name in the store and on the disk.
+#[derive(Debug, Clone)]
+struct File {
+    name: String,
+    path: PathBuf,
+}
+
+impl File {
+    /// What an I/O error on this file means to the caller.
+    fn error(&self, op: &'static str, error: impl Into<io::Error>) -> Error {
+        let error = error.into();
+        match error.kind() {
+            // `a/b` does not exist if `a` is a file, as on any object store.
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => self.missing(),
+            _ => Error::store(op, self.path.display().to_string(), error),
+        }
+    }
+
+    fn missing(&self) -> Error {
+        Error::NotFound { what: "object", name: self.name.clone() }
+    }
+}
+
+/// Runs blocking calls where they block nobody else.
+async fn blocking<T: Send + 'static>(
+    op: &'static str,
+    run: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
+    match tokio::task::spawn_blocking(run).await {
+        Ok(result) => result,
+        Err(error) => Err(Error::store(op, "on a blocking thread", error)),
+    }
+}
+
+#[async_trait]
+impl Backend for Local {
+    fn kind(&self) -> Kind {
+        Kind::Local
+    }
+
+    async fn get(&self, path: &str) -> Result<Object> {
+        let file = self.file(path)?;
+        blocking("read", move || read::whole(&file)).await
+    }
+
+    async fn get_ranges(
+        &self,
+        path: &str,
+        ranges: &[Range<u64>],
+        guard: Option<&Guard>,
+    ) -> Result<Vec<Bytes>> {
+        let file = self.file(path)?;
+        let (ranges, guard) = (ranges.to_vec(), guard.cloned());
+        blocking("read", move || read::ranges(&file, &ranges, guard.as_ref())).await
+    }
+
+    async fn head(&self, path: &str) -> Result<Meta> {
+        let file = self.file(path)?;
+        blocking("look up", move || read::head(&file)).await
+    }
+
+    async fn put(&self, path: &str, bytes: Vec<Bytes>) -> Result<()> {
+        let file = self.file(path)?;
+        let (directories, durability) = (self.directories.clone(), self.durability);
+        blocking("write", move || write::put(&file, &bytes, &directories, durability)).await
+    }
+
+    async fn sync(&self, paths: &[String]) -> Result<()> {
+        let files = self.files(paths)?;
+        match self.durability {
+            Durability::Full => durable::sync(files, self.directories.clone()).await,
+            Durability::None => Ok(()),
+        }
+    }
+
+    async fn create(&self, path: &str, _bytes: Bytes) -> Result<Created> {
+        Err(no(self.kind(), "create", path))
+    }
+
+    async fn replace(&self, path: &str, _bytes: Bytes, _expected: &Version) -> Result<Replaced> {
+        Err(no(self.kind(), "replace", path))
+    }
+
+    async fn list(&self, prefix: &str) -> Result<BoxStream<'static, Result<Meta>>> {
+        Ok(walk::walk(self.directory(prefix)?, check_dir(prefix)?.to_owned()))
+    }
+
+    async fn delete(&self, paths: &[String]) -> Result<()> {
+        let files = self.files(paths)?;
+        blocking("delete", move || write::delete(&files)).await
+    }
+
+    async fn link(&self, from: &str, to: &str) -> Result<Linked> {
+        let (from, to) = (self.file(from)?, self.file(to)?);
+        let directories = self.directories.clone();
+        blocking("link", move || link::link(&from, &to, &directories)).await
+    }
+
+    async fn rename(&self, from: &str, to: &str) -> Result<()> {
+        let (from, to) = (self.file(from)?, self.file(to)?);
+        let directories = self.directories.clone();
+        blocking("rename", move || link::rename(&from, &to, &directories)).await
+    }
+
+    async fn lock(&self, path: &str) -> Result<Lock> {
+        let file = self.file(path)?;
+        let directories = self.directories.clone();
+        blocking("lock", move || lock::lock(&file, &directories)).await
+    }
+
+    async fn sync_dir(&self, path: &str) -> Result<()> {
+        let directory = self.directory(path)?;
+        match self.durability {
+            Durability::Full => {
+                let directories = self.directories.clone();
+                blocking("sync", move || directories.sync(&[directory])).await
+            }
+            Durability::None => Ok(()),
+        }
+    }
+}

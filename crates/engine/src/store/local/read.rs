@@ -1,0 +1,110 @@
+//! Positioned reads: all the bytes asked for, or an error.
+
+use std::fs;
+use std::ops::Range;
+use std::os::unix::fs::MetadataExt;
+
+use bytes::Bytes;
+use rustix::buffer::spare_capacity;
+use rustix::io::{Errno, pread};
+
+use super::File;
+use crate::error::{Error, Result};
+use crate::store::backend::{Meta, Object};
+use crate::store::guard::Guard;
+
+const OP: &str = "read";
+
+pub(super) fn whole(file: &File) -> Result<Object> {
+    let (open, meta) = open(file)?;
+    let bytes = read(file, &open, &(0..meta.size), meta.size)?;
+    Ok(Object { bytes, meta })
+}
+
+pub(super) fn ranges(
+    file: &File,
+    ranges: &[Range<u64>],
+    guard: Option<&Guard>,
+) -> Result<Vec<Bytes>> {
+    let (open, meta) = open(file)?;
+    if let Some(guard) = guard {
+        guard.check(&file.path.display().to_string(), &meta)?;
+    }
+    ranges.iter().map(|range| read(file, &open, range, meta.size)).collect()
+}
+
+pub(super) fn head(file: &File) -> Result<Meta> {
+    let metadata = fs::metadata(&file.path).map_err(|error| file.error("look up", error))?;
+    if metadata.is_dir() {
+        return Err(file.missing());
+    }
+    Ok(describe(file.name.clone(), &metadata))
+}
+
+/// What the file system says, as a store says it. The etag changes with every write that changes
+/// the size or the time, and with every replacement of the file.
+pub(super) fn describe(path: String, metadata: &fs::Metadata) -> Meta {
+    let modified_ns =
+        i128::from(metadata.mtime()) * 1_000_000_000 + i128::from(metadata.mtime_nsec());
+    let etag = format!("{:x}-{modified_ns:x}-{:x}", metadata.ino(), metadata.size());
+    Meta {
+        path,
+        size: metadata.size(),
+        modified_ms: i64::try_from(modified_ns / 1_000_000).unwrap_or(i64::MAX),
+        etag: Some(etag),
+        version: None,
+    }
+}
+
+fn open(file: &File) -> Result<(fs::File, Meta)> {
+    let open = fs::File::open(&file.path).map_err(|error| file.error(OP, error))?;
+    let metadata = open.metadata().map_err(|error| file.error(OP, error))?;
+    if metadata.is_dir() {
+        return Err(file.missing());
+    }
+    Ok((open, describe(file.name.clone(), &metadata)))
+}
+
+/// Reads into memory that nobody has zeroed before, which matters for warm reads of large chunks.
+fn read(file: &File, open: &fs::File, range: &Range<u64>, size: u64) -> Result<Bytes> {
+    let len = check_range(&file.name, range, size)?;
+    if len == 0 {
+        return Ok(Bytes::new());
+    }
+    let mut buffer = Vec::new();
+    // Only a sparse file can be so large that this fails; it must not take the process with it.
+    buffer.try_reserve_exact(len).map_err(|error| file.error(OP, std::io::Error::other(error)))?;
+    while buffer.len() < len {
+        let position = range.start + buffer.len() as u64;
+        match pread(open, spare_capacity(&mut buffer), position) {
+            Ok(0) => return Err(short(&file.name, range, position)),
+            Ok(_) => {}
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(file.error(OP, error)),
+        }
+    }
+    buffer.truncate(len);
+    Ok(buffer.into())
+}
+
+/// The length of a range that lies within an object of `size` bytes.
+pub(in crate::store) fn check_range(path: &str, range: &Range<u64>, size: u64) -> Result<usize> {
+    if range.start > range.end {
+        return Err(Error::invalid(format!("the range {range:?} of {path} ends before it starts")));
+    }
+    if range.end > size {
+        return Err(short(path, range, size));
+    }
+    usize::try_from(range.end - range.start)
+        .map_err(|_| Error::invalid(format!("the range {range:?} of {path} exceeds the memory")))
+}
+
+/// The error of an object that ends before a range does.
+pub(in crate::store) fn short(path: &str, range: &Range<u64>, size: u64) -> Error {
+    Error::Corrupt {
+        file: path.to_owned(),
+        what: format!("size, for the range {}..{}", range.start, range.end),
+        expected: format!("at least {} bytes", range.end),
+        found: format!("{size} bytes"),
+    }
+}

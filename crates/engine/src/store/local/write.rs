@@ -1,0 +1,155 @@
+//! Writing and deleting files.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, IoSlice, Write};
+use std::path::Path;
+
+use bytes::Bytes;
+
+use super::File;
+use super::durable::Directories;
+use crate::error::{Error, Result};
+use crate::store::options::Durability;
+
+/// How the names of files begin that are being written in order to replace another. One is left
+/// behind only by a crash, and may then be deleted.
+pub const TEMP_PREFIX: &str = ".tmp-";
+
+const OP: &str = "write";
+
+/// Writes a file. A new one is written under its own name, which costs nothing more than the bytes
+/// and is harmless because nothing refers to it yet. One that exists may be referred to, and is
+/// replaced in one step by a file that is complete and durable.
+pub(super) fn put(
+    file: &File,
+    bytes: &[Bytes],
+    directories: &Directories,
+    durability: Durability,
+) -> Result<()> {
+    match create_new(&file.path, directories) {
+        Ok(open) => fill(open, &file.path, bytes).map(drop).map_err(|error| file.error(OP, error)),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            replace(file, bytes, directories, durability)
+        }
+        Err(error) => Err(file.error(OP, error)),
+    }
+}
+
+pub(super) fn delete(files: &[File]) -> Result<()> {
+    for file in files {
+        match fs::remove_file(&file.path).map_err(|error| file.error("delete", error)) {
+            Ok(()) | Err(Error::NotFound { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+fn replace(
+    file: &File,
+    bytes: &[Bytes],
+    directories: &Directories,
+    durability: Durability,
+) -> Result<()> {
+    let random = getrandom::u64().map_err(|error| file.error(OP, io::Error::other(error)))?;
+    let temp = file.path.with_file_name(format!("{TEMP_PREFIX}{random:016x}"));
+    let write = || {
+        let open = fill(create_new(&temp, directories)?, &temp, bytes)?;
+        if durability == Durability::Full {
+            // Otherwise a power cut could leave neither the old content nor the new.
+            open.sync_data()?;
+        }
+        fs::rename(&temp, &file.path).inspect_err(|_| discard(&temp))
+    };
+    write().map_err(|error| file.error(OP, error))
+}
+
+fn create_new(path: &Path, directories: &Directories) -> io::Result<fs::File> {
+    let open = || OpenOptions::new().write(true).create_new(true).open(path);
+    match open() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            directories.create_parents(path)?;
+            open()
+        }
+        other => other,
+    }
+}
+
+/// Fills a file that this call created; takes it away again if that fails, so that a full disk is
+/// not filled with halves.
+fn fill(mut open: fs::File, path: &Path, bytes: &[Bytes]) -> io::Result<fs::File> {
+    match write_all(&mut open, bytes) {
+        Ok(()) => Ok(open),
+        Err(error) => {
+            discard(path);
+            Err(error)
+        }
+    }
+}
+
+/// Deletes what a failed write left, as well as possible: the caller hears of the failed write.
+fn discard(path: &Path) {
+    fs::remove_file(path).ok();
+}
+
+/// Writes several buffers back to back without copying them together.
+fn write_all(out: &mut impl Write, bytes: &[Bytes]) -> io::Result<()> {
+    let mut slices: Vec<IoSlice<'_>> =
+        bytes.iter().filter(|part| !part.is_empty()).map(|part| IoSlice::new(part)).collect();
+    let mut rest = slices.as_mut_slice();
+    while !rest.is_empty() {
+        match out.write_vectored(rest) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => IoSlice::advance_slices(&mut rest, written),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Takes three bytes at a time and is interrupted every other time.
+    struct Slow {
+        taken: Vec<u8>,
+        calls: usize,
+        room: usize,
+    }
+
+    impl Write for Slow {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.calls += 1;
+            if self.calls.is_multiple_of(2) {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+            let n = bytes.len().min(3).min(self.room - self.taken.len());
+            self.taken.extend_from_slice(&bytes[..n]);
+            Ok(n)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn buffers() -> Vec<Bytes> {
+        ["", "hello", "", " ", "world", ""].map(Bytes::from).to_vec()
+    }
+
+    #[test]
+    fn short_and_interrupted_writes_are_continued() {
+        let mut out = Slow { taken: Vec::new(), calls: 0, room: 100 };
+        write_all(&mut out, &buffers()).unwrap();
+        assert_eq!(out.taken, b"hello world");
+    }
+
+    #[test]
+    fn a_write_that_takes_nothing_fails_instead_of_spinning() {
+        let mut out = Slow { taken: Vec::new(), calls: 0, room: 4 };
+        let error = write_all(&mut out, &buffers()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::WriteZero);
+    }
+}

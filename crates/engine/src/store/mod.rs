@@ -1,0 +1,115 @@
+//! Where the bytes are: one interface over directories, memory and object stores.
+//!
+//! ```text
+//!  Store ──▶ Backend ─┬▶ Local    directories: positioned reads, fsync, link, rename, lock
+//!    │                ├▶ Object   memory, S3, GCS, Azure, HTTP: conditional puts
+//!    │                └▶ Fault    any of them, dying at the n-th operation (tests)
+//!    └─ fetch: many ranges of many objects, coalesced, bounded, in the order asked
+//! ```
+//!
+//! Formats and the repository *locate* bytes ([`ChunkRef`]); only this module moves them. It knows
+//! paths and bytes, and neither arrays nor versions.
+//!
+//! Three promises hold on every backend:
+//!
+//! - A read gives all the bytes asked for or an error, never fewer.
+//! - [`put`](Backend::put) makes bytes readable; [`sync`](Backend::sync) makes them survive a power
+//!   cut. On object stores the two are one.
+//! - One step makes things visible atomically: [`link`](Backend::link) on a file system,
+//!   [`create`](Backend::create) and [`replace`](Backend::replace) on an object store. Their outcome
+//!   is reported honestly: done, lost, or an error that means "look again".
+//!
+//! ```
+//! # async fn example() -> chunkyard_engine::Result<()> {
+//! use chunkyard_engine::store::{Options, Store};
+//!
+//! let store = Store::open("memory://example", &Options::default())?;
+//! store.put("c/0/0", vec!["four".into()]).await?;
+//! assert_eq!(store.get_range("c/0/0", 1..3).await?, "ou");
+//! # Ok(())
+//! # }
+//! ```
+
+mod backend;
+mod cache;
+mod chunk_ref;
+mod fetch;
+mod guard;
+mod limits;
+mod local;
+mod object;
+mod options;
+mod path;
+mod url;
+
+use std::ops::{Deref, Range};
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+pub use self::backend::{Backend, Created, Kind, Linked, Lock, Meta, Object, Replaced, Version};
+pub use self::cache::ByteCache;
+pub use self::chunk_ref::ChunkRef;
+pub use self::fetch::Request;
+pub use self::guard::Guard;
+pub use self::limits::Limits;
+pub use self::local::{Local, TEMP_PREFIX};
+pub use self::object::ObjectBackend;
+pub use self::options::{Durability, Options};
+pub use self::path::check_path;
+use crate::error::{Error, Result};
+
+/// An open store: a [`Backend`] and the URL it was opened with. Cheap to clone.
+///
+/// It dereferences to its backend, so every operation of [`Backend`] is one of the store's.
+#[derive(Debug, Clone)]
+pub struct Store {
+    url: Arc<str>,
+    backend: Arc<dyn Backend>,
+}
+
+impl Store {
+    /// Opens the store at `url`, without touching it: a missing directory is created by the first
+    /// put, a missing bucket is an error of the first operation.
+    ///
+    /// | URL | Store |
+    /// |---|---|
+    /// | a path, `file:///path` | a directory |
+    /// | `memory://name/prefix` | this process's memory; the same name is the same store |
+    /// | `s3://bucket/prefix` | Amazon S3 and what speaks its language (option `endpoint`) |
+    /// | `gs://bucket/prefix` | Google Cloud Storage |
+    /// | `az://container/prefix` (also `azure`, `abfs`, `abfss`) | Azure Blob Storage |
+    /// | `http://host/prefix`, `https://…` | any web server that serves ranges; read-only |
+    pub fn open(url: &str, options: &Options) -> Result<Self> {
+        url::open(url, options)
+    }
+
+    /// A store on a backend of one's own, such as a [`Fault`].
+    pub fn from_backend(url: impl Into<Arc<str>>, backend: Arc<dyn Backend>) -> Self {
+        Self { url: url.into(), backend }
+    }
+
+    /// The store's URL, which [`Store::open`] accepts again; for a directory its absolute path.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The backend, to be wrapped in another one.
+    pub fn backend(&self) -> &Arc<dyn Backend> {
+        &self.backend
+    }
+
+    /// One range of one object. For several, [`Store::fetch`] is faster.
+    pub async fn get_range(&self, path: &str, range: Range<u64>) -> Result<Bytes> {
+        let mut parts = self.backend.get_ranges(path, &[range], None).await?;
+        parts.pop().ok_or_else(|| Error::store("read", path, "the backend returned no bytes"))
+    }
+}
+
+impl Deref for Store {
+    type Target = dyn Backend;
+
+    fn deref(&self) -> &Self::Target {
+        &*self.backend
+    }
+}

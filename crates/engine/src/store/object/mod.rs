@@ -1,0 +1,198 @@
+//! Object stores: memory, S3, GCS, Azure and web servers, through the `object_store` crate.
+//!
+//! That crate retries what is safe to retry. A conditional put may be retried too, after its first
+//! attempt succeeded and only the reply was lost; the answer is then "exists" or "lost" although the
+//! object holds our bytes. This module passes on what the store said and claims no more: whoever
+//! commits reads back.
+
+mod multipart;
+mod read;
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::stream::{self, BoxStream};
+use futures::{StreamExt, TryStreamExt};
+use object_store::path::Path;
+use object_store::{
+    Error as Cause, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload,
+    PutResult, UpdateVersion,
+};
+
+use super::backend::{Backend, Created, Kind, Meta, Object, Replaced, Version, no};
+use super::guard::Guard;
+use super::path::{check_dir, check_path};
+use crate::error::{Error, Result};
+
+/// Objects below a prefix of an object store.
+#[derive(Clone)]
+pub struct ObjectBackend {
+    store: Arc<dyn ObjectStore>,
+    prefix: Path,
+    kind: Kind,
+}
+
+impl fmt::Debug for ObjectBackend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{} ({:?})", self.store, self.prefix, self.kind)
+    }
+}
+
+impl ObjectBackend {
+    /// The objects of `store` below `prefix`. What the store can do is for the caller to say; it
+    /// must not be [`Kind::Local`], which promises what no object store has.
+    pub fn new(store: Arc<dyn ObjectStore>, prefix: Path, kind: Kind) -> Self {
+        Self { store, prefix, kind }
+    }
+
+    fn location(&self, path: &str) -> Result<Path> {
+        check_path(path)?;
+        self.below(path)
+    }
+
+    fn below(&self, path: &str) -> Result<Path> {
+        let whole = match (self.prefix.as_ref(), path) {
+            ("", path) => path.to_owned(),
+            (prefix, "") => prefix.to_owned(),
+            (prefix, path) => format!("{prefix}/{path}"),
+        };
+        Path::parse(whole).map_err(|error| Error::invalid(error.to_string()))
+    }
+
+    fn writable(&self, op: &str, path: &str) -> Result<()> {
+        if self.kind == Kind::ReadOnly { Err(no(self.kind, op, path)) } else { Ok(()) }
+    }
+
+    async fn put_if(&self, at: &Path, bytes: Bytes, mode: PutMode) -> PutOutcome {
+        self.store.put_opts(at, bytes.into(), PutOptions::from(mode)).await
+    }
+}
+
+type PutOutcome = std::result::Result<PutResult, Cause>;
+
+/// What an error of the object store means to the caller.
+fn translate(op: &'static str, path: &str, error: Cause) -> Error {
+    match error {
+        Cause::NotFound { .. } => Error::NotFound { what: "object", name: path.to_owned() },
+        Cause::NotSupported { .. } | Cause::NotImplemented { .. } => {
+            Error::unsupported(format!("{op} of {path}: {error}"))
+        }
+        other => Error::store(op, path, other),
+    }
+}
+
+fn describe(path: String, meta: ObjectMeta) -> Meta {
+    Meta {
+        path,
+        size: meta.size,
+        modified_ms: meta.last_modified.timestamp_millis(),
+        etag: meta.e_tag,
+        version: meta.version,
+    }
+}
+
+fn version(put: PutResult) -> Version {
+    Version { etag: put.e_tag, version: put.version }
+}
+
+#[async_trait]
+impl Backend for ObjectBackend {
+    fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    async fn get(&self, path: &str) -> Result<Object> {
+        read::whole(&*self.store, &self.location(path)?, path).await
+    }
+
+    async fn get_ranges(
+        &self,
+        path: &str,
+        ranges: &[Range<u64>],
+        guard: Option<&Guard>,
+    ) -> Result<Vec<Bytes>> {
+        read::ranges(&*self.store, &self.location(path)?, path, ranges, guard).await
+    }
+
+    async fn head(&self, path: &str) -> Result<Meta> {
+        let meta = self.store.head(&self.location(path)?).await;
+        let meta = meta.map_err(|error| translate("look up", path, error))?;
+        Ok(describe(path.to_owned(), meta))
+    }
+
+    async fn put(&self, path: &str, bytes: Vec<Bytes>) -> Result<()> {
+        let at = self.location(path)?;
+        self.writable("put", path)?;
+        let size: usize = bytes.iter().map(Bytes::len).sum();
+        let put = if size > multipart::SINGLE_PUT_BYTES_MAX {
+            multipart::put(&*self.store, &at, bytes).await
+        } else {
+            self.store.put(&at, PutPayload::from_iter(bytes)).await.map(drop)
+        };
+        put.map_err(|error| translate("write", path, error))
+    }
+
+    async fn sync(&self, paths: &[String]) -> Result<()> {
+        // An object store acknowledges a put when it will survive; only the paths are checked.
+        paths.iter().try_for_each(|path| check_path(path))
+    }
+
+    async fn create(&self, path: &str, bytes: Bytes) -> Result<Created> {
+        let at = self.location(path)?;
+        self.writable("create", path)?;
+        match self.put_if(&at, bytes, PutMode::Create).await {
+            Ok(put) => Ok(Created::Done(version(put))),
+            Err(Cause::AlreadyExists { .. } | Cause::Precondition { .. }) => Ok(Created::Exists),
+            Err(error) => Err(translate("create", path, error)),
+        }
+    }
+
+    async fn replace(&self, path: &str, bytes: Bytes, expected: &Version) -> Result<Replaced> {
+        let at = self.location(path)?;
+        if self.kind != (Kind::Object { conditional_put: true }) {
+            return Err(no(self.kind, "conditional replace", path));
+        }
+        let expected =
+            UpdateVersion { e_tag: expected.etag.clone(), version: expected.version.clone() };
+        match self.put_if(&at, bytes, PutMode::Update(expected)).await {
+            Ok(put) => Ok(Replaced::Done(version(put))),
+            // Some stores call it not found when there is nothing left to replace.
+            Err(Cause::Precondition { .. } | Cause::NotFound { .. }) => Ok(Replaced::Lost),
+            Err(error) => Err(translate("replace", path, error)),
+        }
+    }
+
+    async fn list(&self, prefix: &str) -> Result<BoxStream<'static, Result<Meta>>> {
+        let directory = check_dir(prefix)?;
+        // Web servers have no common way to list; a partial answer would be worse than none.
+        self.writable("list", if directory.is_empty() { "the root" } else { directory })?;
+        let at = self.below(directory)?;
+        let root = self.prefix.clone();
+        let found = self.store.list((!at.as_ref().is_empty()).then_some(&at));
+        let listed = found.map(move |item| match item {
+            Ok(meta) => {
+                let path = meta.location.as_ref();
+                let path = path.strip_prefix(root.as_ref()).unwrap_or(path);
+                Ok(describe(path.trim_start_matches('/').to_owned(), meta))
+            }
+            Err(error) => Err(translate("list", at.as_ref(), error)),
+        });
+        Ok(listed.boxed())
+    }
+
+    async fn delete(&self, paths: &[String]) -> Result<()> {
+        let at: Vec<Path> =
+            paths.iter().map(|path| self.location(path)).collect::<Result<Vec<_>>>()?;
+        let Some(first) = paths.first() else { return Ok(()) };
+        self.writable("delete", first)?;
+        let deleted = self.store.delete_stream(stream::iter(at.into_iter().map(Ok)).boxed());
+        let missing_is_fine = deleted.map(|item| match item {
+            Ok(_) | Err(Cause::NotFound { .. }) => Ok(()),
+            Err(error) => Err(translate("delete", first, error)),
+        });
+        missing_is_fine.try_collect().await
+    }
+}
