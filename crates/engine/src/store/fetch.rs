@@ -117,11 +117,11 @@ fn plan(requests: &[Request], kind: Kind) -> Result<Vec<Job>> {
     let mut jobs: Vec<Job> = Vec::new();
     for (index, request) in order {
         let same = |job: &&mut Job| job.path == request.path && job.guard == request.guard;
-        if let Some(job) = jobs.last_mut().filter(same) {
-            if job.extend(&request.range, gap_bytes) || job.append(&request.range, job_bytes_max) {
-                job.shares.push(Share { request: index, piece: job.pieces.len() - 1 });
-                continue;
-            }
+        if let Some(job) = jobs.last_mut().filter(same)
+            && (job.extend(&request.range, gap_bytes) || job.append(&request.range, job_bytes_max))
+        {
+            job.shares.push(Share { request: index, piece: job.pieces.len() - 1 });
+            continue;
         }
         jobs.push(Job {
             path: request.path.clone(),
@@ -163,4 +163,79 @@ impl Job {
 
 fn length(range: &Range<u64>) -> u64 {
     range.end - range.start
+}
+
+#[cfg(test)]
+#[expect(clippy::single_range_in_vec_init, reason = "a list of ranges may well hold one")]
+mod tests {
+    use super::*;
+
+    const REMOTE: Kind = Kind::Object { conditional_put: true };
+    const KIB: u64 = 1 << 10;
+    const MIB: u64 = 1 << 20;
+
+    fn request(path: &str, range: Range<u64>) -> Request {
+        Request { path: path.into(), range, guard: None }
+    }
+
+    /// The calls made for ranges of one object: the pieces of each.
+    fn calls(kind: Kind, ranges: &[Range<u64>]) -> Vec<Vec<Range<u64>>> {
+        let requests: Vec<_> = ranges.iter().map(|range| request("a", range.clone())).collect();
+        plan(&requests, kind).unwrap().into_iter().map(|job| job.pieces).collect()
+    }
+
+    #[test]
+    fn near_ranges_are_read_together_in_whatever_order_they_are_asked() {
+        let ranges = [200..300, 0..100, 150..160];
+        assert_eq!(calls(REMOTE, &ranges), [[0..300]]);
+        assert_eq!(calls(Kind::Local, &ranges), [[0..300]]);
+    }
+
+    #[test]
+    fn a_gap_costs_more_on_a_disk_than_on_a_network() {
+        let ranges = [0..10, 10 + 64 * KIB..100 * KIB, 200 * KIB..201 * KIB];
+        assert_eq!(calls(Kind::Local, &ranges), [[0..100 * KIB, 200 * KIB..201 * KIB]]);
+        assert_eq!(calls(REMOTE, &ranges), [[0..201 * KIB]]);
+        let far = [0..10, 11 + MIB..12 + MIB];
+        assert_eq!(calls(REMOTE, &far), [[0..10], [11 + MIB..12 + MIB]]);
+    }
+
+    #[test]
+    fn equal_and_nested_ranges_are_read_once() {
+        assert_eq!(calls(REMOTE, &[5..10, 5..10, 6..7, 5..10]), [[5..10]]);
+        let huge = [0..100 * MIB, 0..100 * MIB, 50 * MIB..60 * MIB];
+        assert_eq!(calls(REMOTE, &huge), [[0..100 * MIB]]);
+    }
+
+    #[test]
+    fn a_piece_does_not_grow_beyond_its_bound() {
+        let ranges: Vec<_> = (0..40).map(|i| i * MIB..(i + 1) * MIB).collect();
+        for kind in [Kind::Local, REMOTE] {
+            let calls = calls(kind, &ranges);
+            assert_eq!(calls, [[0..16 * MIB], [16 * MIB..32 * MIB], [32 * MIB..40 * MIB]]);
+        }
+    }
+
+    #[test]
+    fn objects_and_guards_are_kept_apart() {
+        let mut requests = vec![request("b", 0..1), request("a", 1..2), request("b", 1..2)];
+        requests.push(Request { guard: Some(Guard::default()), ..request("b", 2..3) });
+        let jobs = plan(&requests, Kind::Local).unwrap();
+        let paths: Vec<_> = jobs.iter().map(|job| (&*job.path, job.guard.is_some())).collect();
+        assert_eq!(paths, [("a", false), ("b", false), ("b", true)]);
+    }
+
+    #[test]
+    fn empty_ranges_cost_nothing_and_reversed_ones_are_refused() {
+        assert!(calls(REMOTE, &[7..7, 0..0]).is_empty());
+        #[expect(clippy::reversed_empty_ranges, reason = "it is the point")]
+        let reversed = [request("a", 2..1)];
+        assert!(matches!(plan(&reversed, REMOTE), Err(Error::Invalid { .. })));
+    }
+
+    #[test]
+    fn ranges_at_the_end_of_the_numbers_do_not_overflow() {
+        let ranges = [0..u64::MAX, u64::MAX - 1..u64::MAX, 1..2];
+        assert_eq!(calls(Kind::Local, &ranges), [[0..u64::MAX]]);
+    }
 }

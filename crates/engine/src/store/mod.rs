@@ -33,6 +33,7 @@
 mod backend;
 mod cache;
 mod chunk_ref;
+pub mod fault;
 mod fetch;
 mod guard;
 mod limits;
@@ -50,6 +51,7 @@ use bytes::Bytes;
 pub use self::backend::{Backend, Created, Kind, Linked, Lock, Meta, Object, Replaced, Version};
 pub use self::cache::ByteCache;
 pub use self::chunk_ref::ChunkRef;
+pub use self::fault::Fault;
 pub use self::fetch::Request;
 pub use self::guard::Guard;
 pub use self::limits::Limits;
@@ -59,13 +61,15 @@ pub use self::options::{Durability, Options};
 pub use self::path::check_path;
 use crate::error::{Error, Result};
 
-/// An open store: a [`Backend`] and the URL it was opened with. Cheap to clone.
+/// An open store: a [`Backend`], the URL it was opened with and the limits to use it within. Cheap to
+/// clone.
 ///
 /// It dereferences to its backend, so every operation of [`Backend`] is one of the store's.
 #[derive(Debug, Clone)]
 pub struct Store {
     url: Arc<str>,
     backend: Arc<dyn Backend>,
+    limits: Limits,
 }
 
 impl Store {
@@ -81,17 +85,27 @@ impl Store {
     /// | `az://container/prefix` (also `azure`, `abfs`, `abfss`) | Azure Blob Storage |
     /// | `http://host/prefix`, `https://…` | any web server that serves ranges; read-only |
     pub fn open(url: &str, options: &Options) -> Result<Self> {
-        url::open(url, options)
+        Ok(Self { limits: options.limits, ..url::open(url, options)? })
     }
 
-    /// A store on a backend of one's own, such as a [`Fault`].
+    /// A store on a backend of one's own, within the default limits.
     pub fn from_backend(url: impl Into<Arc<str>>, backend: Arc<dyn Backend>) -> Self {
-        Self { url: url.into(), backend }
+        Self { url: url.into(), backend, limits: Limits::default() }
+    }
+
+    /// The same store through another backend, such as a [`Fault`] around the first.
+    pub fn with_backend(&self, backend: Arc<dyn Backend>) -> Self {
+        Self { backend, ..self.clone() }
     }
 
     /// The store's URL, which [`Store::open`] accepts again; for a directory its absolute path.
     pub fn url(&self) -> &str {
         &self.url
+    }
+
+    /// How much may be under way at once, as asked for when the store was opened.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
     }
 
     /// The backend, to be wrapped in another one.

@@ -1,0 +1,195 @@
+//! A store that fails on purpose: the tool of crash and lost-reply tests.
+//!
+//! [`Fault`] wraps any backend, counts operations and lets one of them go wrong in one of the ways
+//! of [`Mode`]. A test runs the same work again and again with the fault at operation 0, 1, 2, …
+//! until none fires any more, and after each run opens the store afresh and checks what it finds:
+//!
+//! ```
+//! # use chunkyard_engine::store::{Options, Store, fault::{Fault, Mode, Plan}};
+//! # async fn work(store: &Store) -> chunkyard_engine::Result<()> {
+//! #     store.put("a", vec!["x".into()]).await?;
+//! #     store.put("b", vec!["y".into()]).await
+//! # }
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> chunkyard_engine::Result<()> {
+//! for n in 0.. {
+//!     let store = Store::open(&format!("memory://crash-{n}"), &Options::default())?;
+//!     let (faulty, fault) = Fault::wrap(&store, Plan::new(n, Mode::Die));
+//!     let outcome = work(&faulty).await;
+//!     assert_eq!(outcome.is_err(), fault.fired());
+//!     // … and here: what does a reader of `store` find?
+//!     if !fault.fired() {
+//!         break;
+//!     }
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A process that dies loses nothing that it wrote; a machine that loses power does. With
+//! [`Plan::with_power_cut`], death takes along whatever was not synced.
+
+mod backend;
+mod plan;
+mod power;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+pub use self::plan::{Mode, Plan, Unsynced};
+use self::power::Ledger;
+use super::Store;
+use super::backend::{Backend, Kind};
+use crate::error::{Error, Result};
+
+/// The cause of every error that a [`Fault`] makes up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("injected fault: {0}")]
+pub struct Injected(&'static str);
+
+/// A backend that goes wrong at a chosen operation.
+#[derive(Debug)]
+pub struct Fault {
+    inner: Arc<dyn Backend>,
+    plan: Plan,
+    state: Mutex<State>,
+    ledger: Ledger,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    log: Vec<String>,
+    fired: bool,
+    dead: bool,
+}
+
+/// An operation under way.
+struct Step {
+    op: &'static str,
+    path: String,
+    mode: Option<Mode>,
+}
+
+impl Step {
+    fn injected(&self, what: &'static str) -> Error {
+        Error::store(self.op, self.path.clone(), Injected(what))
+    }
+
+    fn tears(&self) -> bool {
+        self.mode == Some(Mode::Tear)
+    }
+}
+
+impl Fault {
+    /// A backend that works as `inner` does until the plan strikes.
+    pub fn new(inner: Arc<dyn Backend>, plan: Plan) -> Self {
+        Self { inner, plan, state: Mutex::default(), ledger: Ledger::default() }
+    }
+
+    /// A store that works as `store` does until the plan strikes, and the means to look at it.
+    pub fn wrap(store: &Store, plan: Plan) -> (Store, Arc<Self>) {
+        let fault = Arc::new(Self::new(store.backend().clone(), plan));
+        (store.with_backend(fault.clone()), fault)
+    }
+
+    /// How many operations were counted.
+    pub fn ops(&self) -> usize {
+        self.state().log.len()
+    }
+
+    /// The operations counted, as `op path`.
+    pub fn log(&self) -> Vec<String> {
+        self.state().log.clone()
+    }
+
+    /// Whether the plan has struck.
+    pub fn fired(&self) -> bool {
+        self.state().fired
+    }
+
+    /// Whether every further operation fails.
+    pub fn dead(&self) -> bool {
+        self.state().dead
+    }
+
+    /// Pulls the plug now, whatever the plan says.
+    pub async fn die(&self) -> Result<()> {
+        let died_before = std::mem::replace(&mut self.state().dead, true);
+        if died_before || !self.cuts_power() {
+            return Ok(());
+        }
+        self.ledger.lose(&*self.inner, self.plan.unsynced).await
+    }
+
+    /// Whether what is not synced is lost: only a file system has such a state.
+    fn cuts_power(&self) -> bool {
+        self.plan.unsynced != Unsynced::Kept && self.inner.kind() == Kind::Local
+    }
+
+    async fn begin_read(&self, op: &'static str, path: &str) -> Result<Step> {
+        self.begin(op, path, self.plan.count_reads, false).await
+    }
+
+    async fn begin_write(&self, op: &'static str, path: &str) -> Result<Step> {
+        self.begin(op, path, true, false).await
+    }
+
+    /// Begins an operation that can be done by half.
+    async fn begin_tearable(&self, op: &'static str, path: &str) -> Result<Step> {
+        self.begin(op, path, true, true).await
+    }
+
+    async fn begin(
+        &self,
+        op: &'static str,
+        path: &str,
+        counted: bool,
+        tearable: bool,
+    ) -> Result<Step> {
+        let mut step = Step { op, path: path.to_owned(), mode: None };
+        {
+            let mut state = self.state();
+            if state.dead {
+                return Err(step.injected("the store is dead"));
+            }
+            if counted {
+                if state.log.len() == self.plan.at {
+                    state.fired = true;
+                    step.mode = Some(self.plan.mode);
+                }
+                state.log.push(format!("{op} {path}"));
+            }
+        }
+        if step.tears() && !tearable {
+            step.mode = Some(Mode::Die);
+        }
+        match step.mode {
+            Some(Mode::Die) => {
+                self.die().await?;
+                Err(step.injected("the store died"))
+            }
+            Some(Mode::FailOnce) => Err(step.injected("this operation failed")),
+            Some(Mode::Stall(time)) => {
+                tokio::time::sleep(time).await;
+                Ok(step)
+            }
+            Some(Mode::DieAfter | Mode::Tear | Mode::LoseReply) | None => Ok(step),
+        }
+    }
+
+    async fn end<T>(&self, step: Step, result: Result<T>) -> Result<T> {
+        match step.mode {
+            Some(Mode::DieAfter | Mode::Tear) => {
+                self.die().await?;
+                result.and(Err(step.injected("the store died")))
+            }
+            Some(Mode::LoseReply) => result.and(Err(step.injected("the reply was lost"))),
+            // Others may have died meanwhile, and a dead client hears no replies.
+            _ if self.dead() => result.and(Err(step.injected("the store is dead"))),
+            _ => result,
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Tests panic by design; what they leave is still a log.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

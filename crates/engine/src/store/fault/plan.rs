@@ -1,0 +1,70 @@
+//! When and how a store goes wrong.
+
+use std::time::Duration;
+
+/// How an operation goes wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// It has no effect; it and everything after it fails: the process is killed before.
+    Die,
+    /// It takes effect; it and everything after it fails: the process is killed just after.
+    DieAfter,
+    /// It takes effect by half, then everything fails: a put writes a prefix, a sync or delete
+    /// reaches the first half of its paths. What is atomic does not happen at all.
+    Tear,
+    /// It takes effect and fails; what comes after works: the reply got lost.
+    LoseReply,
+    /// It fails without effect; what comes after works.
+    FailOnce,
+    /// It takes longer.
+    Stall(Duration),
+}
+
+/// What death does to that which was written and not synced. Either may happen when the power
+/// fails, and a correct program can live with both. Only file systems have this state.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Unsynced {
+    /// Nothing: the process died and the machine lives on.
+    #[default]
+    Kept,
+    /// Names that are not durable go back to what they were.
+    Reverted,
+    /// Names reach the disk before contents: new files are there and empty.
+    Emptied,
+}
+
+/// When and how a store goes wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Plan {
+    /// The operation that goes wrong, counted from 0.
+    pub at: usize,
+    /// How it does.
+    pub mode: Mode,
+    /// Whether reads are counted like writes, and go wrong too.
+    pub count_reads: bool,
+    /// What a death does to unsynced data.
+    pub unsynced: Unsynced,
+}
+
+impl Plan {
+    /// Goes wrong at the `at`-th operation that changes something: put, sync, create, replace,
+    /// delete, link, rename, lock, sync_dir.
+    pub fn new(at: usize, mode: Mode) -> Self {
+        Self { at, mode, count_reads: false, unsynced: Unsynced::Kept }
+    }
+
+    /// Never goes wrong, only counts.
+    pub fn never() -> Self {
+        Self::new(usize::MAX, Mode::Die)
+    }
+
+    /// Counts reads too.
+    pub fn with_reads(self) -> Self {
+        Self { count_reads: true, ..self }
+    }
+
+    /// Lets a death be a power cut, which takes along what was not synced.
+    pub fn with_power_cut(self, unsynced: Unsynced) -> Self {
+        Self { unsynced, ..self }
+    }
+}

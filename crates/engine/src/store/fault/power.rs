@@ -1,0 +1,144 @@
+//! What a power cut would take: a ledger of names and contents that are not durable yet.
+//!
+//! A name is durable once its directory was synced, a content once one of its files was. Deletions
+//! are taken as durable at once: a deleted file that comes back is one that nothing refers to.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+
+use super::plan::Unsynced;
+use crate::error::{Error, Result};
+use crate::store::backend::Backend;
+
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    entries: Mutex<Entries>,
+}
+
+#[derive(Debug, Default)]
+struct Entries {
+    at_risk: BTreeMap<String, Risk>,
+    contents: u64,
+}
+
+/// What a power cut would do to a name.
+#[derive(Debug)]
+struct Risk {
+    /// What the name stood for when it was last durable.
+    previous: Option<Bytes>,
+    /// Whether the name would go back to that.
+    name: bool,
+    /// The content that would be lost. Names of the same file share it.
+    content: Option<u64>,
+}
+
+/// What a name stands for before it is changed.
+pub(super) async fn before(inner: &dyn Backend, path: &str) -> Result<Option<Bytes>> {
+    match inner.get(path).await {
+        Ok(object) => Ok(Some(object.bytes)),
+        Err(Error::NotFound { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+impl Ledger {
+    /// A file was written. A replaced one has its content synced by the store: only its name is at
+    /// risk.
+    pub(super) fn put(&self, path: &str, previous: Option<Bytes>) {
+        let mut entries = self.entries();
+        entries.contents += 1;
+        let content = previous.is_none().then_some(entries.contents);
+        entries.risk(path, previous, content);
+    }
+
+    /// `from` got the further name `to`.
+    pub(super) fn linked(&self, from: &str, to: &str) {
+        let mut entries = self.entries();
+        let content = entries.content(from);
+        entries.risk(to, None, content);
+    }
+
+    /// `from` was renamed to `to`; the contents are those before.
+    pub(super) fn renamed(&self, from: (&str, Option<Bytes>), to: (&str, Option<Bytes>)) {
+        let mut entries = self.entries();
+        let content = entries.content(from.0);
+        entries.risk(to.0, to.1, content);
+        match entries.at_risk.get_mut(from.0) {
+            // The old name goes back to what it was before the file got it.
+            Some(risk) if risk.name => risk.content = None,
+            _ => entries.risk(from.0, from.1, None),
+        }
+    }
+
+    pub(super) fn deleted(&self, paths: &[String]) {
+        let mut entries = self.entries();
+        for path in paths {
+            entries.at_risk.remove(path);
+        }
+    }
+
+    /// Files were synced, and their directories with them.
+    pub(super) fn synced(&self, paths: &[String]) {
+        let mut entries = self.entries();
+        for path in paths {
+            if let Some(durable) = entries.content(path) {
+                let same = |risk: &&mut Risk| risk.content == Some(durable);
+                entries.at_risk.values_mut().filter(same).for_each(|risk| risk.content = None);
+            }
+            entries.name_synced(directory(path));
+        }
+    }
+
+    /// A directory was synced.
+    pub(super) fn directory_synced(&self, path: &str) {
+        self.entries().name_synced(path.strip_suffix('/').unwrap_or(path));
+    }
+
+    /// Does to the store what a power cut does.
+    pub(super) async fn lose(&self, inner: &dyn Backend, unsynced: Unsynced) -> Result<()> {
+        let at_risk = std::mem::take(&mut self.entries().at_risk);
+        for (path, risk) in at_risk {
+            let empty = risk.content.is_some() && (!risk.name || unsynced == Unsynced::Emptied);
+            let left = if empty { Some(Bytes::new()) } else { risk.previous };
+            // Deleted first, so that another name of the same file keeps its content.
+            inner.delete(std::slice::from_ref(&path)).await?;
+            if let Some(bytes) = left {
+                inner.put(&path, vec![bytes]).await?;
+            }
+        }
+        Ok(())
+    }
+
+    fn entries(&self) -> MutexGuard<'_, Entries> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Entries {
+    /// A name was changed; if it was at risk already, what it goes back to stays the same.
+    fn risk(&mut self, path: &str, previous: Option<Bytes>, content: Option<u64>) {
+        let risk =
+            self.at_risk.entry(path.to_owned()).or_insert(Risk { previous, name: true, content });
+        risk.name = true;
+        risk.content = content;
+    }
+
+    fn content(&self, path: &str) -> Option<u64> {
+        self.at_risk.get(path)?.content
+    }
+
+    fn name_synced(&mut self, synced: &str) {
+        for (path, risk) in &mut self.at_risk {
+            if directory(path) == synced {
+                risk.name = false;
+            }
+        }
+        self.at_risk.retain(|_, risk| risk.name || risk.content.is_some());
+    }
+}
+
+fn directory(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(directory, _)| directory)
+}

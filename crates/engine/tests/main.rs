@@ -1,0 +1,5 @@
+//! The engine from outside, one module per capability.
+
+// Clippy lets functions outside `#[test]` unwrap only below a `cfg(test)`.
+#[cfg(test)]
+mod store;

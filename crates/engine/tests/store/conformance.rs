@@ -1,0 +1,176 @@
+//! What every store that can be written to promises.
+
+use chunkyard_engine::Error;
+use chunkyard_engine::store::fault::{Fault, Plan};
+use chunkyard_engine::store::{Durability, Guard, Kind, Store};
+
+use super::{buffers, content, listed, memory, names, scratch};
+
+#[tokio::test]
+async fn a_directory_conforms() {
+    conformance(&scratch(Durability::Full)).await;
+}
+
+#[tokio::test]
+async fn a_directory_without_durability_conforms() {
+    conformance(&scratch(Durability::None)).await;
+}
+
+#[tokio::test]
+async fn memory_conforms() {
+    conformance(&memory("conformance")).await;
+}
+
+#[tokio::test]
+async fn a_fault_that_never_strikes_conforms() {
+    let (store, fault) = Fault::wrap(&scratch(Durability::None), Plan::never());
+    conformance(&store).await;
+    assert!(!fault.fired() && fault.ops() > 0);
+}
+
+async fn conformance(store: &Store) {
+    nothing_is_there_at_first(store).await;
+    what_is_put_is_read(store).await;
+    ranges_are_complete_or_an_error(store).await;
+    a_put_replaces(store).await;
+    guards_hold(store).await;
+    lists_go_deep_and_end_at_slashes(store).await;
+    deleting_is_idempotent(store).await;
+    hostile_paths_are_refused(store).await;
+    odd_names_are_kept(store).await;
+}
+
+async fn nothing_is_there_at_first(store: &Store) {
+    assert!(names(store, "").await.is_empty());
+    assert!(names(store, "no/such/directory").await.is_empty());
+    let missing = |error| matches!(error, Error::NotFound { what: "object", .. });
+    assert!(missing(store.get("a").await.unwrap_err()));
+    assert!(missing(store.head("a/b").await.unwrap_err()));
+    assert!(missing(store.get_range("a", 0..1).await.unwrap_err()));
+    assert!(missing(store.get_ranges("a", &[], None).await.unwrap_err()));
+}
+
+async fn what_is_put_is_read(store: &Store) {
+    store.put("x/deep/object", buffers(["ab", "", "cdef", "g"])).await.unwrap();
+    store.put("x/empty", vec![]).await.unwrap();
+    store.sync(&["x/deep/object".into(), "x/empty".into()]).await.unwrap();
+    store.sync(&[]).await.unwrap();
+
+    let object = store.get("x/deep/object").await.unwrap();
+    assert_eq!(object.bytes, "abcdefg");
+    assert_eq!(object.meta, store.head("x/deep/object").await.unwrap());
+    assert_eq!((object.meta.size, &*object.meta.path), (7, "x/deep/object"));
+    assert!(object.meta.modified_ms > 1_500_000_000_000, "{}", object.meta.modified_ms);
+    assert!(object.meta.etag.is_some());
+    assert_eq!(store.get("x/empty").await.unwrap().bytes, "");
+
+    // A directory is not an object, and nothing is below one.
+    assert!(content(store, "x/deep").await.is_none());
+    assert!(store.head("x/deep").await.is_err());
+    assert!(content(store, "x/deep/object/below").await.is_none());
+}
+
+async fn ranges_are_complete_or_an_error(store: &Store) {
+    store.put("ranges", buffers(["0123456789"])).await.unwrap();
+    let ranges = [8..10, 0..3, 2..4, 5..5, 10..10, 0..10];
+    let read = store.get_ranges("ranges", &ranges, None).await.unwrap();
+    assert_eq!(read, ["89", "012", "23", "", "", "0123456789"]);
+    assert!(store.get_ranges("ranges", &[], None).await.unwrap().is_empty());
+    for beyond in [8..11, 10..11, 11..11, 50..60, 0..u64::MAX, u64::MAX - 1..u64::MAX] {
+        match store.get_ranges("ranges", &[0..1, beyond.clone()], None).await.unwrap_err() {
+            Error::Corrupt { file, expected, found, .. } => {
+                assert_eq!(file, "ranges");
+                assert_eq!(expected, format!("at least {} bytes", beyond.end));
+                assert_eq!(found, "10 bytes");
+            }
+            other => panic!("{beyond:?}: {other:?}"),
+        }
+    }
+}
+
+async fn a_put_replaces(store: &Store) {
+    store.put("again", buffers(["a longer first content"])).await.unwrap();
+    let first = store.head("again").await.unwrap();
+    store.put("again", buffers(["second"])).await.unwrap();
+    let second = store.get("again").await.unwrap();
+    assert_eq!(second.bytes, "second");
+    assert_ne!(first.etag, second.meta.etag);
+    assert_eq!(names(store, "").await.iter().filter(|name| name.contains("tmp")).count(), 0);
+}
+
+async fn guards_hold(store: &Store) {
+    store.put("guarded", buffers(["0123456789"])).await.unwrap();
+    let meta = store.head("guarded").await.unwrap();
+    let etag = Guard { etag: meta.etag.clone(), not_newer_than_ms: None };
+    let time = Guard { etag: None, not_newer_than_ms: Some(meta.modified_ms) };
+    for guard in [&etag, &time, &Guard::default()] {
+        let read = store.get_ranges("guarded", &[1..3, 5..5], Some(guard)).await.unwrap();
+        assert_eq!(read, ["12", ""]);
+    }
+    let earlier = Guard { not_newer_than_ms: Some(meta.modified_ms - 1), ..time };
+    store.put("guarded", buffers(["9876543210"])).await.unwrap();
+    for guard in [&etag, &earlier] {
+        let error = store.get_ranges("guarded", &[1..3, 5..6], Some(guard)).await.unwrap_err();
+        assert!(matches!(error, Error::VirtualSourceChanged { .. }), "{error:?}");
+    }
+}
+
+async fn lists_go_deep_and_end_at_slashes(store: &Store) {
+    for path in ["list/a", "list/b/c", "list/b/d/e", "list2/f"] {
+        store.put(path, buffers(["four"])).await.unwrap();
+    }
+    let all = listed(store, "list").await;
+    let found: Vec<_> = all.iter().map(|meta| (&*meta.path, meta.size)).collect();
+    assert_eq!(found, [("list/a", 4), ("list/b/c", 4), ("list/b/d/e", 4)]);
+    assert_eq!(all[0], store.head("list/a").await.unwrap());
+    assert_eq!(names(store, "list/").await.len(), 3);
+    assert_eq!(names(store, "list/b/d").await, ["list/b/d/e"]);
+    assert!(names(store, "list/a").await.is_empty(), "an object is not below itself");
+    assert!(names(store, "lis").await.is_empty(), "half a name is no directory");
+    assert!(names(store, "").await.len() > 4);
+}
+
+async fn deleting_is_idempotent(store: &Store) {
+    store.put("gone/a", buffers(["x"])).await.unwrap();
+    store.put("gone/b", buffers(["x"])).await.unwrap();
+    let paths = ["gone/a", "gone/never", "gone/b", "gone/a/below"].map(String::from);
+    store.delete(&paths).await.unwrap();
+    store.delete(&paths).await.unwrap();
+    store.delete(&[]).await.unwrap();
+    assert!(names(store, "gone").await.is_empty());
+}
+
+async fn hostile_paths_are_refused(store: &Store) {
+    let invalid = |error: Error| matches!(error, Error::Invalid { .. });
+    for path in ["", "/etc/passwd", "../escape", "a/../../escape", "a//b", "./a", "a/", "nul\0"] {
+        let paths = [path.to_owned()];
+        assert!(invalid(store.get(path).await.unwrap_err()), "{path:?}");
+        assert!(invalid(store.head(path).await.unwrap_err()), "{path:?}");
+        assert!(invalid(store.get_range(path, 0..1).await.unwrap_err()), "{path:?}");
+        assert!(invalid(store.put(path, vec![]).await.unwrap_err()), "{path:?}");
+        assert!(invalid(store.sync(&paths).await.unwrap_err()), "{path:?}");
+        assert!(invalid(store.delete(&paths).await.unwrap_err()), "{path:?}");
+        if store.kind() == Kind::Local {
+            assert!(invalid(store.link(path, "b").await.unwrap_err()), "{path:?}");
+            assert!(invalid(store.link("x/empty", path).await.unwrap_err()), "{path:?}");
+            assert!(invalid(store.rename("x/empty", path).await.unwrap_err()), "{path:?}");
+            assert!(invalid(store.lock(path).await.unwrap_err()), "{path:?}");
+        } else {
+            assert!(invalid(store.create(path, "x".into()).await.unwrap_err()), "{path:?}");
+        }
+    }
+    assert!(store.list("../..").await.is_err());
+}
+
+async fn odd_names_are_kept(store: &Store) {
+    let odd = ["odd/ä ö", "odd/%2F", "odd/a+b&c=d", "odd/#?[]{}", "odd/..a", "odd/.hidden"];
+    for name in odd {
+        store.put(name, buffers([name])).await.unwrap();
+    }
+    for name in odd {
+        assert_eq!(content(store, name).await.as_deref(), Some(name.as_bytes()));
+    }
+    let mut sorted = odd.to_vec();
+    sorted.sort_unstable();
+    assert_eq!(names(store, "odd").await, sorted);
+}

@@ -1,0 +1,163 @@
+//! What only a file system has: links, renames, locks, durability, and errors of its own.
+
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use chunkyard_engine::store::{Durability, Kind, Linked, Version};
+use chunkyard_engine::{Error, ErrorKind};
+
+use super::{buffers, content, names, scratch};
+
+#[tokio::test]
+async fn a_link_does_not_replace() {
+    let store = scratch(Durability::Full);
+    store.put("one", buffers(["1"])).await.unwrap();
+    store.put("two", buffers(["2"])).await.unwrap();
+    assert_eq!(store.link("one", "refs/main").await.unwrap(), Linked::Done);
+    assert_eq!(store.link("two", "refs/main").await.unwrap(), Linked::Exists);
+    store.sync_dir("refs").await.unwrap();
+    store.sync_dir("").await.unwrap();
+    assert_eq!(content(&store, "refs/main").await.unwrap(), "1");
+    assert!(matches!(store.link("never", "x").await, Err(Error::NotFound { .. })));
+}
+
+#[tokio::test]
+async fn linking_the_same_file_again_is_done_because_a_reply_may_have_been_lost() {
+    let store = scratch(Durability::None);
+    store.put("one", buffers(["1"])).await.unwrap();
+    assert_eq!(store.link("one", "to").await.unwrap(), Linked::Done);
+    assert_eq!(store.link("one", "to").await.unwrap(), Linked::Done);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn of_many_links_to_one_name_exactly_one_wins() {
+    let store = scratch(Durability::None);
+    for i in 0..16 {
+        store.put(&format!("tmp/{i}"), vec![i.to_string().into()]).await.unwrap();
+    }
+    let link = |i: usize| {
+        let store = store.store.clone();
+        tokio::spawn(async move { store.link(&format!("tmp/{i}"), "main").await.unwrap() })
+    };
+    let outcomes = futures::future::join_all((0..16).map(link)).await;
+    let won: Vec<usize> =
+        (0..16).filter(|&i| *outcomes[i].as_ref().unwrap() == Linked::Done).collect();
+    assert_eq!(won.len(), 1);
+    assert_eq!(content(&store, "main").await.unwrap(), won[0].to_string());
+}
+
+#[tokio::test]
+async fn a_rename_replaces() {
+    let store = scratch(Durability::Full);
+    store.put("new", buffers(["new"])).await.unwrap();
+    store.put("d/old", buffers(["old"])).await.unwrap();
+    store.rename("new", "d/old").await.unwrap();
+    assert_eq!(names(&store, "").await, ["d/old"]);
+    assert_eq!(content(&store, "d/old").await.unwrap(), "new");
+    store.rename("d/old", "other/place").await.unwrap();
+    assert_eq!(names(&store, "").await, ["other/place"]);
+    assert!(matches!(store.rename("d/old", "x").await, Err(Error::NotFound { .. })));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_lock_has_one_holder_at_a_time() {
+    let store = scratch(Durability::None);
+    let inside = Arc::new(AtomicUsize::new(0));
+    let tasks = (0..12).map(|_| {
+        let (store, inside) = (store.store.clone(), inside.clone());
+        tokio::spawn(async move {
+            let held = store.lock("locks/main").await.unwrap();
+            assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            assert_eq!(inside.fetch_sub(1, Ordering::SeqCst), 1);
+            drop(held);
+        })
+    });
+    for outcome in futures::future::join_all(tasks).await {
+        outcome.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_deleted_lock_file_does_not_split_the_lock() {
+    let store = scratch(Durability::None);
+    let first = store.lock("lock").await.unwrap();
+    let waiting = tokio::spawn({
+        let store = store.store.clone();
+        async move { store.lock("lock").await.unwrap() }
+    });
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    store.delete(&["lock".into()]).await.unwrap();
+    drop(first);
+    let held = waiting.await.unwrap();
+    let third = tokio::time::timeout(Duration::from_millis(50), store.lock("lock")).await;
+    assert!(third.is_err(), "two hold the lock");
+    drop(held);
+}
+
+#[tokio::test]
+async fn conditional_puts_are_not_for_file_systems() {
+    let store = scratch(Durability::None);
+    assert_eq!(store.kind(), Kind::Local);
+    assert_eq!(store.create("a", "x".into()).await.unwrap_err().kind(), ErrorKind::Unsupported);
+    let version = Version { etag: None, version: None };
+    let error = store.replace("a", "x".into(), &version).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
+}
+
+#[tokio::test]
+async fn syncing_what_is_not_there_fails() {
+    let store = scratch(Durability::Full);
+    store.put("a", buffers(["x"])).await.unwrap();
+    let error = store.sync(&["a".into(), "b".into()]).await.unwrap_err();
+    assert!(matches!(error, Error::NotFound { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn many_files_are_synced_in_one_call() {
+    let store = scratch(Durability::Full);
+    let paths: Vec<String> = (0..100).map(|i| format!("d{}/f{i}", i % 7)).collect();
+    for path in &paths {
+        store.put(path, buffers(["x"])).await.unwrap();
+    }
+    store.sync(&paths).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_directory_in_the_way_is_an_error_with_its_path() {
+    let store = scratch(Durability::None);
+    store.put("d/file", buffers(["x"])).await.unwrap();
+    for error in [
+        store.put("d", buffers(["y"])).await.unwrap_err(),
+        store.delete(&["d".into()]).await.unwrap_err(),
+    ] {
+        assert_eq!(error.kind(), ErrorKind::Store);
+        assert!(error.to_string().ends_with("/root/d"), "{error}");
+    }
+    assert_eq!(names(&store, "").await, ["d/file"], "and nothing is left behind");
+}
+
+#[tokio::test]
+async fn what_may_not_be_read_is_not_missing() {
+    let store = scratch(Durability::None);
+    store.put("secret", buffers(["x"])).await.unwrap();
+    let path = std::path::Path::new(store.url()).join("secret");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o000)).unwrap();
+    match store.get("secret").await {
+        Ok(_) => {} // the superuser reads everything
+        Err(error) => assert_eq!(error.kind(), ErrorKind::Store),
+    }
+}
+
+#[tokio::test]
+async fn a_link_out_of_the_tree_is_no_endless_list() {
+    let store = scratch(Durability::None);
+    store.put("d/file", buffers(["four"])).await.unwrap();
+    let root = std::path::Path::new(store.url());
+    symlink(root, root.join("d/circle")).unwrap();
+    symlink(root.join("d/file"), root.join("alias")).unwrap();
+    symlink(root.join("nowhere"), root.join("dangling")).unwrap();
+    assert_eq!(names(&store, "").await, ["alias", "d/file"]);
+}

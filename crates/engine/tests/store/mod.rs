@@ -1,0 +1,62 @@
+//! The store: the same promises on every backend, and what each adds.
+
+mod conformance;
+mod crash;
+mod fetch;
+mod local;
+mod object;
+mod web;
+
+use bytes::Bytes;
+use chunkyard_engine::Error;
+use chunkyard_engine::store::{Durability, Meta, Options, Store};
+use futures::TryStreamExt;
+
+/// A directory that vanishes with its test, as a store.
+struct Scratch {
+    _directory: tempfile::TempDir,
+    store: Store,
+}
+
+impl std::ops::Deref for Scratch {
+    type Target = Store;
+
+    fn deref(&self) -> &Store {
+        &self.store
+    }
+}
+
+fn scratch(durability: Durability) -> Scratch {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path().join("root");
+    let options = Options { durability, ..Options::default() };
+    let store = Store::open(root.to_str().unwrap(), &options).unwrap();
+    Scratch { _directory: directory, store }
+}
+
+fn memory(name: &str) -> Store {
+    Store::open(&format!("memory://{name}/some/prefix"), &Options::default()).unwrap()
+}
+
+fn buffers<const N: usize>(parts: [&'static str; N]) -> Vec<Bytes> {
+    parts.map(Bytes::from).to_vec()
+}
+
+async fn listed(store: &Store, prefix: &str) -> Vec<Meta> {
+    let mut all: Vec<Meta> = store.list(prefix).await.unwrap().try_collect().await.unwrap();
+    all.sort_by(|a, b| a.path.cmp(&b.path));
+    all
+}
+
+async fn names(store: &Store, prefix: &str) -> Vec<String> {
+    listed(store, prefix).await.into_iter().map(|meta| meta.path).collect()
+}
+
+/// The content of an object, or nothing if it is missing.
+async fn content(store: &Store, path: &str) -> Option<Bytes> {
+    match store.get(path).await {
+        Ok(object) => Some(object.bytes),
+        Err(Error::NotFound { what: "object", .. }) => None,
+        Err(error) => panic!("{path}: {error}"),
+    }
+}
