@@ -166,6 +166,11 @@ impl Plan {
         Self::new(shape, region, shape, region.origin(), item_size)
     }
 
+    /// Bytes of a run.
+    pub(crate) fn run(&self) -> usize {
+        self.run
+    }
+
     /// Offset and length in the target, when the target is one run of bytes.
     pub(crate) fn single_run(&self) -> Option<(usize, usize)> {
         self.loops.is_empty().then_some((self.target_start, self.run))
@@ -216,7 +221,7 @@ impl Plan {
 
     /// Calls `visit(source offset, target offset)` for each run.
     #[inline]
-    fn each_run(&self, mut visit: impl FnMut(usize, usize)) {
+    pub(crate) fn each_run(&self, mut visit: impl FnMut(usize, usize)) {
         if self.run == 0 {
             return;
         }
