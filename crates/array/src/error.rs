@@ -1,5 +1,7 @@
 //! What can go wrong here, sorted by what the caller does about it.
 
+use zarrs::plugin::PluginCreateError;
+
 type Cause = Box<dyn std::error::Error + Send + Sync + 'static>;
 
 /// The result of everything in this crate that can fail.
@@ -69,6 +71,15 @@ impl Error {
             expected: expected.into(),
             found: found.into(),
             source: None,
+        }
+    }
+
+    /// What `zarrs` says when it cannot make a data type or codec from its metadata: a name it does
+    /// not know is legal but not supported, anything else is a mistake in the metadata.
+    pub(crate) fn from_plugin(what: String, cause: PluginCreateError) -> Self {
+        match cause {
+            PluginCreateError::Unsupported(_) => Self::unsupported(what).because(cause),
+            _ => Self::invalid(format!("{what} is not valid")).because(cause),
         }
     }
 

@@ -2,17 +2,17 @@
 
 use std::borrow::Cow;
 use std::num::NonZeroU64;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use zarrs::array::codec::CodecChain;
 use zarrs::array::{
-    ArrayBytes, ArrayBytesOffsets, ArrayToBytesCodecTraits, BytesRepresentation, CodecError,
-    CodecOptions, FillValue,
+    ArrayBytes, ArrayBytesOffsets, ArrayToBytesCodecTraits, BytesRepresentation, CodecOptions,
+    FillValue,
 };
 use zarrs::metadata::v3::MetadataV3;
 
 use super::fast::{Fast, wrong_length};
+use super::guard::guard;
 use super::scratch::{with_scratch, zeroed};
 use super::shard::{Piece, Shard};
 use super::{Elements, ElementsBuf, bounded};
@@ -67,7 +67,7 @@ impl Codecs {
         };
         let chain = CodecChain::from_metadata(codecs).map_err(|cause| {
             let names: Vec<_> = codecs.iter().map(ToString::to_string).collect();
-            Error::unsupported(format!("codec chain [{}]", names.join(", "))).because(cause)
+            Error::from_plugin(format!("codec chain [{}]", names.join(", ")), cause)
         })?;
         let bound = Bound {
             fast: Fast::recognise(codecs, &dtype),
@@ -330,48 +330,5 @@ impl Codecs {
 
     fn other_kind(&self, expected: &str, found: &str) -> Error {
         Error::invalid(format!("elements of {} are of {expected}, found {found}", self.0.dtype))
-    }
-}
-
-/// How a call into `zarrs` failed.
-enum Failure {
-    Codec(CodecError),
-    Panic(String),
-}
-
-impl Failure {
-    fn because(self, error: Error) -> Error {
-        match self {
-            Self::Codec(
-                cause @ (CodecError::UnsupportedDataType(..)
-                | CodecError::UnsupportedDataTypeCodec(_)),
-            ) => Error::unsupported("a codec for this data type").because(cause),
-            Self::Codec(cause) => error.because(cause),
-            Self::Panic(message) => error.because(message),
-        }
-    }
-}
-
-impl std::fmt::Display for Failure {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Codec(cause) => cause.fmt(f),
-            Self::Panic(message) => f.write_str(message),
-        }
-    }
-}
-
-/// Calls into `zarrs`, whose decoders slice by what the bytes say (`vlen-utf8` by its lengths, for
-/// one) and so panic on forged ones. They hold no state that a panic could leave broken.
-fn guard<T>(call: impl FnOnce() -> Result<T, CodecError>) -> Result<T, Failure> {
-    match catch_unwind(AssertUnwindSafe(call)) {
-        Ok(result) => result.map_err(Failure::Codec),
-        Err(payload) => {
-            let text = payload
-                .downcast_ref::<String>()
-                .map(String::as_str)
-                .or_else(|| payload.downcast_ref::<&str>().copied());
-            Err(Failure::Panic(text.unwrap_or("a codec panicked").to_owned()))
-        }
     }
 }

@@ -10,6 +10,7 @@ mod bounded;
 mod chain;
 mod elements;
 mod fast;
+mod guard;
 mod scratch;
 mod shard;
 mod shorthand;

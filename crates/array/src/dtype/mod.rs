@@ -59,7 +59,7 @@ impl DType {
     /// The data type that the metadata describes.
     pub fn from_metadata(metadata: &MetadataV3) -> Result<Self> {
         let data_type = DataType::from_metadata(metadata)
-            .map_err(|cause| Error::unsupported(format!("data type {metadata}")).because(cause))?;
+            .map_err(|cause| Error::from_plugin(format!("data type {metadata}"), cause))?;
         Ok(Self { data_type, metadata: metadata.clone() })
     }
 
