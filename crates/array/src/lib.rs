@@ -1,1 +1,61 @@
-//! Chunkyard array model.
+//! Chunked n-dimensional arrays, without input or output.
+//!
+//! This crate knows what an array *is*: everything here is a pure function of bytes and numbers.
+//! Where chunks lie and how they are fetched is for the layers above.
+//!
+//! ```text
+//!  ArraySpec ──▶ Grid ──▶ ChunkIndex          metadata says how an array is cut
+//!      │           │
+//!      │           ▼
+//!      │      Output ──▶ View ◀─┐             a region in memory, one view per chunk
+//!      ▼                        │
+//!   Codecs ── decode_view ──────┘             encoded chunk in, elements in their place
+//! ```
+//!
+//! - [`ArraySpec`] and [`GroupSpec`] are Zarr v3 metadata, kept without loss.
+//! - [`Region`] is a box of elements, [`Grid`] tells which chunks it touches.
+//! - [`DType`] is a data type, with its NumPy description.
+//! - [`Codecs`] encodes and decodes chunks; hostile bytes give [`Error::Corrupt`].
+//! - [`Output`] is memory for a region that many threads fill at once, each its own [`View`]s.
+//!
+//! ```
+//! use chunkyard_array::{ArraySpec, Codecs, Elements, Output, Region};
+//!
+//! let spec = ArraySpec::builder(&[4, 6], &[2, 3], "uint8").build()?;
+//! let (grid, codecs) = (spec.grid()?, Codecs::new(&spec)?);
+//! let chunk = codecs.encode(Elements::Fixed(&[1, 2, 3, 4, 5, 6]))?;
+//!
+//! let region = Region::parse("1:4,2:5", spec.shape())?;
+//! let memory = vec![0; region.num_bytes(1)?];
+//! let mut output = Output::new(memory, region.shape(), 1)?;
+//! for (index, mut view) in output.views(&grid, &region)? {
+//!     match index[0] {
+//!         0 => codecs.decode_view(&chunk, &mut view)?, // stored
+//!         _ => view.fill(codecs.fill_element())?,      // absent
+//!     }
+//! }
+//! assert_eq!(output.into_memory()?, [6, 4, 5, 0, 0, 0, 0, 0, 0]);
+//! # Ok::<(), chunkyard_array::Error>(())
+//! ```
+
+mod buffer;
+pub mod codec;
+mod copy;
+mod dtype;
+mod error;
+mod fill;
+mod grid;
+mod region;
+mod spec;
+mod target;
+
+pub use buffer::Buffer;
+pub use codec::{Assembly, Codecs, Elements, ElementsBuf};
+pub use copy::{copy_region, fill_region};
+pub use dtype::{ByteOrder, DType};
+pub use error::{Error, Result};
+pub use fill::{fill_element, fill_slice, is_filled};
+pub use grid::{ChunkIndex, ChunksIn, Grid};
+pub use region::Region;
+pub use spec::{ArrayBuilder, ArraySpec, Attributes, GroupSpec};
+pub use target::{Output, OutputMemory, View, Views};

@@ -1,0 +1,182 @@
+//! Metadata of an array.
+
+use serde_json::{Map, Value, json};
+use zarrs::array::ArrayMetadataV3;
+
+use super::{ArrayBuilder, Attributes, document};
+use crate::{DType, Error, Grid, Result};
+
+/// The metadata of an array, complete: shape, data type, chunk grid, codecs, fill value and all
+/// that came with them.
+#[derive(Clone, Debug)]
+pub struct ArraySpec {
+    metadata: ArrayMetadataV3,
+    document: Map<String, Value>,
+    chunk_shape: Option<Vec<u64>>,
+}
+
+/// Specs are equal when they render to the same bytes. The order of attributes is part of that;
+/// see [`ArraySpec::same_encoding`] for the question whether chunks can be copied verbatim.
+impl PartialEq for ArraySpec {
+    fn eq(&self, other: &Self) -> bool {
+        self.render() == other.render()
+    }
+}
+
+impl ArraySpec {
+    /// Reads the content of a `zarr.json`.
+    pub fn parse(json: &[u8]) -> Result<Self> {
+        Self::from_document(document::parse("array metadata", json)?)
+    }
+
+    /// Wraps metadata made elsewhere.
+    pub fn from_metadata(metadata: ArrayMetadataV3) -> Result<Self> {
+        let json = serde_json::to_vec(&metadata)
+            .map_err(|cause| Error::invalid("array metadata").because(cause))?;
+        Self::parse(&json)
+    }
+
+    /// Begins the metadata of a new array; `dtype` is a name, or an object for types that have a
+    /// configuration.
+    ///
+    /// ```
+    /// # use chunkyard_array::ArraySpec;
+    /// let spec = ArraySpec::builder(&[100, 100], &[10, 10], "float32").fill_value("NaN").build()?;
+    /// assert_eq!(spec.grid()?.num_chunks(), 100);
+    /// # Ok::<(), chunkyard_array::Error>(())
+    /// ```
+    pub fn builder(shape: &[u64], chunk_shape: &[u64], dtype: impl Into<Value>) -> ArrayBuilder {
+        ArrayBuilder::new(shape, chunk_shape, dtype.into())
+    }
+
+    pub(super) fn from_document(document: Map<String, Value>) -> Result<Self> {
+        let metadata: ArrayMetadataV3 = serde_json::from_value(Value::Object(document.clone()))
+            .map_err(|cause| Error::invalid("array metadata is not Zarr v3").because(cause))?;
+        let rank = metadata.shape.len();
+        let chunk_shape = regular_chunk_shape(&metadata)?;
+        if let Some(chunk_shape) = &chunk_shape {
+            Grid::new(&metadata.shape, chunk_shape)?;
+        }
+        if let Some(names) = &metadata.dimension_names
+            && names.len() != rank
+        {
+            return Err(Error::invalid(format!(
+                "an array of rank {rank} has {} dimension names",
+                names.len()
+            )));
+        }
+        if metadata.codecs.is_empty() {
+            return Err(Error::invalid("array metadata has no codecs"));
+        }
+        Ok(Self { metadata, document: document::ordered(document), chunk_shape })
+    }
+
+    /// The content of a `zarr.json`. Equal specs give equal bytes.
+    pub fn render(&self) -> Vec<u8> {
+        document::render(&self.document)
+    }
+
+    /// The typed view.
+    pub fn metadata(&self) -> &ArrayMetadataV3 {
+        &self.metadata
+    }
+
+    /// Shape of the array.
+    pub fn shape(&self) -> &[u64] {
+        &self.metadata.shape
+    }
+
+    /// Shape of the chunks, where the grid is regular.
+    pub fn chunk_shape(&self) -> Option<&[u64]> {
+        self.chunk_shape.as_deref()
+    }
+
+    /// The chunk grid, where it is regular.
+    pub fn grid(&self) -> Result<Grid> {
+        match &self.chunk_shape {
+            Some(chunk_shape) => Grid::new(self.shape(), chunk_shape),
+            None => Err(Error::unsupported(format!("chunk grid {}", self.metadata.chunk_grid))),
+        }
+    }
+
+    /// The data type.
+    pub fn dtype(&self) -> Result<DType> {
+        DType::from_metadata(&self.metadata.data_type)
+    }
+
+    /// Zarr's name of the data type.
+    pub fn data_type_name(&self) -> String {
+        self.metadata.data_type.name().to_owned()
+    }
+
+    /// The user attributes.
+    pub fn attributes(&self) -> &Attributes {
+        &self.metadata.attributes
+    }
+
+    /// Names of the dimensions, where there are any; each may be missing.
+    pub fn dimension_names(&self) -> Option<&[Option<String>]> {
+        self.metadata.dimension_names.as_deref()
+    }
+
+    /// The same array with other attributes.
+    pub fn with_attributes(&self, attributes: Attributes) -> Result<Self> {
+        self.with_member("attributes", Value::Object(attributes))
+    }
+
+    /// The same array, resized. The rank must stay.
+    pub fn with_shape(&self, shape: &[u64]) -> Result<Self> {
+        if shape.len() != self.shape().len() {
+            return Err(Error::invalid(format!(
+                "an array of shape {:?} cannot be resized to {shape:?}, which has another rank",
+                self.shape()
+            )));
+        }
+        self.with_member("shape", json!(shape))
+    }
+
+    /// Whether a chunk of this array means the same elements in the other one, so that its bytes
+    /// can be copied verbatim. The shapes of the arrays may differ.
+    pub fn same_encoding(&self, other: &Self) -> bool {
+        // Compared as JSON values: the order of members in a configuration does not matter.
+        ["data_type", "chunk_grid", "fill_value", "codecs"]
+            .iter()
+            .all(|key| self.document.get(*key) == other.document.get(*key))
+    }
+
+    /// Refuses what may be carried along but must not be ignored when chunks are read.
+    ///
+    /// Zarr v3 §"Metadata": an implementation must fail on a member it does not know, unless that
+    /// says `"must_understand": false`.
+    pub fn check_understood(&self) -> Result<()> {
+        for (key, field) in &self.metadata.additional_fields {
+            if field.must_understand() {
+                return Err(Error::unsupported(format!("metadata member '{key}'")));
+            }
+        }
+        match self.metadata.storage_transformers.first() {
+            Some(transformer) => {
+                Err(Error::unsupported(format!("storage transformer {transformer}")))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn with_member(&self, key: &str, value: Value) -> Result<Self> {
+        let mut document = self.document.clone();
+        document::set(&mut document, key, value);
+        Self::from_document(document)
+    }
+}
+
+fn regular_chunk_shape(metadata: &ArrayMetadataV3) -> Result<Option<Vec<u64>>> {
+    if metadata.chunk_grid.name() != "regular" {
+        return Ok(None);
+    }
+    let member = metadata.chunk_grid.configuration().and_then(|map| map.get("chunk_shape"));
+    let found = member.cloned().unwrap_or_default();
+    let chunk_shape = serde_json::from_value(found).map_err(|cause| {
+        Error::invalid("a regular chunk grid needs a chunk_shape of integers").because(cause)
+    })?;
+    Ok(Some(chunk_shape))
+}

@@ -1,0 +1,58 @@
+//! Metadata of a group.
+
+use serde_json::{Map, Value, json};
+use zarrs::group::GroupMetadataV3;
+
+use super::{Attributes, document};
+use crate::{Error, Result};
+
+/// The metadata of a group: its attributes, and what else the document holds.
+#[derive(Clone, Debug)]
+pub struct GroupSpec {
+    attributes: Attributes,
+    document: Map<String, Value>,
+}
+
+/// Specs are equal when they render to the same bytes.
+impl PartialEq for GroupSpec {
+    fn eq(&self, other: &Self) -> bool {
+        self.render() == other.render()
+    }
+}
+
+impl GroupSpec {
+    /// A group with attributes and nothing else.
+    pub fn new(attributes: Attributes) -> Self {
+        let mut members = Map::new();
+        members.insert("zarr_format".into(), json!(3));
+        members.insert("node_type".into(), json!("group"));
+        document::set(&mut members, "attributes", Value::Object(attributes.clone()));
+        Self { attributes, document: members }
+    }
+
+    /// Reads the content of a `zarr.json`.
+    pub fn parse(json: &[u8]) -> Result<Self> {
+        let document = document::parse("group metadata", json)?;
+        let typed: GroupMetadataV3 = serde_json::from_value(Value::Object(document.clone()))
+            .map_err(|cause| Error::invalid("group metadata is not Zarr v3").because(cause))?;
+        Ok(Self { attributes: typed.attributes, document: document::ordered(document) })
+    }
+
+    /// The content of a `zarr.json`. Equal specs give equal bytes.
+    pub fn render(&self) -> Vec<u8> {
+        document::render(&self.document)
+    }
+
+    /// The user attributes.
+    pub fn attributes(&self) -> &Attributes {
+        &self.attributes
+    }
+
+    /// The same group with other attributes.
+    #[must_use]
+    pub fn with_attributes(&self, attributes: Attributes) -> Self {
+        let mut members = self.document.clone();
+        document::set(&mut members, "attributes", Value::Object(attributes.clone()));
+        Self { attributes, document: document::ordered(members) }
+    }
+}

@@ -1,0 +1,20 @@
+//! Metadata of arrays and groups, as Zarr v3 writes it in `zarr.json`.
+//!
+//! A spec keeps the document it was read from beside the typed view of it, so that what we do not
+//! know is written back as it was: unknown members, attributes in their order, a codec given as
+//! `"crc32c"` or as `{"name": "crc32c"}`. Rendering puts the members of the document in one fixed
+//! order, which makes equal specs equal bytes.
+
+mod array;
+mod builder;
+mod document;
+mod group;
+#[cfg(test)]
+mod tests;
+
+pub use array::ArraySpec;
+pub use builder::ArrayBuilder;
+pub use group::GroupSpec;
+
+/// User attributes.
+pub type Attributes = serde_json::Map<String, serde_json::Value>;
