@@ -1,0 +1,65 @@
+# `make` alone lists the targets. `make check test` is exactly what continuous integration runs.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+CARGO ?= cargo
+PYTHON ?= python3
+TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
+
+DENY_VERSION := 0.20.2
+# The version is part of the path, so a new pin installs itself.
+DENY := .tools/cargo-deny-$(DENY_VERSION)/bin/cargo-deny
+VENV := .venv
+
+.PHONY: help
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name what; do \
+		printf '  make %-19s %s\n' "$$name" "$$what"; done
+
+.PHONY: demo
+demo: ## build the release binary and run its demonstration
+	$(CARGO) build --release -p chunkyard-cli
+	$(TARGET_DIR)/release/chunkyard demo
+
+.PHONY: check
+check: check-format check-lints check-docs check-dependencies ## format, lints, documentation, dependencies
+
+.PHONY: check-format
+check-format: ## cargo fmt, changing nothing
+	$(CARGO) fmt --all --check
+
+.PHONY: check-lints
+check-lints: ## clippy on all targets, warnings are errors, the lock file is current
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+
+.PHONY: check-docs
+check-docs: ## build the documentation, warnings are errors
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps
+
+.PHONY: check-dependencies
+check-dependencies: $(DENY) ## licences, bans, sources and advisories of all dependencies
+	scripts/check-dependencies $(DENY)
+
+.PHONY: test
+test: test-rust test-python ## all tests
+
+.PHONY: test-rust
+test-rust: ## cargo test for the workspace, documentation examples included
+	$(CARGO) test --workspace
+
+.PHONY: test-python
+test-python: $(VENV)/.installed ## read a repository with pyarrow and NumPy, none of our code
+	$(CARGO) build -p chunkyard-cli
+	CHUNKYARD_BIN="$(abspath $(TARGET_DIR))/debug/chunkyard" $(VENV)/bin/pytest -q tests/python
+
+$(VENV)/.installed: tests/python/requirements.txt
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check -r $<
+	touch $@
+
+$(DENY):
+	$(CARGO) install cargo-deny --locked --version =$(DENY_VERSION) \
+		--root .tools/cargo-deny-$(DENY_VERSION) --target-dir .tools/build
+	rm -rf .tools/build
