@@ -6,6 +6,8 @@
 
 use std::error::Error as StdError;
 
+use crate::repo::Conflict;
+
 /// The cause of an [`Error`], whatever library it came from.
 pub type Source = Box<dyn StdError + Send + Sync + 'static>;
 
@@ -42,11 +44,40 @@ pub enum Error {
     },
 
     /// Somebody else was faster, and the two changes do not go together.
-    #[error("conflict: {message}")]
+    #[error("conflict: {message}{}", listed(conflicts))]
     Conflict {
         /// What collided with what.
         message: String,
+        /// Node by node and chunk by chunk, where it is about those.
+        conflicts: Vec<Conflict>,
     },
+
+    /// The snapshot a writer built on has been expired since.
+    #[error("snapshot {id}, on which this session is based, has expired; start a new session")]
+    BaseExpired {
+        /// The snapshot's id.
+        id: String,
+    },
+
+    /// A garbage collection took a file of a writer that was too slow.
+    #[error("{file}, written by this session, has been collected; write again in a new session")]
+    SessionCollected {
+        /// The file.
+        file: String,
+    },
+
+    /// Strict draft mode has no room for a value.
+    #[error("{field} = {value} does not fit the type the draft gives this field")]
+    ValueDoesNotFit {
+        /// The field.
+        field: &'static str,
+        /// The value.
+        value: u64,
+    },
+
+    /// The array model refused.
+    #[error(transparent)]
+    Array(#[from] chunkyard_array::Error),
 
     /// Bytes fail a check.
     #[error("{file} is corrupt: {what}: expected {expected}, found {found}")]
@@ -125,15 +156,29 @@ pub enum ErrorKind {
     Store,
 }
 
+/// One line per conflict.
+fn listed(conflicts: &[Conflict]) -> String {
+    conflicts.iter().map(|conflict| format!("\n  {conflict}")).collect()
+}
+
 impl Error {
     /// The coarse sort of this error, on which surfaces decide.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Invalid { .. } => ErrorKind::Invalid,
             Self::NotFound { .. } | Self::SnapshotExpired { .. } => ErrorKind::NotFound,
-            Self::AlreadyExists { .. } | Self::Conflict { .. } => ErrorKind::Conflict,
+            Self::AlreadyExists { .. }
+            | Self::Conflict { .. }
+            | Self::BaseExpired { .. }
+            | Self::SessionCollected { .. } => ErrorKind::Conflict,
+            Self::Array(error) => match error {
+                chunkyard_array::Error::Corrupt { .. } => ErrorKind::Corrupt,
+                chunkyard_array::Error::Unsupported { .. } => ErrorKind::Unsupported,
+                chunkyard_array::Error::OutOfMemory { .. } => ErrorKind::Store,
+                _ => ErrorKind::Invalid,
+            },
             Self::Corrupt { .. } | Self::VirtualSourceChanged { .. } => ErrorKind::Corrupt,
-            Self::Unsupported { .. } => ErrorKind::Unsupported,
+            Self::Unsupported { .. } | Self::ValueDoesNotFit { .. } => ErrorKind::Unsupported,
             Self::OutcomeUnknown { .. } | Self::Store { .. } => ErrorKind::Store,
         }
     }

@@ -2,4 +2,6 @@
 
 // Clippy lets functions outside `#[test]` unwrap only below a `cfg(test)`.
 #[cfg(test)]
+mod repo;
+#[cfg(test)]
 mod store;

@@ -1,0 +1,5 @@
+//! Moving chunks: where waiting meets computing.
+
+mod cpu;
+
+pub use cpu::cpu;

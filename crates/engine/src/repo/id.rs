@@ -1,0 +1,145 @@
+//! Identifiers: 128 random bits, written as 26 characters of lower-case Crockford base 32.
+//!
+//! Lower case only, because two names that differ by case collide on some filesystems; random from
+//! the first character on, because object stores partition load by key prefix.
+
+use std::fmt;
+
+use crate::error::{Error, Result};
+
+const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+
+/// A fresh random identifier, 26 characters.
+pub(super) fn fresh() -> Result<String> {
+    Ok(encode(random_bits()?))
+}
+
+fn random_bits() -> Result<u128> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(|source| Error::Store {
+        op: "read random bytes from",
+        path: "the system generator".into(),
+        source: Box::new(std::io::Error::other(source.to_string())),
+    })?;
+    Ok(u128::from_be_bytes(bytes))
+}
+
+fn encode(bits: u128) -> String {
+    // 26 digits of 5 bits are 130 bits: the first digit holds the top 3.
+    (0..26).rev().map(|digit| ALPHABET[(bits >> (5 * digit)) as usize & 31] as char).collect()
+}
+
+/// Whether `name` may be used as an identifier or file name in a repository we read:
+/// `[A-Za-z0-9._-]{1,128}`.
+pub(super) fn is_name(name: &str) -> bool {
+    (1..=128).contains(&name.len())
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
+        && name != "."
+        && name != ".."
+}
+
+/// Whether `name` may stand as a file name in metadata: an identifier, with at most one `/`
+/// between a fan-out directory and the rest.
+pub(super) fn is_file_name(name: &str) -> bool {
+    match name.split_once('/') {
+        Some((directory, file)) => is_name(directory) && is_name(file),
+        None => is_name(name),
+    }
+}
+
+/// The identity of a node: random, stable across branches, rebases and renames.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Uid([u8; 16]);
+
+impl Uid {
+    /// A fresh random identity.
+    pub fn fresh() -> Result<Self> {
+        Ok(Self(random_bits()?.to_be_bytes()))
+    }
+
+    /// The identity of a node in a file of the bare draft, which has none: ids are never reused
+    /// within a lineage, so the id itself serves.
+    pub fn of_draft_node(id: u32) -> Self {
+        Self(u128::from(id).to_be_bytes())
+    }
+
+    /// Its sixteen bytes.
+    pub fn as_bytes(&self) -> &[u8; 16] {
+        &self.0
+    }
+}
+
+impl TryFrom<&[u8]> for Uid {
+    type Error = std::array::TryFromSliceError;
+
+    fn try_from(bytes: &[u8]) -> Result<Self, Self::Error> {
+        Ok(Self(bytes.try_into()?))
+    }
+}
+
+impl fmt::Debug for Uid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl fmt::Display for Uid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&encode(u128::from_be_bytes(self.0)))
+    }
+}
+
+impl serde::Serialize for Uid {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for Uid {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        decode(&text)
+            .map(|bits| Self(bits.to_be_bytes()))
+            .ok_or_else(|| serde::de::Error::custom(format!("{text:?} is no node identity")))
+    }
+}
+
+fn decode(text: &str) -> Option<u128> {
+    if text.len() != 26 {
+        return None;
+    }
+    text.bytes().try_fold(0u128, |bits, byte| {
+        let digit = ALPHABET.iter().position(|&letter| letter == byte)? as u128;
+        (bits >> 123 == 0).then_some(bits << 5 | digit)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_identifier_has_26_lower_case_characters_and_two_differ() {
+        let (a, b) = (fresh().unwrap(), fresh().unwrap());
+        assert_eq!(a.len(), 26);
+        assert!(is_name(&a) && a.to_lowercase() == a);
+        assert_ne!(a, b);
+    }
+
+    #[test]
+    fn uid_text_round_trips_at_the_extremes() {
+        for bits in [0, 1, u128::MAX, u128::MAX / 3] {
+            assert_eq!(decode(&encode(bits)), Some(bits));
+        }
+        assert_eq!(decode(&"z".repeat(26)), None, "130 bits do not fit");
+        assert_eq!(decode("short"), None);
+    }
+
+    #[test]
+    fn names_that_could_leave_the_directory_are_refused() {
+        for bad in ["", ".", "..", "a/b/c", "../x", "/x", "x/", "a b", "a\0", "ü"] {
+            assert!(!is_file_name(bad), "{bad:?}");
+        }
+        assert!(is_file_name("3f/3f9c") && is_file_name("A.b_c-9"));
+    }
+}

@@ -1,0 +1,52 @@
+//! The list of files an announced collection will delete.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use arrow_array::{Array, RecordBatch, StringArray};
+use arrow_schema::{DataType, Field, Schema};
+use bytes::Bytes;
+
+use crate::error::{Error, Result};
+use crate::repo::columns::Columns;
+use crate::repo::parquet_file::{self, Label, Sealed, corrupt};
+use crate::repo::state::CollectionList;
+use crate::repo::{Repository, check_file};
+
+/// Renders a list.
+pub(super) fn render(files: &[String], dataset_id: &str, now_ms: i64) -> Result<Sealed> {
+    let schema = Arc::new(Schema::new(vec![Field::new("file", DataType::Utf8, false)]));
+    let column: StringArray = files.iter().map(Some).collect();
+    let batch = RecordBatch::try_new(schema.clone(), vec![Arc::new(column)])
+        .map_err(|error| Error::Invalid { what: error.to_string() })?;
+    let label = Label { format: "collection", dataset_id, created_ms: now_ms };
+    let properties = parquet_file::properties().set_dictionary_enabled(false).build();
+    parquet_file::seal(label, schema, [batch], properties, &[])
+}
+
+fn parse(path: &str, dataset_id: &str, bytes: &Bytes) -> Result<HashSet<String>> {
+    let label = Label { format: "collection", dataset_id, created_ms: 0 };
+    let (_, batches) = parquet_file::read_whole(path, &label, bytes, None)?;
+    let mut files = HashSet::new();
+    for batch in &batches {
+        let names = Columns::of_batch(path, batch).strings("file")?;
+        if names.null_count() > 0 {
+            return Err(corrupt(path, "column file", "no nulls", "nulls"));
+        }
+        files.extend(names.iter().flatten().map(str::to_owned));
+    }
+    Ok(files)
+}
+
+impl Repository {
+    /// The files an announced collection names.
+    pub(in crate::repo) async fn read_collection_list(
+        &self,
+        list: &CollectionList,
+    ) -> Result<HashSet<String>> {
+        let path = format!("gc/{}", list.file);
+        let bytes = self.inner.store.backend().get(&path).await?.bytes;
+        check_file(&path, &bytes, None, Some(list.crc32c))?;
+        parse(&path, &self.inner.dataset_id, &bytes)
+    }
+}

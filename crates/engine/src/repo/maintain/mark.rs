@@ -1,0 +1,62 @@
+//! Marking: which files the listed snapshots need.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::repo::Repository;
+use crate::repo::manifest::{Native, Payload, Scan, decode_file};
+use crate::repo::node::{Attributes, Inventory, Node};
+use crate::repo::state::{Snapshot, State};
+
+/// The directories whose files are data of the repository.
+pub(in crate::repo) const DATA_DIRECTORIES: [&str; 4] = ["s", "a", "i", "c"];
+
+/// Chunk file to the references into it.
+pub(super) type LiveChunks = HashMap<Arc<str>, Vec<(Arc<Node>, Vec<u8>, Native)>>;
+
+impl Repository {
+    /// The files that the snapshots of a state need, relative to the root. Each manifest is read
+    /// once.
+    pub(in crate::repo) async fn mark(&self, state: &State) -> Result<HashSet<String>> {
+        let mut files = HashSet::new();
+        let mut manifests: HashMap<Arc<str>, Inventory> = HashMap::new();
+        for snapshot in &state.snapshots {
+            files.insert(format!("s/{}", snapshot.structure_file));
+            if let Some(file) = &snapshot.change_file {
+                files.insert(format!("i/{file}"));
+            }
+            for node in self.tree(snapshot).await?.nodes() {
+                if let Attributes::File(reference) = &node.attributes {
+                    files.insert(format!("a/{}", reference.file));
+                }
+                for entry in &node.inventories {
+                    manifests.entry(entry.file.clone()).or_insert_with(|| entry.clone());
+                }
+            }
+        }
+        for (file, entry) in manifests {
+            files.insert(format!("i/{file}"));
+            let bytes = self.inner.manifests.get(&file, entry.file_size).await?;
+            for block in &decode_file(&file, &self.inner.dataset_id, &bytes, entry.tail)? {
+                files.extend(block.chunk_files().map(|name| format!("c/{name}")));
+            }
+        }
+        Ok(files)
+    }
+
+    /// The references of one snapshot into chunk files.
+    pub(super) async fn live_chunks(&self, snapshot: &Snapshot) -> Result<LiveChunks> {
+        let mut live = LiveChunks::new();
+        for node in self.tree(snapshot).await?.nodes().filter(|node| node.is_array()) {
+            let mut scan = Scan::new(&self.inner.manifests, node, None);
+            while let Some((coord, payload)) = scan.next().await? {
+                if let Payload::Native(native) = payload {
+                    let chunks = live.entry(native.file.clone()).or_default();
+                    chunks.push((node.clone(), coord, native));
+                }
+            }
+        }
+        Ok(live)
+    }
+}

@@ -1,0 +1,193 @@
+//! Decoding manifests.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::{Array, BinaryArray, Int64Array, RecordBatch, StringArray, UInt64Array};
+use bytes::Bytes;
+
+use super::{Native, Payload, Row, Virtual};
+use crate::error::Result;
+use crate::repo::columns::Columns;
+use crate::repo::coord::Coord;
+use crate::repo::id;
+use crate::repo::parquet_file::{self, Label, Tail, corrupt};
+
+/// Some consecutive rows of a manifest, decoded into columns.
+#[derive(Debug)]
+pub(in crate::repo) struct Block {
+    file: Arc<str>,
+    /// Position of the first row in the file.
+    pub(in crate::repo) first_row: u64,
+    array_ids: UInt64Array,
+    coords: BinaryArray,
+    inline: BinaryArray,
+    files: StringArray,
+    offsets: UInt64Array,
+    lengths: UInt64Array,
+    crcs: UInt64Array,
+    etags: StringArray,
+    modified: Int64Array,
+}
+
+impl Block {
+    pub(in crate::repo) fn new(
+        file: &Arc<str>,
+        first_row: u64,
+        batch: &RecordBatch,
+    ) -> Result<Self> {
+        let columns = Columns::of_batch(file, batch);
+        let block = Self {
+            file: file.clone(),
+            first_row,
+            array_ids: columns.uints("array_id")?,
+            coords: columns.binaries("coord")?,
+            inline: columns.binaries("inline_data")?,
+            files: columns.strings("chunk_file")?,
+            offsets: columns.uints("offset")?,
+            lengths: columns.uints("length")?,
+            crcs: columns.uints("crc32c")?,
+            etags: columns.strings("etag")?,
+            modified: columns.ints("last_modified_ms")?,
+        };
+        for (name, nulls) in [
+            ("array_id", block.array_ids.null_count()),
+            ("coord", block.coords.null_count()),
+            ("length", block.lengths.null_count()),
+        ] {
+            if nulls > 0 {
+                return Err(columns.error(name, "no nulls", &format!("{nulls} nulls")));
+            }
+        }
+        Ok(block)
+    }
+
+    pub(in crate::repo) fn len(&self) -> usize {
+        self.coords.len()
+    }
+
+    /// Bytes held, for a cache.
+    pub(in crate::repo) fn bytes_held(&self) -> usize {
+        self.coords.get_array_memory_size()
+            + self.inline.get_array_memory_size()
+            + self.files.get_array_memory_size()
+            + self.len() * 48
+    }
+
+    pub(in crate::repo) fn array_id(&self, at: usize) -> u64 {
+        self.array_ids.value(at)
+    }
+
+    pub(in crate::repo) fn coord(&self, at: usize) -> &[u8] {
+        self.coords.value(at)
+    }
+
+    /// Position of a coordinate among `rows` of this block.
+    pub(in crate::repo) fn find(&self, rows: Range<usize>, coord: &[u8]) -> Option<usize> {
+        let (mut low, mut high) = (rows.start, rows.end.min(self.len()));
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match self.coord(middle).cmp(coord) {
+                std::cmp::Ordering::Less => low = middle + 1,
+                std::cmp::Ordering::Equal => return Some(middle),
+                std::cmp::Ordering::Greater => high = middle,
+            }
+        }
+        None
+    }
+
+    /// What a row says; any combination of columns that is not one of the four kinds is corrupt.
+    pub(in crate::repo) fn payload(&self, at: usize) -> Result<Payload> {
+        let length = self.lengths.value(at);
+        let crc = match self.crcs.is_valid(at).then(|| self.crcs.value(at)) {
+            None => None,
+            Some(crc) => Some(
+                u32::try_from(crc)
+                    .map_err(|_| self.wrong(at, "crc32c of 32 bits", &crc.to_string()))?,
+            ),
+        };
+        let inline = self.inline.is_valid(at).then(|| self.inline.value(at));
+        let file = self.files.is_valid(at).then(|| self.files.value(at));
+        let offset = self.offsets.is_valid(at).then(|| self.offsets.value(at));
+        match (inline, file, offset, length) {
+            (Some(bytes), None, None, 1..) if bytes.len() as u64 == length => {
+                if let Some(crc) = crc {
+                    let what = format!("inline data of row {}", self.first_row + at as u64);
+                    parquet_file::check_crc(&self.file, &what, crc, bytes)?;
+                }
+                Ok(Payload::Inline { bytes: Bytes::copy_from_slice(bytes) })
+            }
+            (None, None, None, 0) => Ok(Payload::Removed),
+            (None, Some(file), Some(offset), 1..) if offset.checked_add(length).is_some() => {
+                if file.contains("://") {
+                    return Ok(Payload::Virtual(Box::new(Virtual {
+                        url: file.into(),
+                        offset,
+                        length,
+                        etag: self.etags.is_valid(at).then(|| self.etags.value(at).to_owned()),
+                        last_modified_ms: self
+                            .modified
+                            .is_valid(at)
+                            .then(|| self.modified.value(at)),
+                        crc32c: crc,
+                    })));
+                }
+                if !id::is_file_name(file) {
+                    return Err(self.wrong(at, "a chunk file name or URL", &format!("{file:?}")));
+                }
+                Ok(Payload::Native(Native { file: file.into(), offset, length, crc32c: crc }))
+            }
+            _ => {
+                let found = format!(
+                    "inline_data {}, chunk_file {file:?}, offset {offset:?}, length {length}",
+                    inline.map_or("null".into(), |bytes| format!("of {} bytes", bytes.len())),
+                );
+                Err(self.wrong(at, "an inline, native, virtual or removed chunk", &found))
+            }
+        }
+    }
+
+    /// Names of the chunk files under `c/` that rows refer to, each at least once.
+    pub(in crate::repo) fn chunk_files(&self) -> impl Iterator<Item = &str> {
+        let mut last = None;
+        self.files.iter().flatten().filter(move |name| {
+            let fresh = last != Some(*name);
+            last = Some(*name);
+            fresh && !name.contains("://")
+        })
+    }
+
+    pub(in crate::repo) fn row(&self, at: usize) -> Result<Row> {
+        let id = self.array_id(at);
+        Ok(Row {
+            array_id: u32::try_from(id)
+                .map_err(|_| self.wrong(at, "an array_id of 32 bits", &id.to_string()))?,
+            coord: Coord::from_bytes(self.coord(at)),
+            payload: self.payload(at)?,
+        })
+    }
+
+    fn wrong(&self, at: usize, expected: &str, found: &str) -> crate::Error {
+        corrupt(&self.file, &format!("row {}", self.first_row + at as u64), expected, found)
+    }
+}
+
+/// Decodes all rows of a manifest in memory, as one block per row group.
+pub(in crate::repo) fn decode_file(
+    file: &Arc<str>,
+    dataset_id: &str,
+    bytes: &Bytes,
+    tail: Option<Tail>,
+) -> Result<Vec<Block>> {
+    let label = Label { format: "manifest", dataset_id, created_ms: 0 };
+    let (_, batches) = parquet_file::read_whole(file, &label, bytes, tail)?;
+    let mut first_row = 0;
+    batches
+        .iter()
+        .map(|batch| {
+            let block = Block::new(file, first_row, batch)?;
+            first_row += block.len() as u64;
+            Ok(block)
+        })
+        .collect()
+}

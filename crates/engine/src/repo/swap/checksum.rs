@@ -1,0 +1,53 @@
+//! The checksum inside a state file: its last key, over all bytes before it.
+
+use bytes::Bytes;
+
+use crate::error::{Error, Result};
+use crate::repo::state::State;
+
+const KEY: &str = ",\"crc32c\":";
+
+/// Renders a state with its checksum.
+pub(super) fn seal(state: &State) -> Result<Bytes> {
+    let mut plain = state.clone();
+    plain.unknown.shift_remove("crc32c");
+    let mut bytes = plain.render()?;
+    bytes.pop(); // the closing brace comes after the checksum
+    let crc = crc32c::crc32c(&bytes);
+    bytes.extend_from_slice(format!("{KEY}{crc}}}").as_bytes());
+    Ok(bytes.into())
+}
+
+/// Parses a state file and compares its checksum. Only a file of the bare draft has none.
+pub(in crate::repo) fn open(bytes: &[u8], file: &str) -> Result<State> {
+    let crc = split(bytes);
+    if let Some((covered, expected)) = crc {
+        let found = crc32c::crc32c(covered);
+        if found != expected {
+            return Err(Error::Corrupt {
+                file: file.to_owned(),
+                what: "checksum".into(),
+                expected: format!("{expected:08x}"),
+                found: format!("{found:08x}"),
+            });
+        }
+    }
+    let state = State::parse(bytes, file)?;
+    if crc.is_none() && !state.write_id.is_empty() {
+        return Err(Error::Corrupt {
+            file: file.to_owned(),
+            what: "checksum".into(),
+            expected: "the last key to be crc32c".into(),
+            found: "none".into(),
+        });
+    }
+    Ok(state)
+}
+
+fn split(bytes: &[u8]) -> Option<(&[u8], u32)> {
+    let body = bytes.strip_suffix(b"}")?;
+    let digits = body.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+    let (head, number) = body.split_at(body.len() - digits);
+    let covered = head.strip_suffix(KEY.as_bytes())?;
+    Some((covered, std::str::from_utf8(number).ok()?.parse().ok()?))
+}

@@ -1,0 +1,90 @@
+//! Swapping on object stores: a put conditioned on the version that was read.
+//!
+//! A store client repeats requests. So «the condition failed» may mean that our own put landed, the
+//! reply was lost, and the repeat met our own new version. Whenever the answer is anything but a
+//! plain success the state is read back, and its write ids decide.
+
+use super::{Attempt, Loaded, Swap, checksum, landed, unknown_outcome};
+use crate::error::{Error, Result};
+use crate::repo::state::STATE_FILE;
+use crate::store::{Created, Replaced, Store, Version};
+
+/// Attempts to send the same bytes while nothing lands.
+const ATTEMPTS: u32 = 5;
+
+pub(super) async fn read(store: &Store) -> Result<Loaded> {
+    let object = store.backend().get(STATE_FILE).await?;
+    let state = checksum::open(&object.bytes, STATE_FILE)?;
+    let version = Some(Version::from(&object.meta));
+    Ok(Loaded { state: state.into(), version, bytes: object.bytes })
+}
+
+pub(super) async fn create(store: &Store, ours: Attempt<'_>) -> Result<Swap> {
+    store.backend().sync(ours.files).await?;
+    for attempt in 0..ATTEMPTS {
+        let failure = match store.backend().create(STATE_FILE, ours.bytes.clone()).await {
+            Ok(Created::Done(version)) => return Ok(won(ours, version)),
+            Ok(Created::Exists) => None,
+            Err(error) => Some(error),
+        };
+        match read(store).await {
+            Ok(latest) => {
+                return match landed(&latest.state, &ours) {
+                    Some(true) => Ok(Swap::Won(latest)),
+                    _ => Ok(Swap::Lost),
+                };
+            }
+            // Nothing there: the create did not land. Some stores answer «exists» to that too.
+            Err(Error::NotFound { .. }) => match failure {
+                Some(error) if attempt + 1 == ATTEMPTS => return Err(error),
+                _ => super::back_off(attempt).await,
+            },
+            Err(error) => return Err(unknown_outcome(ours.next, failure.unwrap_or(error))),
+        }
+    }
+    Ok(Swap::Lost)
+}
+
+pub(super) async fn swap(store: &Store, current: &Loaded, ours: Attempt<'_>) -> Result<Swap> {
+    let Some(expected) = &current.version else {
+        return Err(Error::Invalid { what: "a state without a version cannot be replaced".into() });
+    };
+    store.backend().sync(ours.files).await?;
+    for attempt in 0..ATTEMPTS {
+        let bytes = ours.bytes.clone();
+        let failure = match store.backend().replace(STATE_FILE, bytes, expected).await {
+            Ok(Replaced::Done(version)) => return Ok(won(ours, version)),
+            Ok(Replaced::Lost) => None,
+            Err(error) => Some(error),
+        };
+        let latest = match read(store).await {
+            Ok(latest) => latest,
+            Err(error) => return Err(unknown_outcome(ours.next, failure.unwrap_or(error))),
+        };
+        if latest.state.generation < ours.next.generation {
+            // Nothing landed: the same bytes may be sent again.
+            match failure {
+                Some(error) if attempt + 1 == ATTEMPTS => return Err(error),
+                _ => super::back_off(attempt).await,
+            }
+            continue;
+        }
+        return match landed(&latest.state, &ours) {
+            Some(true) => Ok(Swap::Won(latest)),
+            Some(false) => Ok(Swap::Lost),
+            None => Err(unknown_outcome(
+                ours.next,
+                failure.unwrap_or_else(|| Error::Conflict {
+                    message: "overtaken by many writers".into(),
+                    conflicts: Vec::new(),
+                }),
+            )),
+        };
+    }
+    Ok(Swap::Lost)
+}
+
+fn won(ours: Attempt<'_>, version: Version) -> Swap {
+    let state = ours.next.clone().into();
+    Swap::Won(Loaded { state, version: Some(version), bytes: ours.bytes })
+}

@@ -1,0 +1,356 @@
+//! Swapping where one can only create exclusively: a claim file per generation.
+//!
+//! rename(2) replaces unconditionally, so «read, compare, rename» loses updates. Instead the writer
+//! of generation N+1 creates `g/<N+1>.json`; the kernel lets exactly one of several succeed, and
+//! that is the commit point. Publishing `state.json` only saves readers a step: they start from it
+//! and follow the claims above. `docs/formats/repo.md` §2.5 has the crash cases.
+
+use bytes::Bytes;
+use futures::TryStreamExt;
+
+use super::{Attempt, Loaded, Swap, checksum, landed, unknown_outcome};
+use crate::error::{Error, Result};
+use crate::repo::state::{RECENT, STATE_FILE, State};
+use crate::store::{Created, Kind, Linked, Store};
+
+/// Directory of the claims.
+pub(in crate::repo) const CLAIMS: &str = "g";
+/// Directory of files that no reader looks at.
+pub(in crate::repo) const TEMPORARY: &str = ".tmp";
+const LOCK: &str = "state.lock";
+/// How long an emptied claim keeps its number taken.
+const EMPTY_CLAIM_MS: i64 = 24 * 3600 * 1000;
+/// Old claims are cleaned up once in so many generations.
+const CLEAN_EVERY: u64 = 16;
+
+fn claim_path(generation: u64) -> String {
+    format!("{CLAIMS}/{generation:020}.json")
+}
+
+/// The generation a claim's path stands for.
+pub(in crate::repo) fn claim_generation(path: &str) -> Option<u64> {
+    let digits = path.strip_prefix("g/")?.strip_suffix(".json")?;
+    (digits.len() == 20).then(|| digits.parse().ok()).flatten()
+}
+
+fn parse_claim(bytes: &Bytes, generation: u64) -> Result<Loaded> {
+    let path = claim_path(generation);
+    let state = checksum::open(bytes, &path)?;
+    if state.generation != generation {
+        return Err(Error::Corrupt {
+            file: path,
+            what: "generation".into(),
+            expected: generation.to_string(),
+            found: state.generation.to_string(),
+        });
+    }
+    Ok(Loaded { state: state.into(), version: None, bytes: bytes.clone() })
+}
+
+async fn read_published(store: &Store) -> Result<Option<Loaded>> {
+    match store.backend().get(STATE_FILE).await {
+        Ok(object) => {
+            let state = checksum::open(&object.bytes, STATE_FILE)?;
+            Ok(Some(Loaded { state: state.into(), version: None, bytes: object.bytes }))
+        }
+        Err(Error::NotFound { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn nothing(store: &Store) -> Error {
+    Error::NotFound { what: "repository", name: store.url().to_owned() }
+}
+
+/// The reading rule: the published state, then the claims above it.
+pub(super) async fn read_local(store: &Store) -> Result<Loaded> {
+    'again: loop {
+        let published = read_published(store).await?;
+        let mut latest = published.clone();
+        let mut next = published.as_ref().map_or(0, |loaded| loaded.state.generation + 1);
+        loop {
+            match store.backend().get(&claim_path(next)).await {
+                // Emptied since: the published state has moved far on.
+                Ok(object) if object.bytes.is_empty() => continue 'again,
+                Ok(object) => latest = Some(parse_claim(&object.bytes, next)?),
+                Err(Error::NotFound { .. }) => break,
+                Err(error) => return Err(error),
+            }
+            next += 1;
+        }
+        let (Some(latest), Some(published)) = (&latest, &published) else {
+            return latest.ok_or_else(|| nothing(store));
+        };
+        if latest.state.generation == published.state.generation {
+            return Ok(latest.clone());
+        }
+        // A claim may be void (see `swap`); void ones lie far below the published state.
+        let now = read_published(store).await?;
+        if now.is_none_or(|now| now.state.generation <= latest.state.generation) {
+            return Ok(latest.clone());
+        }
+    }
+}
+
+/// Finds the highest claim by listing: for stores where the published copy is only a hint, and for
+/// writers on a filesystem whose locks may do nothing.
+pub(super) async fn read_listed(store: &Store) -> Result<Loaded> {
+    loop {
+        let published = if store.backend().kind() == Kind::Local {
+            match read_local(store).await {
+                Ok(loaded) => Some(loaded),
+                Err(Error::NotFound { .. }) => None,
+                Err(error) => return Err(error),
+            }
+        } else {
+            read_published(store).await?
+        };
+        let listed: Vec<_> = store.backend().list(CLAIMS).await?.try_collect().await?;
+        let highest = listed
+            .iter()
+            .filter(|meta| meta.size > 0)
+            .filter_map(|meta| claim_generation(&meta.path))
+            .max();
+        match (published, highest) {
+            (Some(loaded), Some(claim)) if claim <= loaded.state.generation => return Ok(loaded),
+            (Some(loaded), None) => return Ok(loaded),
+            (None, None) => return Err(nothing(store)),
+            (_, Some(claim)) => match store.backend().get(&claim_path(claim)).await {
+                Ok(object) if object.bytes.is_empty() => {}
+                Ok(object) => return parse_claim(&object.bytes, claim),
+                Err(Error::NotFound { .. }) => {}
+                Err(error) => return Err(error),
+            },
+        }
+    }
+}
+
+/// Claims the generation of `ours`; `current` is `None` for the very first.
+pub(super) async fn swap(
+    store: &Store,
+    current: Option<&Loaded>,
+    ours: Attempt<'_>,
+) -> Result<Swap> {
+    if store.backend().kind() == Kind::Local {
+        swap_local(store, current, ours).await
+    } else {
+        swap_listed(store, ours).await
+    }
+}
+
+async fn swap_local(store: &Store, current: Option<&Loaded>, ours: Attempt<'_>) -> Result<Swap> {
+    let backend = store.backend();
+    let temporary = format!("{TEMPORARY}/{}", ours.next.write_id);
+    let claim = claim_path(ours.next.generation);
+    backend.put(&temporary, vec![ours.bytes.clone()]).await?;
+    let mut durable = ours.files.to_vec();
+    durable.push(temporary.clone());
+    backend.sync(&durable).await?;
+    let linked = match backend.link(&temporary, &claim).await {
+        Ok(linked) => linked,
+        // A network filesystem may have linked and lost the reply: what is there decides.
+        Err(error) => match backend.get(&claim).await {
+            Ok(_) => Linked::Exists,
+            Err(_) => return Err(error),
+        },
+    };
+    if linked == Linked::Exists && !is_ours(store, ours.next).await? {
+        backend.delete(&[temporary]).await?;
+        return Ok(Swap::Lost);
+    }
+    backend.sync_dir(CLAIMS).await?; // the commit point
+    publish(store, current, ours, &temporary).await
+}
+
+async fn is_ours(store: &Store, next: &State) -> Result<bool> {
+    match store.backend().get(&claim_path(next.generation)).await {
+        Ok(object) if object.bytes.is_empty() => Ok(false),
+        Ok(object) => {
+            Ok(parse_claim(&object.bytes, next.generation)?.state.write_id == next.write_id)
+        }
+        Err(Error::NotFound { .. }) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Confirms the claim, then publishes it.
+///
+/// A claim is *void* when its number had been claimed, published and cleaned up before; only a
+/// writer that slept for a day can make one, and the published state is then far above. If the
+/// published copy still is the one we built on, our claim cannot be void. The tempting shortcut
+/// «the published generation is at least ours, so we lost» is wrong: somebody may have read our
+/// claim, built on it and published first.
+async fn publish(
+    store: &Store,
+    current: Option<&Loaded>,
+    ours: Attempt<'_>,
+    temporary: &str,
+) -> Result<Swap> {
+    let backend = store.backend();
+    let generation = ours.next.generation;
+    let undecided = |error| unknown_outcome(ours.next, error);
+    let lock = backend.lock(LOCK).await.map_err(undecided)?;
+    let published = match backend.get(STATE_FILE).await {
+        Ok(object) => Some(object.bytes),
+        Err(Error::NotFound { .. }) => None,
+        Err(error) => return Err(undecided(error)),
+    };
+    let mut behind = true;
+    if published.as_ref() != current.map(|current| &current.bytes) {
+        let latest = read_local(store).await.map_err(undecided)?;
+        match landed(&latest.state, &ours) {
+            Some(true) => {}
+            // Within the remembered generations our id must be there.
+            Some(false) if latest.state.generation < generation + RECENT as u64 => {
+                return Err(Error::Corrupt {
+                    file: claim_path(generation),
+                    what: "recent-write-ids of a later state".into(),
+                    expected: ours.next.write_id.clone(),
+                    found: "none".into(),
+                });
+            }
+            Some(false) => {
+                backend.delete(&[claim_path(generation), temporary.to_owned()]).await?;
+                return Ok(Swap::Lost);
+            }
+            None => {
+                let source = Error::Conflict {
+                    message: "overtaken by many writers".into(),
+                    conflicts: Vec::new(),
+                };
+                return Err(undecided(source));
+            }
+        }
+        if let Some(bytes) = &published {
+            let published = checksum::open(bytes, STATE_FILE).map_err(undecided)?;
+            behind = published.generation < generation;
+        }
+    }
+    // From here on the commit stands. Should publishing fail, readers find the claim by probing
+    // and the next writer publishes.
+    tolerate(publish_copy(store, &ours.bytes, temporary, behind).await)?;
+    drop(lock);
+    if generation.is_multiple_of(CLEAN_EVERY) {
+        tolerate(clean_up(store, generation, ours.next.updated_at_ms).await)?;
+    }
+    Ok(won(ours))
+}
+
+/// A store that fails after the commit point does not undo the commit.
+fn tolerate(result: Result<()>) -> Result<()> {
+    match result {
+        Err(Error::Store { .. }) => Ok(()),
+        other => other,
+    }
+}
+
+fn won(ours: Attempt<'_>) -> Swap {
+    Swap::Won(Loaded { state: ours.next.clone().into(), version: None, bytes: ours.bytes })
+}
+
+async fn publish_copy(store: &Store, bytes: &Bytes, temporary: &str, behind: bool) -> Result<()> {
+    let backend = store.backend();
+    if !behind {
+        return backend.delete(&[temporary.to_owned()]).await;
+    }
+    match backend.rename(temporary, STATE_FILE).await {
+        Ok(()) => {}
+        // Where claiming is a rename too, the temporary file is gone: write it again.
+        Err(Error::NotFound { .. }) => {
+            backend.put(temporary, vec![bytes.clone()]).await?;
+            backend.sync(&[temporary.to_owned()]).await?;
+            backend.rename(temporary, STATE_FILE).await?;
+        }
+        Err(error) => return Err(error),
+    }
+    backend.sync_dir("").await
+}
+
+/// Empties claims far behind the published generation, and unlinks those empty for a day.
+async fn clean_up(store: &Store, published: u64, now_ms: i64) -> Result<()> {
+    let backend = store.backend();
+    let listed: Vec<_> = backend.list(CLAIMS).await?.try_collect().await?;
+    let mut stale = Vec::new();
+    for meta in listed {
+        let Some(generation) = claim_generation(&meta.path) else { continue };
+        if generation + RECENT as u64 > published {
+            continue;
+        }
+        if meta.size > 0 {
+            // A rename, not a truncation: the claim may share its inode with a reader's file.
+            let empty = format!("{TEMPORARY}/empty-{}", super::super::id::fresh()?);
+            backend.put(&empty, vec![Bytes::new()]).await?;
+            backend.rename(&empty, &meta.path).await?;
+        } else if meta.modified_ms < now_ms - EMPTY_CLAIM_MS {
+            stale.push(meta.path);
+        }
+    }
+    backend.delete(&stale).await
+}
+
+/// On an object store without conditional puts: the claim is created, `state.json` is a hint.
+async fn swap_listed(store: &Store, ours: Attempt<'_>) -> Result<Swap> {
+    let backend = store.backend();
+    backend.sync(ours.files).await?;
+    let next = ours.next;
+    if next.generation == 0 && read_published(store).await?.is_some() {
+        return Ok(Swap::Lost);
+    }
+    if !create_claim(store, &ours).await? {
+        return Ok(Swap::Lost);
+    }
+    let latest = read_listed(store).await.map_err(|error| unknown_outcome(next, error))?;
+    match landed(&latest.state, &ours) {
+        Some(true) => {}
+        Some(false) => {
+            backend.delete(&[claim_path(next.generation)]).await?;
+            return Ok(Swap::Lost);
+        }
+        None => {
+            let source = Error::Conflict {
+                message: "overtaken by many writers".into(),
+                conflicts: Vec::new(),
+            };
+            return Err(unknown_outcome(next, source));
+        }
+    }
+    // Only a hint: a failure or a race here costs readers nothing but a look at the claims.
+    tolerate(backend.put(STATE_FILE, vec![ours.bytes.clone()]).await)?;
+    if next.generation.is_multiple_of(CLEAN_EVERY) {
+        tolerate(delete_old_claims(store, next.generation, next.updated_at_ms).await)?;
+    }
+    Ok(won(ours))
+}
+
+/// Deletes claims far behind that are a day old. A writer that slept for longer may claim such a
+/// number again; it then finds higher claims without its own write id, and knows it lost.
+async fn delete_old_claims(store: &Store, latest: u64, now_ms: i64) -> Result<()> {
+    let listed: Vec<_> = store.backend().list(CLAIMS).await?.try_collect().await?;
+    let old = listed.into_iter().filter(|meta| {
+        claim_generation(&meta.path).is_some_and(|claim| claim + (RECENT as u64) <= latest)
+            && meta.modified_ms < now_ms - EMPTY_CLAIM_MS
+    });
+    store.backend().delete(&old.map(|meta| meta.path).collect::<Vec<_>>()).await
+}
+
+/// Creates the claim; after a lost reply, what is there decides. `false` when somebody else has it.
+async fn create_claim(store: &Store, ours: &Attempt<'_>) -> Result<bool> {
+    let claim = claim_path(ours.next.generation);
+    let mut failure = None;
+    for attempt in 0..3 {
+        match store.backend().create(&claim, ours.bytes.clone()).await {
+            Ok(Created::Done(_)) => return Ok(true),
+            Ok(Created::Exists) => {}
+            Err(error) => failure = Some(error),
+        }
+        match store.backend().get(&claim).await {
+            Ok(_) => return is_ours(store, ours.next).await,
+            Err(Error::NotFound { .. }) => super::back_off(attempt).await,
+            Err(error) => return Err(unknown_outcome(ours.next, failure.unwrap_or(error))),
+        }
+    }
+    match failure {
+        Some(error) => Err(error),
+        None => Ok(false),
+    }
+}

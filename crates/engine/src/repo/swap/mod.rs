@@ -1,0 +1,207 @@
+//! The one atomic step: replacing the state file.
+//!
+//! Nobody else in the house compares and swaps. Two protocols exist because stores differ:
+//! [`conditional_put`] where a put can be conditioned on the version that was read, and
+//! [`generation_claim`] where one can only create exclusively (local filesystems). Both admit
+//! exactly one successor per generation, and both can tell a lost reply from a lost race, because
+//! every state carries a random `write-id` and remembers those of its predecessors.
+
+mod checksum;
+mod conditional_put;
+mod generation_claim;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::state::{State, SwapProtocol};
+use crate::error::{Error, Result};
+use crate::store::{Kind, Store, Version};
+
+pub(super) use checksum::open as parse_state;
+pub(super) use generation_claim::{CLAIMS, TEMPORARY, claim_generation};
+
+/// A state as it was read, with what is needed to replace exactly it.
+#[derive(Debug, Clone)]
+pub(super) struct Loaded {
+    pub(super) state: Arc<State>,
+    version: Option<Version>,
+    bytes: Bytes,
+}
+
+/// What became of a swap.
+#[derive(Debug)]
+pub(super) enum Swap {
+    /// Ours is in history. The state may already have successors.
+    Won(Loaded),
+    /// Somebody else was first; nothing of ours is visible.
+    Lost,
+}
+
+/// The state file of a repository.
+#[derive(Debug, Clone)]
+pub(super) struct StateFile {
+    store: Store,
+}
+
+impl StateFile {
+    pub(super) fn new(store: Store) -> Self {
+        Self { store }
+    }
+
+    /// The store of the state file, which may be apart from the data.
+    pub(super) fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// The protocol this store allows.
+    pub(super) fn protocol(&self) -> Result<SwapProtocol> {
+        match self.store.backend().kind() {
+            Kind::Local | Kind::Object { conditional_put: false } => {
+                Ok(SwapProtocol::GenerationClaim)
+            }
+            Kind::Object { conditional_put: true } => Ok(SwapProtocol::ConditionalPut),
+            Kind::ReadOnly => Err(Error::Unsupported {
+                what: format!("writing to {}: the store is read-only", self.store.url()),
+            }),
+        }
+    }
+
+    fn is_local(&self) -> bool {
+        self.store.backend().kind() == Kind::Local
+    }
+
+    /// Reads the latest state. `NotFound` when there is none.
+    pub(super) async fn read(&self) -> Result<Loaded> {
+        match self.store.backend().kind() {
+            Kind::Object { conditional_put: true } | Kind::ReadOnly => {
+                conditional_put::read(&self.store).await
+            }
+            Kind::Local => generation_claim::read_local(&self.store).await,
+            Kind::Object { conditional_put: false } => {
+                generation_claim::read_listed(&self.store).await
+            }
+        }
+    }
+
+    /// Like `read`, for writers: also finds claims above a published copy that moved backwards.
+    pub(super) async fn read_for_writing(&self) -> Result<Loaded> {
+        self.protocol()?;
+        let loaded = if self.is_local() {
+            generation_claim::read_listed(&self.store).await?
+        } else {
+            self.read().await?
+        };
+        self.check_protocol(&loaded.state)?;
+        Ok(loaded)
+    }
+
+    /// Two protocols on one root (a bucket also mounted as a filesystem) would exclude nobody.
+    fn check_protocol(&self, state: &State) -> Result<()> {
+        let ours = self.protocol()?;
+        match state.swap {
+            Some(theirs) if theirs != ours => Err(Error::Unsupported {
+                what: format!(
+                    "writing to {}: it is guarded by {theirs:?}, this way of opening it allows \
+                     only {ours:?}",
+                    self.store.url()
+                ),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Creates the first state. `AlreadyExists` when there is one.
+    pub(super) async fn create(&self, state: State, files: &[String]) -> Result<Loaded> {
+        let attempt = Attempt::new(None, &state, checksum::seal(&state)?, files);
+        let created = match self.protocol()? {
+            SwapProtocol::ConditionalPut => conditional_put::create(&self.store, attempt).await?,
+            SwapProtocol::GenerationClaim => {
+                generation_claim::swap(&self.store, None, attempt).await?
+            }
+        };
+        match created {
+            Swap::Won(loaded) => Ok(loaded),
+            Swap::Lost => {
+                Err(Error::AlreadyExists { what: "repository", name: self.store.url().to_owned() })
+            }
+        }
+    }
+
+    /// Replaces `current` by `next`, a successor of it. `files` are made durable first: everything
+    /// the new state names that was not yet synced.
+    pub(super) async fn swap(
+        &self,
+        current: &Loaded,
+        next: State,
+        files: &[String],
+    ) -> Result<Swap> {
+        self.check_protocol(&current.state)?;
+        next.check("the new state")?;
+        let bytes = checksum::seal(&next)?;
+        let attempt = Attempt::new(Some(&current.state), &next, bytes, files);
+        match self.protocol()? {
+            SwapProtocol::ConditionalPut => {
+                conditional_put::swap(&self.store, current, attempt).await
+            }
+            SwapProtocol::GenerationClaim => {
+                generation_claim::swap(&self.store, Some(current), attempt).await
+            }
+        }
+    }
+}
+
+/// A state on its way to become the latest.
+struct Attempt<'a> {
+    next: &'a State,
+    /// The snapshot it adds, if it is a commit.
+    adds: Option<&'a str>,
+    bytes: Bytes,
+    /// What must be durable before it is visible.
+    files: &'a [String],
+}
+
+impl<'a> Attempt<'a> {
+    fn new(current: Option<&State>, next: &'a State, bytes: Bytes, files: &'a [String]) -> Self {
+        let newest = next.snapshots.last().map(|snapshot| snapshot.snapshot_id.as_str());
+        let adds = newest.filter(|id| current.is_none_or(|state| state.snapshot(id).is_none()));
+        Self { next, adds, bytes, files }
+    }
+}
+
+/// Whether a later state shows that `ours` is in history: `None` when that cannot be said.
+fn landed(latest: &State, attempt: &Attempt<'_>) -> Option<bool> {
+    let ours = attempt.next;
+    if latest.write_id == ours.write_id || latest.recent_write_ids.contains(&ours.write_id) {
+        return Some(true);
+    }
+    if latest.generation < ours.generation + super::state::RECENT as u64 {
+        return Some(false);
+    }
+    // Too many generations ago for the list of write ids; a commit can still be found by its
+    // snapshot.
+    attempt.adds.map(|id| latest.snapshot(id).is_some())
+}
+
+fn unknown_outcome(ours: &State, source: Error) -> Error {
+    let snapshot = ours.snapshots.last().map_or("none", |snapshot| &snapshot.snapshot_id);
+    Error::OutcomeUnknown {
+        what: format!("generation {}, newest snapshot {snapshot}", ours.generation),
+        source: Box::new(source),
+    }
+}
+
+/// Pauses between attempts: full jitter, doubling from 20 ms to 5 s.
+pub(super) async fn back_off(attempt: u32) {
+    let ceiling_ms = 20u64.saturating_mul(1 << attempt.min(8)).min(5_000);
+    let mut random = [0; 8];
+    // Without random numbers the full pause is taken, which is only slower.
+    let share = match getrandom::fill(&mut random) {
+        Ok(()) => u64::from_le_bytes(random) % (ceiling_ms + 1),
+        Err(_) => ceiling_ms,
+    };
+    tokio::time::sleep(std::time::Duration::from_millis(share)).await;
+}

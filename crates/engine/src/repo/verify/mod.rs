@@ -1,0 +1,163 @@
+//! Checking a repository, at four levels. Reads only.
+//!
+//! | level | checks |
+//! |---|---|
+//! | state | the state file and the claims around it |
+//! | metadata | every structure, attributes and manifest file of every snapshot, byte for byte |
+//! | existence | every chunk file is there and long enough; virtual sources are unchanged |
+//! | bytes | every chunk and every pack, byte for byte |
+
+mod chunks;
+mod metadata;
+mod state;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+use super::Repository;
+use crate::error::{Error, Result};
+
+/// How deep to look. Each level includes those before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Level {
+    /// The state file only.
+    State,
+    /// All metadata files.
+    Metadata,
+    /// That chunk files exist and are long enough.
+    Existence,
+    /// Every byte.
+    Bytes,
+}
+
+/// How bad a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Severity {
+    /// Data is lost or unreadable.
+    Error,
+    /// Worth knowing, nothing is lost.
+    Note,
+}
+
+/// Something that is not as it should be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Finding {
+    /// How bad.
+    pub severity: Severity,
+    /// The file, relative to the root.
+    pub file: String,
+    /// What is wrong with it.
+    pub what: String,
+    /// The snapshots that need it.
+    pub snapshots: Vec<String>,
+    /// The array concerned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub array: Option<String>,
+    /// The chunk concerned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chunk: Option<Vec<u64>>,
+}
+
+/// What was looked at.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Checked {
+    /// Snapshots.
+    pub snapshots: u64,
+    /// Metadata files.
+    pub files: u64,
+    /// Chunk references.
+    pub references: u64,
+    /// Chunk files.
+    pub chunk_files: u64,
+    /// Bytes whose checksum was compared.
+    pub bytes: u64,
+}
+
+/// The result of a verification.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Report {
+    /// How deep it looked.
+    pub level: Level,
+    /// What is wrong, worst first.
+    pub findings: Vec<Finding>,
+    /// What was looked at.
+    pub checked: Checked,
+    /// Files that no snapshot needs; garbage collection removes them.
+    pub orphan_files: u64,
+    /// Their bytes.
+    pub orphan_bytes: u64,
+}
+
+impl Report {
+    /// Whether nothing is lost.
+    pub fn is_sound(&self) -> bool {
+        self.findings.iter().all(|finding| finding.severity != Severity::Error)
+    }
+
+    fn error(&mut self, file: &str, what: String, snapshots: &BTreeSet<String>) -> &mut Finding {
+        self.findings.push(Finding {
+            severity: Severity::Error,
+            file: file.to_owned(),
+            what,
+            snapshots: snapshots.iter().cloned().collect(),
+            array: None,
+            chunk: None,
+        });
+        let last = self.findings.len() - 1;
+        &mut self.findings[last]
+    }
+
+    /// Turns what a check found into a finding. A store that does not answer is no finding: then
+    /// the verification itself fails.
+    fn take<T>(
+        &mut self,
+        file: &str,
+        snapshots: &BTreeSet<String>,
+        result: Result<T>,
+    ) -> Result<Option<T>> {
+        match result {
+            Ok(value) => Ok(Some(value)),
+            Err(error @ (Error::Store { .. } | Error::OutcomeUnknown { .. })) => Err(error),
+            Err(Error::NotFound { .. }) => {
+                self.error(file, "the file is missing".into(), snapshots);
+                Ok(None)
+            }
+            Err(error) => {
+                self.error(file, error.to_string(), snapshots);
+                Ok(None)
+            }
+        }
+    }
+}
+
+/// Snapshot ids by file: who suffers when a file is broken.
+type Users = BTreeMap<String, BTreeSet<String>>;
+
+impl Repository {
+    /// Checks the repository. What is wrong is in the report; an error means that the check itself
+    /// could not be carried out.
+    pub async fn verify(&self, level: Level) -> Result<Report> {
+        let mut report = Report {
+            level,
+            findings: Vec::new(),
+            checked: Checked::default(),
+            orphan_files: 0,
+            orphan_bytes: 0,
+        };
+        let Some(state) = self.verify_state(&mut report).await? else { return Ok(report) };
+        if level >= Level::Metadata {
+            let references = self.verify_metadata(&state, &mut report).await?;
+            if level >= Level::Existence {
+                self.verify_chunks(&state, references, level, &mut report).await?;
+            }
+        }
+        report.findings.sort_by_key(|finding| finding.severity != Severity::Error);
+        Ok(report)
+    }
+}

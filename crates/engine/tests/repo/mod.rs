@@ -1,0 +1,4 @@
+//! The versioned repository, from outside.
+
+mod basics;
+mod support;
