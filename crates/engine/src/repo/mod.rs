@@ -52,6 +52,7 @@ mod node;
 mod pack;
 mod parquet_file;
 mod refs;
+mod repair;
 mod session;
 mod state;
 mod structure;
@@ -77,6 +78,7 @@ pub use self::maintain::{
 pub use self::manifest::{Native, Payload, Virtual};
 pub use self::node::{Attributes, Inventory, Node, NodeKind, normalise_path};
 pub use self::refs::Version;
+pub use self::repair::{Forgotten, Rebuilt};
 pub use self::session::{
     ChangeSet, CommitOptions, Conflict, ConflictKind, Fork, Rebase, Resolve, Session,
 };
@@ -130,6 +132,9 @@ pub struct CreateOptions {
     pub properties: Map<String, Value>,
     /// Create although files of an older repository lie around.
     pub force: bool,
+    /// Where the data files go, when not beside the state file. Whoever opens the repository must
+    /// allow this URL.
+    pub store_root: Option<String>,
 }
 
 /// A versioned repository. Cheap to clone; clones share caches.
@@ -167,7 +172,17 @@ impl Repository {
         options: OpenOptions,
         create: CreateOptions,
     ) -> Result<Self> {
-        let state_file = StateFile::new(store.clone());
+        let mut options = options;
+        options.allowed.extend(create.store_root.clone());
+        let data = match &create.store_root {
+            Some(root) => Some(Store::open(root, &options.store)?),
+            None => None,
+        };
+        let state_file = match &data {
+            Some(data) => StateFile::apart_from(store.clone(), data.clone()),
+            None => StateFile::new(store.clone()),
+        };
+        let data = data.unwrap_or_else(|| store.clone());
         let protocol = state_file.protocol()?;
         let exists = || Error::AlreadyExists { what: "repository", name: store.url().to_owned() };
         match state_file.read().await {
@@ -178,6 +193,7 @@ impl Repository {
         }
         if !create.force {
             refuse_leftovers(&store).await?;
+            refuse_leftovers(&data).await?;
         }
         let now_ms = clock::now_ms();
         let dataset_id = id::fresh()?;
@@ -199,7 +215,7 @@ impl Repository {
         let sealed = structure::render(&tree, &dataset_id, &label, create.config.compat)?;
         let structure_file = id::fresh()?;
         let path = format!("s/{structure_file}");
-        store.backend().put(&path, vec![sealed.bytes.clone()]).await?;
+        data.backend().put(&path, vec![sealed.bytes.clone()]).await?;
         let snapshot = Snapshot {
             snapshot_id: snapshot_id.clone(),
             parent_snapshot_id: None,
@@ -226,7 +242,7 @@ impl Repository {
         let mut state = State {
             id: dataset_id,
             generation: 0,
-            store_root: None,
+            store_root: create.store_root,
             format_version: FORMAT_VERSION,
             required_features: Vec::new(),
             recent_write_ids: vec![write_id.clone()],
@@ -270,7 +286,8 @@ impl Repository {
     }
 
     fn with_state(state_store: Store, options: OpenOptions, loaded: &Loaded) -> Result<Self> {
-        let store = match &loaded.state.store_root {
+        let root = loaded.state.store_root.as_ref();
+        let store = match root {
             None => state_store.clone(),
             Some(root) if options.allowed.iter().any(|prefix| fetch::is_under(root, prefix)) => {
                 Store::open(root, &options.store)?
@@ -287,9 +304,13 @@ impl Repository {
         let limits = options.store.limits;
         let bytes = options.cache_bytes_max;
         let manifests = Manifests::new(store.clone(), dataset_id.clone(), limits, bytes);
+        let state_file = match root {
+            None => StateFile::new(state_store),
+            Some(_) => StateFile::apart_from(state_store, store.clone()),
+        };
         let inner = Inner {
             store,
-            state_file: StateFile::new(state_store),
+            state_file,
             dataset_id,
             manifests,
             trees: ByteCache::new(bytes / 2, |_, tree: &Arc<Tree>| tree.len() * 512),

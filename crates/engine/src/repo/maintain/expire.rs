@@ -45,7 +45,7 @@ impl Repository {
         }
         self.update(|next| {
             let expired = plan(next, options);
-            apply(next, &expired);
+            forget(next, &expired);
             Ok(expired)
         })
         .await
@@ -91,7 +91,8 @@ fn plan(state: &State, options: &ExpireOptions) -> Expired {
     expired
 }
 
-fn apply(next: &mut State, expired: &Expired) {
+/// Takes snapshots and references out of a state; re-parents what stays.
+pub(in crate::repo) fn forget(next: &mut State, expired: &Expired) {
     let gone: HashSet<&str> = expired.snapshots.iter().map(String::as_str).collect();
     let parents: HashMap<String, Option<String>> = next
         .snapshots

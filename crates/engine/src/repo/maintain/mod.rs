@@ -15,4 +15,5 @@ pub use gc::{GcOptions, GcReport};
 pub use optimise::OptimiseReport;
 pub use repack::{RepackOptions, RepackReport};
 
+pub(super) use expire::forget;
 pub(super) use mark::DATA_DIRECTORIES;

@@ -60,8 +60,32 @@ impl Session {
         }
     }
 
-    /// Points a chunk at a range of somebody else's object.
+    /// Points a chunk at a range of somebody else's object. The reference must carry a guard (etag,
+    /// modification time or checksum), taken before the range was parsed, so that a source that
+    /// changes later is noticed and never read as if it were the old one.
     pub fn set_virtual(&self, path: &str, index: &[u64], reference: Virtual) -> Result<()> {
+        let guarded = reference.etag.is_some()
+            || reference.last_modified_ms.is_some()
+            || reference.crc32c.is_some();
+        if !guarded {
+            return Err(Error::Invalid {
+                what: format!(
+                    "{path}: a reference to {} without etag, modification time or checksum would \
+                     not notice a changed source",
+                    reference.url
+                ),
+            });
+        }
+        self.set_virtual_unchecked(path, index, reference)
+    }
+
+    /// Like [`Session::set_virtual`], for sources that have neither etag nor modification time.
+    pub fn set_virtual_unchecked(
+        &self,
+        path: &str,
+        index: &[u64],
+        reference: Virtual,
+    ) -> Result<()> {
         let node = self.node(path)?;
         check_index(&node, index)?;
         if !reference.url.contains("://") || reference.length == 0 {

@@ -20,7 +20,7 @@ use crate::repo::structure::{self, SnapshotLabel};
 use crate::repo::swap::{self, Loaded, Swap};
 use crate::repo::tree::Tree;
 use crate::repo::{attributes, clock, read_only};
-use crate::store::Store;
+use crate::store::{Durability, Store};
 
 /// A parent may be this far in our future before we distrust the clocks.
 const CLOCK_SKEW_MAX_MS: i64 = 10 * 60 * 1000;
@@ -130,6 +130,14 @@ impl Session {
         }
     }
 
+    /// Notes a file of this session, once.
+    fn remember(&self, path: &str) {
+        let mut work = self.work();
+        if !work.files.iter().any(|known| known == path) {
+            work.files.push(path.to_owned());
+        }
+    }
+
     /// Collections were announced since the session began: none may have taken our files.
     async fn check_collected(&self, state: &State) -> Result<()> {
         let lists = state.gc.as_ref().map_or(&[][..], |gc| &gc.lists);
@@ -216,11 +224,7 @@ impl Session {
             let path = format!("i/{}", made.file);
             // Should this attempt lose its race, the next one keeps the file, and a collection
             // announced in between must not have taken it.
-            let mut work = self.work();
-            if !work.files.contains(&path) {
-                work.files.push(path.clone());
-            }
-            drop(work);
+            self.remember(&path);
             files.push(path);
             let sealed = &made.written.sealed;
             change = Some((made.file.to_string(), sealed.bytes.len() as u64, sealed.crc32c));
@@ -271,7 +275,7 @@ impl Session {
                 refs_removed,
                 bytes_written: written,
             },
-            properties: options.properties.clone(),
+            properties: self.properties(options),
             unknown: Map::new(),
         });
         let mut next = state.successor(timestamp_ms)?;
@@ -286,6 +290,15 @@ impl Session {
         }
         require_features(&mut next, &tree);
         Ok(Plan { next, snapshot, tree: Arc::new(tree), structure_path, files })
+    }
+
+    /// The user's properties, and a word where the commit is not durable.
+    fn properties(&self, options: &CommitOptions) -> Map<String, Value> {
+        let mut properties = options.properties.clone();
+        if self.repo.inner.options.store.durability == Durability::None {
+            properties.insert("durability".into(), "none".into());
+        }
+        properties
     }
 
     /// The change file of an amended commit: what the tip did and what we did, ours winning.

@@ -10,6 +10,7 @@ use futures::TryStreamExt;
 
 use super::{Attempt, Loaded, Swap, checksum, landed, unknown_outcome};
 use crate::error::{Error, Result};
+use crate::repo::id;
 use crate::repo::state::{RECENT, STATE_FILE, State};
 use crate::store::{Created, Kind, Linked, Store};
 
@@ -266,6 +267,59 @@ async fn publish_copy(store: &Store, bytes: &Bytes, temporary: &str, behind: boo
     backend.sync_dir("").await
 }
 
+/// Publishes the highest claim that can be read, whatever the published copy is like.
+pub(super) async fn republish(store: &Store) -> Result<u64> {
+    let listed: Vec<_> = store.backend().list(CLAIMS).await?.try_collect().await?;
+    let mut claims: Vec<u64> = listed
+        .iter()
+        .filter(|meta| meta.size > 0)
+        .filter_map(|meta| claim_generation(&meta.path))
+        .collect();
+    claims.sort_unstable();
+    for generation in claims.into_iter().rev() {
+        let bytes = store.backend().get(&claim_path(generation)).await?.bytes;
+        if parse_claim(&bytes, generation).is_ok() {
+            overwrite(store, bytes).await?;
+            return Ok(generation);
+        }
+    }
+    Err(Error::NotFound { what: "sound claim", name: store.url().to_owned() })
+}
+
+/// Claims the generation of a rebuilt state and publishes it over whatever is there.
+pub(super) async fn put_rebuilt(store: &Store, state: &State, bytes: Bytes) -> Result<()> {
+    if store.backend().kind() == Kind::Local {
+        let temporary = format!("{TEMPORARY}/{}", state.write_id);
+        store.backend().put(&temporary, vec![bytes.clone()]).await?;
+        store.backend().sync(std::slice::from_ref(&temporary)).await?;
+        let linked = store.backend().link(&temporary, &claim_path(state.generation)).await?;
+        store.backend().delete(&[temporary]).await?;
+        if linked == Linked::Exists {
+            return Err(Error::AlreadyExists { what: "claim", name: claim_path(state.generation) });
+        }
+        store.backend().sync_dir(CLAIMS).await?;
+    } else {
+        store.backend().create(&claim_path(state.generation), bytes.clone()).await?;
+    }
+    overwrite(store, bytes).await
+}
+
+/// Replaces the published copy without looking at it.
+async fn overwrite(store: &Store, bytes: Bytes) -> Result<()> {
+    let backend = store.backend();
+    if backend.kind() != Kind::Local {
+        return backend.put(STATE_FILE, vec![bytes]).await;
+    }
+    let lock = backend.lock(LOCK).await?;
+    let temporary = format!("{TEMPORARY}/{}", id::fresh()?);
+    backend.put(&temporary, vec![bytes]).await?;
+    backend.sync(std::slice::from_ref(&temporary)).await?;
+    backend.rename(&temporary, STATE_FILE).await?;
+    backend.sync_dir("").await?;
+    drop(lock);
+    Ok(())
+}
+
 /// Empties claims far behind the published generation, and unlinks those empty for a day.
 async fn clean_up(store: &Store, published: u64, now_ms: i64) -> Result<()> {
     let backend = store.backend();
@@ -278,7 +332,7 @@ async fn clean_up(store: &Store, published: u64, now_ms: i64) -> Result<()> {
         }
         if meta.size > 0 {
             // A rename, not a truncation: the claim may share its inode with a reader's file.
-            let empty = format!("{TEMPORARY}/empty-{}", super::super::id::fresh()?);
+            let empty = format!("{TEMPORARY}/empty-{}", id::fresh()?);
             backend.put(&empty, vec![Bytes::new()]).await?;
             backend.rename(&empty, &meta.path).await?;
         } else if meta.modified_ms < now_ms - EMPTY_CLAIM_MS {

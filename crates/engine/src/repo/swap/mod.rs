@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::state::{State, SwapProtocol};
+use super::state::{STATE_FILE, State, SwapProtocol};
 use crate::error::{Error, Result};
 use crate::store::{Kind, Store, Version};
 
@@ -45,11 +45,29 @@ pub(super) enum Swap {
 #[derive(Debug, Clone)]
 pub(super) struct StateFile {
     store: Store,
+    /// Where the data files are, when not beside the state file.
+    data: Option<Store>,
 }
 
 impl StateFile {
     pub(super) fn new(store: Store) -> Self {
-        Self { store }
+        Self { store, data: None }
+    }
+
+    /// A state file that names files of another store.
+    pub(super) fn apart_from(store: Store, data: Store) -> Self {
+        Self { store, data: Some(data) }
+    }
+
+    /// Makes data files durable that are in a store of their own; returns those still to sync.
+    async fn sync_data<'a>(&self, files: &'a [String]) -> Result<&'a [String]> {
+        match &self.data {
+            Some(data) => {
+                data.backend().sync(files).await?;
+                Ok(&[])
+            }
+            None => Ok(files),
+        }
     }
 
     /// The store of the state file, which may be apart from the data.
@@ -114,8 +132,31 @@ impl StateFile {
         }
     }
 
+    /// Publishes the highest sound claim again. Returns its generation.
+    pub(super) async fn republish(&self) -> Result<u64> {
+        match self.protocol()? {
+            SwapProtocol::GenerationClaim => generation_claim::republish(&self.store).await,
+            SwapProtocol::ConditionalPut => Err(Error::Unsupported {
+                what: format!("{} keeps no claims to publish again", self.store.url()),
+            }),
+        }
+    }
+
+    /// Stores a rebuilt state where no state can be read.
+    pub(super) async fn put_rebuilt(&self, state: State) -> Result<()> {
+        let bytes = checksum::seal(&state)?;
+        match self.protocol()? {
+            // What is there is unreadable, so there is no version to condition on.
+            SwapProtocol::ConditionalPut => self.store.backend().put(STATE_FILE, vec![bytes]).await,
+            SwapProtocol::GenerationClaim => {
+                generation_claim::put_rebuilt(&self.store, &state, bytes).await
+            }
+        }
+    }
+
     /// Creates the first state. `AlreadyExists` when there is one.
     pub(super) async fn create(&self, state: State, files: &[String]) -> Result<Loaded> {
+        let files = self.sync_data(files).await?;
         let attempt = Attempt::new(None, &state, checksum::seal(&state)?, files);
         let created = match self.protocol()? {
             SwapProtocol::ConditionalPut => conditional_put::create(&self.store, attempt).await?,
@@ -142,6 +183,7 @@ impl StateFile {
         self.check_protocol(&current.state)?;
         next.check("the new state")?;
         let bytes = checksum::seal(&next)?;
+        let files = self.sync_data(files).await?;
         let attempt = Attempt::new(Some(&current.state), &next, bytes, files);
         match self.protocol()? {
             SwapProtocol::ConditionalPut => {
