@@ -2,7 +2,9 @@
 
 import json
 import re
+from pathlib import Path
 
+import jsonschema
 import pytest
 
 from reader import claim_path, crc32c, parse_state
@@ -30,6 +32,18 @@ def test_the_state_has_the_documented_keys(repo):
         "wide-ints",
     }
     assert list(state)[-1] == "crc32c"
+
+
+SCHEMA = Path(__file__).resolve().parents[2] / "docs" / "formats" / "state.schema.json"
+
+
+def test_the_state_obeys_its_schema_and_the_schema_refuses_a_broken_one(repo):
+    schema = json.loads(SCHEMA.read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate(repo.state, schema)
+    broken = {**repo.state, "snapshots": [{**repo.state["snapshots"][0], "structure-file": "../x"}]}
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(broken, schema)
 
 
 def test_each_commit_is_one_generation(built, repo):
