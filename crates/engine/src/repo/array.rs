@@ -89,11 +89,7 @@ impl Array {
         self.check(region)?;
         let mut output = Output::new(memory, region.shape(), self.item_size()?)?;
         let views = output.views(&self.grid, region)?;
-        let size = self.batch_size();
-        let batches = stream::unfold(views, |mut views| async {
-            let batch: Vec<_> = views.by_ref().take(size).collect();
-            (!batch.is_empty()).then_some((batch, views))
-        });
+        let batches = stream::iter(batched(views, self.batch_size()));
         batches
             .map(|batch| self.read_batch(batch))
             .buffer_unordered(BATCHES)
@@ -148,7 +144,7 @@ impl Array {
         }
         let _exclusive = self.session.exclude(self.cuts_chunks(region)).await;
         let source = Source { region: region.clone(), elements };
-        self.batches(region)
+        stream::iter(self.batches(region))
             .map(|batch| self.write_batch(batch, source.clone()))
             .buffer_unordered(BATCHES)
             .try_collect::<()>()
@@ -228,8 +224,7 @@ impl Array {
         }
         self.check(region)?;
         let mut assembly = Assembly::new(region.shape(), self.codecs.fill_element())?;
-        let mut batches = self.batches(region);
-        while let Some(batch) = batches.next().await {
+        for batch in self.batches(region) {
             let mut chunks = self.fetch_chunks(&batch).await?;
             for index in batch {
                 let Some(bytes) = chunks.remove(&index) else { continue };
@@ -255,8 +250,7 @@ impl Array {
         }
         self.check(region)?;
         let _exclusive = self.session.exclude(self.cuts_chunks(region)).await;
-        let mut batches = self.batches(region);
-        while let Some(batch) = batches.next().await {
+        for batch in self.batches(region) {
             let mut chunks = self.fetch_chunks(&batch).await?;
             let mut encoded = Vec::with_capacity(batch.len());
             for index in batch {
@@ -359,14 +353,8 @@ impl Array {
         })
     }
 
-    fn batches(&self, region: &Region) -> stream::BoxStream<'static, Vec<Vec<u64>>> {
-        let size = self.batch_size();
-        let chunks = self.grid.chunks_in(region);
-        let batches = stream::unfold(chunks, move |mut chunks| async move {
-            let batch: Vec<_> = chunks.by_ref().take(size).collect();
-            (!batch.is_empty()).then_some((batch, chunks))
-        });
-        batches.boxed()
+    fn batches(&self, region: &Region) -> impl Iterator<Item = Vec<Vec<u64>>> + Send + use<> {
+        batched(self.grid.chunks_in(region), self.batch_size())
     }
 
     fn batch_size(&self) -> usize {
@@ -387,6 +375,17 @@ impl Array {
             other => other.into(),
         }
     }
+}
+
+/// Groups items, lazily.
+fn batched<T>(
+    mut items: impl Iterator<Item = T> + Send,
+    size: usize,
+) -> impl Iterator<Item = Vec<T>> + Send {
+    std::iter::from_fn(move || {
+        let batch: Vec<T> = items.by_ref().take(size).collect();
+        (!batch.is_empty()).then_some(batch)
+    })
 }
 
 /// Elements to write, shared by the batches of one call.
