@@ -96,11 +96,10 @@ fn seal(documents: &[Vec<u8>], label: Label<'_>) -> Result<Sealed> {
     let rows = UInt64Array::from_iter_values(0..documents.len() as u64);
     let attrs = BinaryArray::from_iter_values(documents);
     let crcs = UInt32Array::from_iter_values(documents.iter().map(|d| crc32c::crc32c(d)));
-    let batch =
-        RecordBatch::try_new(schema.clone(), vec![Arc::new(rows), Arc::new(attrs), Arc::new(crcs)])
-            .map_err(|error| Error::Invalid { what: error.to_string() })?;
+    let batch = RecordBatch::try_new(schema, vec![Arc::new(rows), Arc::new(attrs), Arc::new(crcs)])
+        .map_err(|error| Error::Invalid { what: error.to_string() })?;
     let properties = parquet_file::properties().set_dictionary_enabled(false).build();
-    parquet_file::seal(label, schema, [batch], properties, &[])
+    parquet_file::seal(label, &batch, properties, &[])
 }
 
 /// Parses an attributes file into its documents.

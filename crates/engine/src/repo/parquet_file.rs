@@ -78,22 +78,45 @@ fn writer_name() -> String {
     concat!("chunkyard ", env!("CARGO_PKG_VERSION")).into()
 }
 
-/// Writes row groups, one per batch, and seals the file.
+/// Writes and seals a file of one row group.
 pub(super) fn seal(
     label: Label<'_>,
-    schema: SchemaRef,
-    row_groups: impl IntoIterator<Item = RecordBatch>,
+    batch: &RecordBatch,
     properties: WriterProperties,
     more: &[(&str, String)],
 ) -> Result<Sealed> {
-    let failed = |error: ParquetError| Error::Invalid {
-        what: format!("cannot write a {} file: {error}", label.format),
-    };
-    let mut writer = ArrowWriter::try_new(Vec::new(), schema, Some(properties)).map_err(failed)?;
-    for batch in row_groups {
-        writer.write(&batch).map_err(failed)?;
-        writer.flush().map_err(failed)?;
+    let mut writer = FileWriter::new(batch.schema(), properties)?;
+    writer.row_group(batch)?;
+    writer.seal(label, more)
+}
+
+/// A file being written, row group by row group; what is encoded is held in memory.
+pub(super) struct FileWriter(ArrowWriter<Vec<u8>>);
+
+impl FileWriter {
+    pub(super) fn new(schema: SchemaRef, properties: WriterProperties) -> Result<Self> {
+        Ok(Self(ArrowWriter::try_new(Vec::new(), schema, Some(properties)).map_err(failed)?))
     }
+
+    pub(super) fn row_group(&mut self, batch: &RecordBatch) -> Result<()> {
+        self.0.write(batch).map_err(failed)?;
+        self.0.flush().map_err(failed)
+    }
+
+    pub(super) fn seal(self, label: Label<'_>, more: &[(&str, String)]) -> Result<Sealed> {
+        seal_writer(self.0, label, more)
+    }
+}
+
+fn failed(error: ParquetError) -> Error {
+    Error::Invalid { what: format!("cannot write a Parquet file: {error}") }
+}
+
+fn seal_writer(
+    mut writer: ArrowWriter<Vec<u8>>,
+    label: Label<'_>,
+    more: &[(&str, String)],
+) -> Result<Sealed> {
     writer.sync().map_err(|error| failed(error.into()))?;
     let data = writer.inner();
     let data_len = data.len();

@@ -17,11 +17,11 @@ use crate::repo::{Repository, check_file};
 pub(super) fn render(files: &[String], dataset_id: &str, now_ms: i64) -> Result<Sealed> {
     let schema = Arc::new(Schema::new(vec![Field::new("file", DataType::Utf8, false)]));
     let column: StringArray = files.iter().map(Some).collect();
-    let batch = RecordBatch::try_new(schema.clone(), vec![Arc::new(column)])
+    let batch = RecordBatch::try_new(schema, vec![Arc::new(column)])
         .map_err(|error| Error::Invalid { what: error.to_string() })?;
     let label = Label { format: "collection", dataset_id, created_ms: now_ms };
     let properties = parquet_file::properties().set_dictionary_enabled(false).build();
-    parquet_file::seal(label, schema, [batch], properties, &[])
+    parquet_file::seal(label, &batch, properties, &[])
 }
 
 fn parse(path: &str, dataset_id: &str, bytes: &Bytes) -> Result<HashSet<String>> {

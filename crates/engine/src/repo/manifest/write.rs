@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::repo::config::Compat;
 use crate::repo::coord;
 use crate::repo::node::Inventory;
-use crate::repo::parquet_file::{self, Label, Sealed};
+use crate::repo::parquet_file::{self, FileWriter, Label, Sealed};
 use crate::repo::width::{Width, uint_array};
 
 /// Rows of a row group, and of one tile of a merged run.
@@ -31,7 +31,7 @@ const OWN_GROUP_ROWS: usize = 4096;
 pub(in crate::repo) struct RunBuilder {
     compat: Compat,
     schema: SchemaRef,
-    groups: Vec<RecordBatch>,
+    writer: FileWriter,
     pending: Columns,
     rows: u64,
     last: Option<(u32, Vec<u8>)>,
@@ -58,16 +58,17 @@ struct Tile {
 }
 
 impl RunBuilder {
-    pub(in crate::repo) fn new(compat: Compat) -> Self {
-        Self {
+    pub(in crate::repo) fn new(compat: Compat) -> Result<Self> {
+        let schema = schema(compat);
+        Ok(Self {
             compat,
-            schema: schema(compat),
-            groups: Vec::new(),
+            writer: FileWriter::new(schema.clone(), properties())?,
+            schema,
             pending: Columns::default(),
             rows: 0,
             last: None,
             tiles: Vec::new(),
-        }
+        })
     }
 
     /// Appends the rows of one array, sorted by coordinate. Arrays come in order of their handle.
@@ -114,7 +115,7 @@ impl RunBuilder {
         if self.pending.len() > 0 {
             let arrays = std::mem::take(&mut self.pending).finish(self.compat)?;
             let batch = RecordBatch::try_new(self.schema.clone(), arrays).map_err(failed)?;
-            self.groups.push(batch);
+            self.writer.row_group(&batch)?;
         }
         Ok(())
     }
@@ -127,9 +128,7 @@ impl RunBuilder {
     /// Seals the file.
     pub(in crate::repo) fn finish(mut self, label: Label<'_>) -> Result<Written> {
         self.cut()?;
-        let sealed =
-            parquet_file::seal(label, self.schema.clone(), self.groups, properties(), &[])?;
-        Ok(Written { sealed, tiles: self.tiles })
+        Ok(Written { sealed: self.writer.seal(label, &[])?, tiles: self.tiles })
     }
 }
 

@@ -84,7 +84,7 @@ impl Session {
         &self,
         path: &str,
         index: &[u64],
-        reference: Virtual,
+        mut reference: Virtual,
     ) -> Result<()> {
         let node = self.node(path)?;
         check_index(&node, index)?;
@@ -99,7 +99,13 @@ impl Session {
             });
         }
         let mut work = self.require_writable()?;
-        record(&mut work, node.uid, Coord::encode(index), Payload::Virtual(Box::new(reference)));
+        // Neighbours mostly lie in one object: they share its name.
+        match &work.last_url {
+            Some(known) if *known == reference.url => reference.url = known.clone(),
+            _ => work.last_url = Some(reference.url.clone()),
+        }
+        let payload = Payload::Virtual(Box::new(reference));
+        record(&mut work, node.uid, Coord::encode(index), payload);
         Ok(())
     }
 

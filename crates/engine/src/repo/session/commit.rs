@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::changes::NodeEdits;
-use super::{ArrayChanges, Kind, Phase, Rebase, Session};
+use super::{ArrayChanges, Chunks, Kind, Phase, Rebase, Session};
 use crate::error::{Error, Result};
 use crate::repo::config::{Compat, Config};
 use crate::repo::coord::Coord;
@@ -305,7 +305,7 @@ impl Session {
     async fn amended_change(
         &self,
         tip: &Snapshot,
-        chunks: &HashMap<Uid, ArrayChanges>,
+        chunks: &Chunks,
         tree: &Tree,
         writer: &Writer<'_>,
     ) -> Result<Option<(String, (u64, u32))>> {
@@ -321,7 +321,7 @@ impl Session {
             }
         }
         let nodes: HashMap<u32, &Arc<Node>> = tree.nodes().map(|node| (node.id, node)).collect();
-        let mut builder = RunBuilder::new(writer.config.compat);
+        let mut builder = RunBuilder::new(writer.config.compat)?;
         for (id, refs) in rows {
             // An array the amendment deletes has no place in the change any more.
             let Some(node) = nodes.get(&id) else { continue };
@@ -376,12 +376,7 @@ impl<'a> Writer<'a> {
         Label { format, dataset_id: self.dataset_id, created_ms: self.now_ms }
     }
 
-    async fn delta(
-        &self,
-        tree: &Tree,
-        chunks: &HashMap<Uid, ArrayChanges>,
-        old: Option<Delta>,
-    ) -> Result<Delta> {
+    async fn delta(&self, tree: &Tree, chunks: &Chunks, old: Option<Delta>) -> Result<Delta> {
         let mut handles = Vec::with_capacity(chunks.len());
         for uid in chunks.keys() {
             let node = tree.by_uid(uid).ok_or_else(|| Error::NotFound {
@@ -395,7 +390,7 @@ impl<'a> Writer<'a> {
         if let Some(old) = old.filter(|old| old.handles == handles && old.rows == rows) {
             return Ok(old);
         }
-        let mut builder = RunBuilder::new(self.config.compat);
+        let mut builder = RunBuilder::new(self.config.compat)?;
         for (id, uid) in &handles {
             let (Some(node), Some(changes)) = (tree.by_uid(uid), chunks.get(uid)) else { continue };
             let rank = node.array()?.shape().len();
@@ -415,7 +410,7 @@ impl<'a> Writer<'a> {
     async fn apply(
         &self,
         tree: &mut Tree,
-        chunks: &HashMap<Uid, ArrayChanges>,
+        chunks: &Chunks,
         delta: &Delta,
         bytes_written: &mut u64,
     ) -> Result<Vec<String>> {
@@ -447,6 +442,10 @@ impl<'a> Writer<'a> {
 
     /// Live references after the changes: exact, by looking up those that may have existed.
     async fn count(&self, node: &Node, changes: &ArrayChanges) -> Result<u64> {
+        let live = |change: &&super::Change| !change.payload.is_removed();
+        if node.inventories.is_empty() {
+            return Ok(changes.refs.values().filter(live).count() as u64);
+        }
         let coords: Vec<Coord> = changes.refs.keys().cloned().collect();
         let before = self.manifests.lookup(node, &coords).await?;
         let mut count = node.refs_count;
@@ -472,7 +471,7 @@ impl<'a> Writer<'a> {
             return Ok(Vec::new());
         }
         plans.sort_by_key(|(node, _)| node.id);
-        let mut builder = RunBuilder::new(self.config.compat);
+        let mut builder = RunBuilder::new(self.config.compat)?;
         for (node, plan) in &plans {
             let rows = merge::collect(plan, self.manifests, node).await?;
             let rank = node.array()?.shape().len();

@@ -183,7 +183,7 @@ impl Session {
 /// Notes a reference in a session's changes.
 pub(super) fn record(work: &mut Work, uid: Uid, coord: Coord, payload: Payload) {
     let after_forks = work.forks;
-    let changes = work.chunks.entry(uid).or_default();
+    let changes = Arc::make_mut(work.chunks.entry(uid).or_default());
     if let Payload::Inline { bytes } = &payload {
         changes.inline_bytes += bytes.len() as u64;
     }

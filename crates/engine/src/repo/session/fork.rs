@@ -1,13 +1,12 @@
 //! Distributed writers: a session is handed out, each worker returns its references, the session
 //! merges them and commits once.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use super::edit::record;
-use super::{ArrayChanges, Change, Conflict, ConflictKind, Kind, Phase, Session, lock};
+use super::{Change, Chunks, Conflict, ConflictKind, Kind, Phase, Session, lock};
 use crate::error::{Error, Result};
 use crate::repo::Repository;
 use crate::repo::coord::Coord;
@@ -152,7 +151,7 @@ impl Repository {
                 work.tree = Arc::new(tree);
             }
             for (uid, refs) in fork.chunks {
-                let changes = work.chunks.entry(uid).or_default();
+                let changes = Arc::make_mut(work.chunks.entry(uid).or_default());
                 for (coord, payload) in refs {
                     changes.refs.insert(coord, Change { payload, after_forks: 0 });
                 }
@@ -165,10 +164,7 @@ impl Repository {
 }
 
 /// References written after at least `after_forks` forks.
-fn export(
-    chunks: &HashMap<Uid, ArrayChanges>,
-    after_forks: u32,
-) -> Vec<(Uid, Vec<(Coord, Payload)>)> {
+fn export(chunks: &Chunks, after_forks: u32) -> Vec<(Uid, Vec<(Coord, Payload)>)> {
     let mut exported: Vec<_> = chunks
         .iter()
         .map(|(uid, changes)| {

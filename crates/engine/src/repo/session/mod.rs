@@ -78,7 +78,8 @@ struct Work {
     base: Arc<Snapshot>,
     base_tree: Arc<Tree>,
     tree: Arc<Tree>,
-    chunks: HashMap<Uid, ArrayChanges>,
+    /// Shared, so that a commit reads them without a copy.
+    chunks: Chunks,
     /// Files written by this session and its forks, relative to the root.
     files: Vec<String>,
     bytes_written: u64,
@@ -86,6 +87,8 @@ struct Work {
     forks: u32,
     /// Boxes of chunk indices that were read, when the session tracks reads.
     reads: Option<Reads>,
+    /// The object of the last virtual reference.
+    last_url: Option<Arc<str>>,
     phase: Phase,
 }
 
@@ -114,6 +117,9 @@ impl Drop for Busy<'_> {
 
 /// Boxes of chunk indices, half-open per dimension, by array.
 type Reads = HashMap<Uid, Vec<Vec<(u64, u64)>>>;
+
+/// The references a session sets or removes, by array.
+type Chunks = HashMap<Uid, Arc<ArrayChanges>>;
 
 /// References by array.
 type References = HashMap<Uid, BTreeMap<Coord, Payload>>;
@@ -171,6 +177,7 @@ impl Session {
             bytes_written: 0,
             forks: 0,
             reads: None,
+            last_url: None,
             phase: Phase::Open,
         };
         Self {

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::changes::NodeEdits;
 use super::edit::{reads_alike, shrinks};
-use super::{ArrayChanges, Conflict, ConflictKind, Kind, Reads, Rebase, Resolve, Session};
+use super::{Chunks, Conflict, ConflictKind, Kind, Reads, Rebase, Resolve, Session};
 use crate::error::{Error, Result};
 use crate::repo::coord::Coord;
 use crate::repo::diff::ChangedChunks;
@@ -134,7 +134,7 @@ impl Merge<'_> {
     }
 
     /// Our chunks against their nodes and chunks. Returns the chunks that stay.
-    fn chunks(&mut self, mut chunks: HashMap<Uid, ArrayChanges>) -> HashMap<Uid, ArrayChanges> {
+    fn chunks(&mut self, mut chunks: Chunks) -> Chunks {
         for (uid, own) in &mut chunks {
             let (Some(before), Some(our)) = (self.base.by_uid(uid), self.ours.by_uid(uid)) else {
                 continue; // new in this session: nobody else can know it
@@ -159,7 +159,7 @@ impl Merge<'_> {
                 Resolve::Ours => {}
                 Resolve::Theirs => {
                     for coord in &both {
-                        own.refs.remove(coord);
+                        Arc::make_mut(own).refs.remove(coord);
                     }
                 }
                 Resolve::Fail => {

@@ -101,12 +101,13 @@ pub(in crate::repo) fn render(
 
     let (fields, arrays): (Vec<FieldRef>, Vec<ArrayRef>) = columns.into_iter().unzip();
     let schema = Arc::new(Schema::new(fields));
-    let batch = RecordBatch::try_new(schema.clone(), arrays).map_err(failed)?;
+    let batch = RecordBatch::try_new(schema, arrays).map_err(failed)?;
     let label = Label { format: "structure", dataset_id, created_ms: snapshot.timestamp_ms };
     // A structure file is read whole; statistics and dictionaries would only make it larger.
     let properties = parquet_file::properties()
         .set_statistics_enabled(EnabledStatistics::None)
         .set_dictionary_enabled(false)
+        .set_offset_index_disabled(true)
         .build();
     let mut more = vec![
         ("snapshot-id", snapshot.snapshot_id.to_owned()),
@@ -120,7 +121,7 @@ pub(in crate::repo) fn render(
         ("branch", snapshot.branch),
     ];
     more.extend(optional.into_iter().filter_map(|(key, value)| Some((key, value?.to_owned()))));
-    parquet_file::seal(label, schema, [batch], properties, &more)
+    parquet_file::seal(label, &batch, properties, &more)
 }
 
 type Split = (Option<ArrayColumns>, Map<String, Value>);

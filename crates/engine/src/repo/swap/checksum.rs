@@ -9,9 +9,7 @@ const KEY: &str = ",\"crc32c\":";
 
 /// Renders a state with its checksum.
 pub(super) fn seal(state: &State) -> Result<Bytes> {
-    let mut plain = state.clone();
-    plain.unknown.shift_remove("crc32c");
-    let mut bytes = plain.render()?;
+    let mut bytes = state.render()?;
     bytes.pop(); // the closing brace comes after the checksum
     let crc = crc32c::crc32c(&bytes);
     bytes.extend_from_slice(format!("{KEY}{crc}}}").as_bytes());
@@ -32,7 +30,8 @@ pub(in crate::repo) fn open(bytes: &[u8], file: &str) -> Result<State> {
             });
         }
     }
-    let state = State::parse(bytes, file)?;
+    let mut state = State::parse(bytes, file)?;
+    state.unknown.shift_remove("crc32c"); // of the file, not of the state
     if crc.is_none() && !state.write_id.is_empty() {
         return Err(Error::Corrupt {
             file: file.to_owned(),

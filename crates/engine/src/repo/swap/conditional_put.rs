@@ -4,7 +4,7 @@
 //! reply was lost, and the repeat met our own new version. Whenever the answer is anything but a
 //! plain success the state is read back, and its write ids decide.
 
-use super::{Attempt, Loaded, Swap, checksum, landed, unknown_outcome};
+use super::{Attempt, Loaded, Memory, Swap, landed, unknown_outcome};
 use crate::error::{Error, Result};
 use crate::repo::state::STATE_FILE;
 use crate::store::{Created, Replaced, Store, Version};
@@ -12,14 +12,14 @@ use crate::store::{Created, Replaced, Store, Version};
 /// Attempts to send the same bytes while nothing lands.
 const ATTEMPTS: u32 = 5;
 
-pub(super) async fn read(store: &Store) -> Result<Loaded> {
+pub(super) async fn read(store: &Store, memory: &Memory) -> Result<Loaded> {
     let object = store.backend().get(STATE_FILE).await?;
-    let state = checksum::open(&object.bytes, STATE_FILE)?;
+    let state = memory.parse(&object.bytes, STATE_FILE)?;
     let version = Some(Version::from(&object.meta));
-    Ok(Loaded { state: state.into(), version, bytes: object.bytes })
+    Ok(Loaded { state, version, bytes: object.bytes })
 }
 
-pub(super) async fn create(store: &Store, ours: Attempt<'_>) -> Result<Swap> {
+pub(super) async fn create(store: &Store, memory: &Memory, ours: Attempt<'_>) -> Result<Swap> {
     store.backend().sync(ours.files).await?;
     for attempt in 0..ATTEMPTS {
         let failure = match store.backend().create(STATE_FILE, ours.bytes.clone()).await {
@@ -27,7 +27,7 @@ pub(super) async fn create(store: &Store, ours: Attempt<'_>) -> Result<Swap> {
             Ok(Created::Exists) => None,
             Err(error) => Some(error),
         };
-        match read(store).await {
+        match read(store, memory).await {
             Ok(latest) => {
                 return match landed(&latest.state, &ours) {
                     Some(true) => Ok(Swap::Won(latest)),
@@ -45,7 +45,12 @@ pub(super) async fn create(store: &Store, ours: Attempt<'_>) -> Result<Swap> {
     Ok(Swap::Lost)
 }
 
-pub(super) async fn swap(store: &Store, current: &Loaded, ours: Attempt<'_>) -> Result<Swap> {
+pub(super) async fn swap(
+    store: &Store,
+    memory: &Memory,
+    current: &Loaded,
+    ours: Attempt<'_>,
+) -> Result<Swap> {
     let Some(expected) = &current.version else {
         return Err(Error::Invalid { what: "a state without a version cannot be replaced".into() });
     };
@@ -57,7 +62,7 @@ pub(super) async fn swap(store: &Store, current: &Loaded, ours: Attempt<'_>) -> 
             Ok(Replaced::Lost) => None,
             Err(error) => Some(error),
         };
-        let latest = match read(store).await {
+        let latest = match read(store, memory).await {
             Ok(latest) => latest,
             Err(error) => return Err(unknown_outcome(ours.next, failure.unwrap_or(error))),
         };

@@ -8,7 +8,7 @@
 use bytes::Bytes;
 use futures::TryStreamExt;
 
-use super::{Attempt, Loaded, Swap, checksum, landed, unknown_outcome};
+use super::{Attempt, Loaded, Memory, Swap, checksum, landed, unknown_outcome};
 use crate::error::{Error, Result};
 use crate::repo::id;
 use crate::repo::state::{RECENT, STATE_FILE, State};
@@ -34,9 +34,9 @@ pub(in crate::repo) fn claim_generation(path: &str) -> Option<u64> {
     (digits.len() == 20).then(|| digits.parse().ok()).flatten()
 }
 
-fn parse_claim(bytes: &Bytes, generation: u64) -> Result<Loaded> {
+fn parse_claim(memory: &Memory, bytes: &Bytes, generation: u64) -> Result<Loaded> {
     let path = claim_path(generation);
-    let state = checksum::open(bytes, &path)?;
+    let state = memory.parse(bytes, &path)?;
     if state.generation != generation {
         return Err(Error::Corrupt {
             file: path,
@@ -45,14 +45,14 @@ fn parse_claim(bytes: &Bytes, generation: u64) -> Result<Loaded> {
             found: state.generation.to_string(),
         });
     }
-    Ok(Loaded { state: state.into(), version: None, bytes: bytes.clone() })
+    Ok(Loaded { state, version: None, bytes: bytes.clone() })
 }
 
-async fn read_published(store: &Store) -> Result<Option<Loaded>> {
+async fn read_published(store: &Store, memory: &Memory) -> Result<Option<Loaded>> {
     match store.backend().get(STATE_FILE).await {
         Ok(object) => {
-            let state = checksum::open(&object.bytes, STATE_FILE)?;
-            Ok(Some(Loaded { state: state.into(), version: None, bytes: object.bytes }))
+            let state = memory.parse(&object.bytes, STATE_FILE)?;
+            Ok(Some(Loaded { state, version: None, bytes: object.bytes }))
         }
         Err(Error::NotFound { .. }) => Ok(None),
         Err(error) => Err(error),
@@ -64,16 +64,16 @@ fn nothing(store: &Store) -> Error {
 }
 
 /// The reading rule: the published state, then the claims above it.
-pub(super) async fn read_local(store: &Store) -> Result<Loaded> {
+pub(super) async fn read_local(store: &Store, memory: &Memory) -> Result<Loaded> {
     'again: loop {
-        let published = read_published(store).await?;
+        let published = read_published(store, memory).await?;
         let mut latest = published.clone();
         let mut next = published.as_ref().map_or(0, |loaded| loaded.state.generation + 1);
         loop {
             match store.backend().get(&claim_path(next)).await {
                 // Emptied since: the published state has moved far on.
                 Ok(object) if object.bytes.is_empty() => continue 'again,
-                Ok(object) => latest = Some(parse_claim(&object.bytes, next)?),
+                Ok(object) => latest = Some(parse_claim(memory, &object.bytes, next)?),
                 Err(Error::NotFound { .. }) => break,
                 Err(error) => return Err(error),
             }
@@ -86,7 +86,7 @@ pub(super) async fn read_local(store: &Store) -> Result<Loaded> {
             return Ok(latest.clone());
         }
         // A claim may be void (see `swap`); void ones lie far below the published state.
-        let now = read_published(store).await?;
+        let now = read_published(store, memory).await?;
         if now.is_none_or(|now| now.state.generation <= latest.state.generation) {
             return Ok(latest.clone());
         }
@@ -95,16 +95,16 @@ pub(super) async fn read_local(store: &Store) -> Result<Loaded> {
 
 /// Finds the highest claim by listing: for stores where the published copy is only a hint, and for
 /// writers on a filesystem whose locks may do nothing.
-pub(super) async fn read_listed(store: &Store) -> Result<Loaded> {
+pub(super) async fn read_listed(store: &Store, memory: &Memory) -> Result<Loaded> {
     loop {
         let published = if store.backend().kind() == Kind::Local {
-            match read_local(store).await {
+            match read_local(store, memory).await {
                 Ok(loaded) => Some(loaded),
                 Err(Error::NotFound { .. }) => None,
                 Err(error) => return Err(error),
             }
         } else {
-            read_published(store).await?
+            read_published(store, memory).await?
         };
         let listed: Vec<_> = store.backend().list(CLAIMS).await?.try_collect().await?;
         let highest = listed
@@ -118,7 +118,7 @@ pub(super) async fn read_listed(store: &Store) -> Result<Loaded> {
             (None, None) => return Err(nothing(store)),
             (_, Some(claim)) => match store.backend().get(&claim_path(claim)).await {
                 Ok(object) if object.bytes.is_empty() => {}
-                Ok(object) => return parse_claim(&object.bytes, claim),
+                Ok(object) => return parse_claim(memory, &object.bytes, claim),
                 Err(Error::NotFound { .. }) => {}
                 Err(error) => return Err(error),
             },
@@ -129,17 +129,23 @@ pub(super) async fn read_listed(store: &Store) -> Result<Loaded> {
 /// Claims the generation of `ours`; `current` is `None` for the very first.
 pub(super) async fn swap(
     store: &Store,
+    memory: &Memory,
     current: Option<&Loaded>,
     ours: Attempt<'_>,
 ) -> Result<Swap> {
     if store.backend().kind() == Kind::Local {
-        swap_local(store, current, ours).await
+        swap_local(store, memory, current, ours).await
     } else {
-        swap_listed(store, ours).await
+        swap_listed(store, memory, ours).await
     }
 }
 
-async fn swap_local(store: &Store, current: Option<&Loaded>, ours: Attempt<'_>) -> Result<Swap> {
+async fn swap_local(
+    store: &Store,
+    memory: &Memory,
+    current: Option<&Loaded>,
+    ours: Attempt<'_>,
+) -> Result<Swap> {
     let backend = store.backend();
     let temporary = format!("{TEMPORARY}/{}", ours.next.write_id);
     let claim = claim_path(ours.next.generation);
@@ -155,19 +161,19 @@ async fn swap_local(store: &Store, current: Option<&Loaded>, ours: Attempt<'_>) 
             Err(_) => return Err(error),
         },
     };
-    if linked == Linked::Exists && !is_ours(store, ours.next).await? {
+    if linked == Linked::Exists && !is_ours(store, memory, ours.next).await? {
         backend.delete(&[temporary]).await?;
         return Ok(Swap::Lost);
     }
     backend.sync_dir(CLAIMS).await?; // the commit point
-    publish(store, current, ours, &temporary).await
+    publish(store, memory, current, ours, &temporary).await
 }
 
-async fn is_ours(store: &Store, next: &State) -> Result<bool> {
+async fn is_ours(store: &Store, memory: &Memory, next: &State) -> Result<bool> {
     match store.backend().get(&claim_path(next.generation)).await {
         Ok(object) if object.bytes.is_empty() => Ok(false),
         Ok(object) => {
-            Ok(parse_claim(&object.bytes, next.generation)?.state.write_id == next.write_id)
+            Ok(parse_claim(memory, &object.bytes, next.generation)?.state.write_id == next.write_id)
         }
         Err(Error::NotFound { .. }) => Ok(false),
         Err(error) => Err(error),
@@ -183,6 +189,7 @@ async fn is_ours(store: &Store, next: &State) -> Result<bool> {
 /// claim, built on it and published first.
 async fn publish(
     store: &Store,
+    memory: &Memory,
     current: Option<&Loaded>,
     ours: Attempt<'_>,
     temporary: &str,
@@ -198,7 +205,7 @@ async fn publish(
     };
     let mut behind = true;
     if published.as_ref() != current.map(|current| &current.bytes) {
-        let latest = read_local(store).await.map_err(undecided)?;
+        let latest = read_local(store, memory).await.map_err(undecided)?;
         match landed(&latest.state, &ours) {
             Some(true) => {}
             // Within the remembered generations our id must be there.
@@ -278,7 +285,7 @@ pub(super) async fn republish(store: &Store) -> Result<u64> {
     claims.sort_unstable();
     for generation in claims.into_iter().rev() {
         let bytes = store.backend().get(&claim_path(generation)).await?.bytes;
-        if parse_claim(&bytes, generation).is_ok() {
+        if parse_claim(&Memory::default(), &bytes, generation).is_ok() {
             overwrite(store, bytes).await?;
             return Ok(generation);
         }
@@ -343,17 +350,17 @@ async fn clean_up(store: &Store, published: u64, now_ms: i64) -> Result<()> {
 }
 
 /// On an object store without conditional puts: the claim is created, `state.json` is a hint.
-async fn swap_listed(store: &Store, ours: Attempt<'_>) -> Result<Swap> {
+async fn swap_listed(store: &Store, memory: &Memory, ours: Attempt<'_>) -> Result<Swap> {
     let backend = store.backend();
     backend.sync(ours.files).await?;
     let next = ours.next;
-    if next.generation == 0 && read_published(store).await?.is_some() {
+    if next.generation == 0 && read_published(store, memory).await?.is_some() {
         return Ok(Swap::Lost);
     }
-    if !create_claim(store, &ours).await? {
+    if !create_claim(store, memory, &ours).await? {
         return Ok(Swap::Lost);
     }
-    let latest = read_listed(store).await.map_err(|error| unknown_outcome(next, error))?;
+    let latest = read_listed(store, memory).await.map_err(|error| unknown_outcome(next, error))?;
     match landed(&latest.state, &ours) {
         Some(true) => {}
         Some(false) => {
@@ -388,7 +395,7 @@ async fn delete_old_claims(store: &Store, latest: u64, now_ms: i64) -> Result<()
 }
 
 /// Creates the claim; after a lost reply, what is there decides. `false` when somebody else has it.
-async fn create_claim(store: &Store, ours: &Attempt<'_>) -> Result<bool> {
+async fn create_claim(store: &Store, memory: &Memory, ours: &Attempt<'_>) -> Result<bool> {
     let claim = claim_path(ours.next.generation);
     let mut failure = None;
     for attempt in 0..3 {
@@ -398,7 +405,7 @@ async fn create_claim(store: &Store, ours: &Attempt<'_>) -> Result<bool> {
             Err(error) => failure = Some(error),
         }
         match store.backend().get(&claim).await {
-            Ok(_) => return is_ours(store, ours.next).await,
+            Ok(_) => return is_ours(store, memory, ours.next).await,
             Err(Error::NotFound { .. }) => super::back_off(attempt).await,
             Err(error) => return Err(unknown_outcome(ours.next, failure.unwrap_or(error))),
         }

@@ -13,7 +13,8 @@ mod generation_claim;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 
@@ -47,16 +48,52 @@ pub(super) struct StateFile {
     store: Store,
     /// Where the data files are, when not beside the state file.
     data: Option<Store>,
+    memory: Memory,
+}
+
+/// The last state that was parsed. A long history makes parsing the dearest part of a commit, and
+/// mostly the file is the one we read or wrote last: equal bytes are an equal state.
+#[derive(Debug, Clone, Default)]
+struct Memory {
+    last: Arc<Mutex<Option<Known>>>,
+    /// Whether the claims were listed once, see [`StateFile::read_for_writing`].
+    listed: Arc<AtomicBool>,
+}
+
+/// A file's bytes and what they say.
+type Known = (Bytes, Arc<State>);
+
+impl Memory {
+    fn parse(&self, bytes: &Bytes, file: &str) -> Result<Arc<State>> {
+        let known = lock(&self.last).clone();
+        match known {
+            Some((known, state)) if known == *bytes => Ok(state),
+            _ => {
+                let state = Arc::new(checksum::open(bytes, file)?);
+                self.keep(bytes, &state);
+                Ok(state)
+            }
+        }
+    }
+
+    fn keep(&self, bytes: &Bytes, state: &Arc<State>) {
+        *lock(&self.last) = Some((bytes.clone(), state.clone()));
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What is behind it is replaced whole, so a panic elsewhere cannot have left it half-made.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl StateFile {
     pub(super) fn new(store: Store) -> Self {
-        Self { store, data: None }
+        Self { store, data: None, memory: Memory::default() }
     }
 
     /// A state file that names files of another store.
     pub(super) fn apart_from(store: Store, data: Store) -> Self {
-        Self { store, data: Some(data) }
+        Self { store, data: Some(data), memory: Memory::default() }
     }
 
     /// Makes data files durable that are in a store of their own; returns those still to sync.
@@ -96,20 +133,23 @@ impl StateFile {
     pub(super) async fn read(&self) -> Result<Loaded> {
         match self.store.backend().kind() {
             Kind::Object { conditional_put: true } | Kind::ReadOnly => {
-                conditional_put::read(&self.store).await
+                conditional_put::read(&self.store, &self.memory).await
             }
-            Kind::Local => generation_claim::read_local(&self.store).await,
+            Kind::Local => generation_claim::read_local(&self.store, &self.memory).await,
             Kind::Object { conditional_put: false } => {
-                generation_claim::read_listed(&self.store).await
+                generation_claim::read_listed(&self.store, &self.memory).await
             }
         }
     }
 
-    /// Like `read`, for writers: also finds claims above a published copy that moved backwards.
+    /// Like `read`, for writers: the first time it also lists the claims, so that even a published
+    /// copy that moved backwards is repaired, not believed.
     pub(super) async fn read_for_writing(&self) -> Result<Loaded> {
         self.protocol()?;
-        let loaded = if self.is_local() {
-            generation_claim::read_listed(&self.store).await?
+        let loaded = if self.is_local() && !self.memory.listed.load(Ordering::Relaxed) {
+            let loaded = generation_claim::read_listed(&self.store, &self.memory).await?;
+            self.memory.listed.store(true, Ordering::Relaxed);
+            loaded
         } else {
             self.read().await?
         };
@@ -159,9 +199,11 @@ impl StateFile {
         let files = self.sync_data(files).await?;
         let attempt = Attempt::new(None, &state, checksum::seal(&state)?, files);
         let created = match self.protocol()? {
-            SwapProtocol::ConditionalPut => conditional_put::create(&self.store, attempt).await?,
+            SwapProtocol::ConditionalPut => {
+                conditional_put::create(&self.store, &self.memory, attempt).await?
+            }
             SwapProtocol::GenerationClaim => {
-                generation_claim::swap(&self.store, None, attempt).await?
+                generation_claim::swap(&self.store, &self.memory, None, attempt).await?
             }
         };
         match created {
@@ -185,14 +227,19 @@ impl StateFile {
         let bytes = checksum::seal(&next)?;
         let files = self.sync_data(files).await?;
         let attempt = Attempt::new(Some(&current.state), &next, bytes, files);
-        match self.protocol()? {
+        let (store, memory) = (&self.store, &self.memory);
+        let swap = match self.protocol()? {
             SwapProtocol::ConditionalPut => {
-                conditional_put::swap(&self.store, current, attempt).await
+                conditional_put::swap(store, memory, current, attempt).await?
             }
             SwapProtocol::GenerationClaim => {
-                generation_claim::swap(&self.store, Some(current), attempt).await
+                generation_claim::swap(store, memory, Some(current), attempt).await?
             }
+        };
+        if let Swap::Won(loaded) = &swap {
+            self.memory.keep(&loaded.bytes, &loaded.state);
         }
+        Ok(swap)
     }
 }
 
