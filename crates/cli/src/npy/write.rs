@@ -1,0 +1,78 @@
+//! Writing a `.npy` file that appears whole or not at all.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use chunkyard_array::DType;
+use chunkyard_engine::{Error, Result};
+
+use super::header::Header;
+
+/// A `.npy` file being written: to a temporary file beside it, which takes its name at the end and
+/// is removed when something fails. Pipes and devices are written to directly.
+pub(crate) struct Writer {
+    name: String,
+    sink: Box<dyn Write + Send>,
+    temporary: Option<Temporary>,
+}
+
+/// A file that goes away unless it is given its final name.
+struct Temporary {
+    path: PathBuf,
+    target: PathBuf,
+}
+
+impl Writer {
+    /// Begins a file, or standard output for `-`, with its header.
+    pub(crate) fn create(path: &Path, dtype: &DType, shape: &[u64]) -> Result<Self> {
+        let header = Header::render(dtype, shape)?;
+        let name = path.display().to_string();
+        let mut writer = if path.as_os_str() == "-" {
+            Self { name, sink: Box::new(io::stdout()), temporary: None }
+        } else if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
+            let file = File::options().write(true).open(path);
+            let file = file.map_err(|error| Error::store("write", &name, error))?;
+            Self { name, sink: Box::new(file), temporary: None }
+        } else {
+            let temporary = Temporary::beside(path);
+            let file = File::create(&temporary.path);
+            let file = file.map_err(|error| Error::store("create", &name, error))?;
+            Self { name, sink: Box::new(file), temporary: Some(temporary) }
+        };
+        writer.push(&header)?;
+        Ok(writer)
+    }
+
+    /// Appends elements.
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<()> {
+        self.sink.write_all(bytes).map_err(|error| Error::store("write", &self.name, error))
+    }
+
+    /// Gives the file its name.
+    pub(crate) fn finish(mut self) -> Result<()> {
+        self.sink.flush().map_err(|error| Error::store("write", &self.name, error))?;
+        match &self.temporary {
+            Some(temporary) => fs::rename(&temporary.path, &temporary.target)
+                .map_err(|error| Error::store("write", &self.name, error)),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Temporary {
+    fn beside(path: &Path) -> Self {
+        // Through a link, so that the link stays and what it points at is replaced.
+        let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let file = target.file_name().unwrap_or_default().to_string_lossy();
+        let path = target.with_file_name(format!(".{file}.{}.part", std::process::id()));
+        Self { path, target }
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        // After the rename there is nothing left to remove, and otherwise nobody to tell.
+        fs::remove_file(&self.path).ok();
+    }
+}

@@ -1,0 +1,12 @@
+//! One module per capability.
+
+mod damage;
+mod demo;
+mod describe;
+mod help;
+mod maintain;
+mod references;
+mod regions;
+mod round_trip;
+mod support;
+mod transactions;

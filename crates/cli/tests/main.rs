@@ -1,0 +1,3 @@
+//! The `chunkyard` binary from outside: every command, its exit codes, its JSON.
+
+mod command;
