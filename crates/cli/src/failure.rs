@@ -24,6 +24,16 @@ impl fmt::Display for Interrupted {
 
 impl std::error::Error for Interrupted {}
 
+/// What is wrong is wrong with the user's file, not with the repository.
+#[derive(Debug)]
+pub(crate) struct Input;
+
+impl fmt::Display for Input {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("cannot use the input")
+    }
+}
+
 /// A verification found damage; its report has been printed.
 #[derive(Debug)]
 pub(crate) struct Unsound {
@@ -46,11 +56,24 @@ pub(crate) fn report(error: &anyhow::Error, context: &Context) -> ExitCode {
         // Whoever read our output has seen enough.
         return ExitCode::SUCCESS;
     }
-    eprintln!("{} {error:#}", paint_stderr("1;31", "error:"));
+    eprintln!("{} {}", paint_stderr("1;31", "error:"), message(error));
     if let Some(hint) = hint(error, context.place()) {
         eprintln!("{} {hint}", paint_stderr("1", "hint:"));
     }
     ExitCode::from(exit_code(error))
+}
+
+/// The error and its causes, like `{:#}`, without those that the text before them quotes already.
+fn message(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if text.is_empty() {
+            text = cause;
+        } else if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
@@ -88,11 +111,14 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
 
 /// The next step, where there is one.
 fn hint(error: &anyhow::Error, place: Option<&str>) -> Option<String> {
+    if error.is::<Input>() {
+        return None;
+    }
     let error = error.chain().find_map(|cause| cause.downcast_ref::<Error>())?;
     let place = place?;
     match error {
         Error::NotFound { what: "repository", .. } => {
-            Some(format!("create one with `chunkyard repo init {place}`"))
+            Some(format!("is that the right place? `chunkyard repo init {place}` creates one"))
         }
         Error::NotFound { what: "node" | "array", .. } => {
             Some(format!("`chunkyard ls {place}` lists what is there"))
@@ -111,7 +137,7 @@ fn hint(error: &anyhow::Error, place: Option<&str>) -> Option<String> {
              again"
                 .into(),
         ),
-        Error::Corrupt { .. } if !matches!(error, Error::Corrupt { file, .. } if file.ends_with(".npy")) => {
+        Error::Corrupt { .. } => {
             Some(format!("`chunkyard verify {place} --level bytes` lists all damage"))
         }
         Error::OutcomeUnknown { .. } => Some(format!(
@@ -136,6 +162,12 @@ mod tests {
         assert_eq!(exit_code(&Interrupted.into()), 130);
         assert_eq!(exit_code(&Unsound { errors: 1 }.into()), 5);
         assert_eq!(exit_code(&io::Error::other("disk").into()), 1);
+    }
+
+    #[test]
+    fn a_cause_that_is_quoted_already_is_not_repeated() {
+        let error = anyhow::anyhow!("refused").context("connect: refused").context("read x");
+        assert_eq!(message(&error), "read x: connect: refused");
     }
 
     #[test]

@@ -78,8 +78,8 @@ pub(crate) fn parse_duration(text: &str) -> Result<i64, String> {
         "w" => 7 * 86_400_000,
         _ => return Err("expected a number and a unit (ms, s, m, h, d, w), such as 24h".into()),
     };
-    let number: i64 = digits.parse().map_err(|_| format!("'{digits}' is no whole number"))?;
-    number.checked_mul(factor).ok_or_else(|| format!("'{text}' is too long"))
+    let number: u32 = digits.parse().map_err(|_| format!("'{digits}' is no sensible number"))?;
+    i64::from(number).checked_mul(factor).ok_or_else(|| format!("'{text}' is too long"))
 }
 
 /// An age (`30d`) or a time, as a time.

@@ -69,7 +69,7 @@ mod tests {
         assert_eq!(to_c_order(&wide, &[2, 3], 2), [1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6]);
         let cube = [0, 4, 2, 6, 1, 5, 3, 7];
         assert_eq!(to_c_order(&cube, &[2, 2, 2], 1), [0, 1, 2, 3, 4, 5, 6, 7]);
-        assert_eq!(to_c_order(&[], &[0, 3], 8), []);
+        assert!(to_c_order(&[], &[0, 3], 8).is_empty());
         assert_eq!(to_c_order(&[9], &[], 1), [9]);
     }
 

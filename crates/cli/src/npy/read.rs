@@ -37,7 +37,7 @@ impl Reader {
         if metadata.is_dir() {
             return Err(Error::invalid(format!("{name} is a directory, not a .npy file")));
         }
-        let length = metadata.is_file().then(|| metadata.len());
+        let length = metadata.is_file().then_some(metadata.len());
         Self::new(&name, Box::new(file), length)
     }
 

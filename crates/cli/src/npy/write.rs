@@ -30,6 +30,8 @@ impl Writer {
         let name = path.display().to_string();
         let mut writer = if path.as_os_str() == "-" {
             Self { name, sink: Box::new(io::stdout()), temporary: None }
+        } else if path.is_dir() {
+            return Err(Error::invalid(format!("{name} is a directory; name a file to write")));
         } else if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
             let file = File::options().write(true).open(path);
             let file = file.map_err(|error| Error::store("write", &name, error))?;

@@ -60,7 +60,9 @@ fn no_repository_is_exit_code_3_and_a_hint() {
         vec!["repo", "get", "nothing", "/a", "-o", "x.npy"],
     ] {
         let run = scratch.run(&arguments).code(3);
-        assert!(run.stderr.contains("hint: create one with `chunkyard repo init nothing`"));
+        assert!(
+            run.stderr.contains("hint: is that the right place? `chunkyard repo init nothing`")
+        );
         assert!(!scratch.path("nothing").exists());
     }
     scratch.run(&["info", "gopher://x"]).code(2);

@@ -1,5 +1,6 @@
 //! One module per capability.
 
+mod collision;
 mod damage;
 mod demo;
 mod describe;

@@ -62,7 +62,7 @@ impl Scratch {
     /// The binary with arguments, in this directory.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::cargo_bin("chunkyard").unwrap();
-        command.current_dir(self.0.path()).args(arguments).env("NO_COLOR", "1");
+        command.current_dir(self.0.path()).args(arguments).env_remove("COLUMNS");
         command
     }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use chunkyard_array::{ArraySpec, DType, Region, codec};
 use chunkyard_engine::Error;
 use chunkyard_engine::repo::{Array, Session, normalise_path};
@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::{commit, writable};
 use crate::args::CommitArgs;
 use crate::context::Context;
+use crate::failure::Input;
 use crate::npy::{Header, Reader};
 use crate::slabs::{SLAB_BYTES, cut, guess_chunks, slow_axis};
 use crate::units::parse_shape;
@@ -65,7 +66,8 @@ impl Set {
         let repo = context.open(&self.repo).await?;
         let file = self.file.clone();
         // A pipe may let us wait; waiting must not keep Ctrl-C from being heard.
-        let reader = tokio::task::spawn_blocking(move || Reader::open(&file)).await??;
+        let opening = tokio::task::spawn_blocking(move || Reader::open(&file));
+        let reader = opening.await?.context(Input)?;
         let session = writable(&repo, &self.commit).await?;
         let (array, region) = self.target(&session, reader.header(), reader.item_size()).await?;
         write(&array, &region, reader, context).await?;
@@ -89,6 +91,10 @@ impl Set {
         if !exists && self.region.is_none() {
             let array = session.create_array(&path, self.spec(header, item_size)?).await?;
             return Ok((array, Region::whole(&header.shape)));
+        }
+        if !exists {
+            let name = format!("{path}; without --region the file would become one");
+            return Err(Error::NotFound { what: "array", name }.into());
         }
         let array = session.array(&path).await?;
         if self.chunks.is_some()
@@ -188,6 +194,6 @@ async fn write(
         array.write_region(&slab, bytes.into()).await?;
         bar.advance(size);
     }
-    reading.await??;
+    reading.await?.context(Input)?;
     Ok(())
 }
