@@ -130,7 +130,9 @@ fn hint(error: &anyhow::Error, place: Option<&str>) -> Option<String> {
             Some(format!("nothing was changed; `chunkyard info {place}` describes it"))
         }
         Error::Conflict { conflicts, .. } if conflicts.is_empty() => {
-            Some("nothing was changed; look at the new tip and try again".into())
+            let advice = "nothing was changed; try again; a commit goes on top by itself with \
+                          --rebase, where the changes do not collide";
+            Some(advice.into())
         }
         Error::Conflict { .. } => Some(
             "nothing was committed; read the new tip, decide whose values are right, and set them \

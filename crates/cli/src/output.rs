@@ -30,9 +30,10 @@ impl Output {
 
     /// Prints one JSON document.
     pub(crate) fn document(self, value: &impl Serialize) -> Result<()> {
-        let mut out = io::stdout().lock();
+        let mut out = io::BufWriter::new(io::stdout().lock());
         serde_json::to_writer_pretty(&mut out, value).map_err(io::Error::from)?;
         writeln!(out)?;
+        out.flush()?;
         Ok(())
     }
 

@@ -66,8 +66,9 @@ pub(crate) fn describe(report: &Report, output: Output) -> String {
         text.push_str(&describe_finding(finding, output));
     }
     let checked = &report.checked;
-    let mut looked = vec![count(checked.snapshots, "snapshot")];
+    let mut looked = vec!["the state".to_owned()];
     if report.level >= Level::Metadata {
+        looked.push(count(checked.snapshots, "snapshot"));
         looked.push(count(checked.files, "metadata file"));
     }
     if report.level >= Level::Existence {

@@ -9,15 +9,21 @@ use chunkyard_engine::{Error, Result};
 
 use super::header::Header;
 
-/// A `.npy` file being written: to a temporary file beside it, which takes its name at the end and
-/// is removed when something fails. Pipes and devices are written to directly.
+/// A `.npy` file being written: its elements go in here.
 pub(crate) struct Writer {
     name: String,
     sink: Box<dyn Write + Send>,
+}
+
+/// Where a file being written will appear. Until then it is a temporary file beside its place,
+/// which goes away with this value: keep it where an interruption drops it, not in the thread that
+/// writes. Pipes and devices are written to directly.
+#[must_use = "the file appears only when it is told to"]
+pub(crate) struct Target {
+    name: String,
     temporary: Option<Temporary>,
 }
 
-/// A file that goes away unless it is given its final name.
 struct Temporary {
     path: PathBuf,
     target: PathBuf,
@@ -25,25 +31,25 @@ struct Temporary {
 
 impl Writer {
     /// Begins a file, or standard output for `-`, with its header.
-    pub(crate) fn create(path: &Path, dtype: &DType, shape: &[u64]) -> Result<Self> {
+    pub(crate) fn create(path: &Path, dtype: &DType, shape: &[u64]) -> Result<(Self, Target)> {
         let header = Header::render(dtype, shape)?;
         let name = path.display().to_string();
-        let mut writer = if path.as_os_str() == "-" {
-            Self { name, sink: Box::new(io::stdout()), temporary: None }
+        let (sink, temporary): (Box<dyn Write + Send>, _) = if path.as_os_str() == "-" {
+            (Box::new(io::stdout()), None)
         } else if path.is_dir() {
             return Err(Error::invalid(format!("{name} is a directory; name a file to write")));
         } else if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
             let file = File::options().write(true).open(path);
-            let file = file.map_err(|error| Error::store("write", &name, error))?;
-            Self { name, sink: Box::new(file), temporary: None }
+            (Box::new(file.map_err(|error| Error::store("write", &name, error))?), None)
         } else {
             let temporary = Temporary::beside(path);
             let file = File::create(&temporary.path);
-            let file = file.map_err(|error| Error::store("create", &name, error))?;
-            Self { name, sink: Box::new(file), temporary: Some(temporary) }
+            (Box::new(file.map_err(|error| Error::store("create", &name, error))?), Some(temporary))
         };
+        let target = Target { name: name.clone(), temporary };
+        let mut writer = Self { name, sink };
         writer.push(&header)?;
-        Ok(writer)
+        Ok((writer, target))
     }
 
     /// Appends elements.
@@ -51,9 +57,15 @@ impl Writer {
         self.sink.write_all(bytes).map_err(|error| Error::store("write", &self.name, error))
     }
 
-    /// Gives the file its name.
+    /// Ends the file.
     pub(crate) fn finish(mut self) -> Result<()> {
-        self.sink.flush().map_err(|error| Error::store("write", &self.name, error))?;
+        self.sink.flush().map_err(|error| Error::store("write", &self.name, error))
+    }
+}
+
+impl Target {
+    /// Gives the complete file its name.
+    pub(crate) fn appear(self) -> Result<()> {
         match &self.temporary {
             Some(temporary) => fs::rename(&temporary.path, &temporary.target)
                 .map_err(|error| Error::store("write", &self.name, error)),

@@ -66,3 +66,28 @@ fn a_reader_that_goes_away_is_no_error() {
         assert!(output.status.success(), "{arguments:?}");
     }
 }
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_ends_a_command_that_waits_for_input_with_exit_code_130() {
+    let scratch = Scratch::with_array();
+    let mut child = std::process::Command::new(scratch.command(&[]).get_program())
+        .args(["repo", "set", "r", "/b", "-"])
+        .current_dir(scratch.path("."))
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // The signal is heard once the command listens; before that it ends the process by itself.
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    let id = child.id().to_string();
+    std::process::Command::new("kill").args(["-INT", &id]).status().unwrap();
+    let held = child.stdin.take();
+    let output = child.wait_with_output().unwrap();
+    drop(held);
+    if let Some(code) = output.status.code() {
+        assert_eq!(code, 130);
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "error: interrupted\n");
+    }
+    assert_eq!(scratch.json(&["repo", "log", "r"]).as_array().unwrap().len(), 2);
+}

@@ -52,8 +52,10 @@ impl Get {
             None => Region::whole(array.spec().shape()),
         };
         let bytes = region.num_bytes(array.item_size()?)? as u64;
-        let writer = Writer::create(&self.output, &array.spec().dtype()?, region.shape())?;
+        let (writer, target) =
+            Writer::create(&self.output, &array.spec().dtype()?, region.shape())?;
         read(&array, &region, writer, context, bytes).await?;
+        target.appear()?;
         if self.output.as_os_str() == "-" {
             // Standard output holds the data: no document may follow.
             return Ok(());
