@@ -1,2 +1,61 @@
-//! The chunkyard command.
-fn main() {}
+//! The `chunkyard` command.
+//!
+//! ```text
+//!  args ──▶ cmd/<subcommand> ──▶ engine          what was typed, what it means, who does it
+//!                │
+//!                ├─▶ output, progress            data on stdout, talk on stderr
+//!                └─▶ npy, slabs                  NumPy files in and out, in bounded memory
+//! ```
+//!
+//! No command holds logic of the repository: each turns arguments into one or two calls of the
+//! engine and their result into text or JSON.
+
+#![forbid(unsafe_code)]
+
+mod args;
+mod cmd;
+mod context;
+mod failure;
+mod graph;
+mod npy;
+mod output;
+mod progress;
+mod slabs;
+mod units;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Parser;
+
+use self::args::Cli;
+use self::context::Context;
+use self::failure::Interrupted;
+
+fn main() -> ExitCode {
+    let Cli { global, command } = Cli::parse();
+    let context = Context::new(&global);
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return failure::report(&error.into(), &context),
+    };
+    let outcome: Result<()> = runtime.block_on(async {
+        tokio::select! {
+            outcome = command.run(&context) => outcome,
+            () = interrupt() => Err(Interrupted.into()),
+        }
+    });
+    // A read that blocks, of a pipe for instance, must not keep us here.
+    runtime.shutdown_background();
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => failure::report(&error, &context),
+    }
+}
+
+/// Returns at Ctrl-C. Where the system does not tell us, it ends the process by itself.
+async fn interrupt() {
+    if tokio::signal::ctrl_c().await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}

@@ -1,0 +1,114 @@
+//! What can be typed: the top level, the global options, and how a version is named.
+
+use anyhow::Result;
+use chunkyard_engine::repo::{Repository, Version};
+use clap::{Args, Parser};
+
+use crate::cmd::Command;
+use crate::units::{parse_pair, parse_time};
+
+/// Chunked n-dimensional arrays under version control.
+#[derive(Debug, Parser)]
+#[command(name = "chunkyard", version, after_help = EXAMPLES, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  chunkyard demo                                        see all of it on generated data
+  chunkyard repo init weather
+  chunkyard repo set weather /t day.npy -m 'first day'  commit a NumPy file
+  chunkyard repo get weather /t -o now.npy --region 0:10,5:20
+  chunkyard repo log weather
+
+A repository's place is a path or a URL: file://, memory://, s3://, gs://, az://, http(s)://.
+Exit codes: 1 store, 2 argument, 3 not found, 4 conflict, 5 corrupt, 6 not supported.";
+
+/// Options of every command.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Global options")]
+pub(crate) struct Global {
+    /// Print results as JSON
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+
+    /// Print nothing but results
+    #[arg(long, short, global = true)]
+    pub(crate) quiet: bool,
+
+    /// A setting of the object store, such as region=eu-west-1 or endpoint=URL; may be repeated
+    #[arg(long, global = true, value_name = "KEY=VALUE", value_parser = parse_pair)]
+    pub(crate) storage: Vec<(String, String)>,
+
+    /// Read chunks that live outside the repository, below this URL; may be repeated
+    #[arg(long, global = true, value_name = "URL_PREFIX")]
+    pub(crate) allow: Vec<String>,
+}
+
+/// Which version a command looks at; the tip of the default branch if nothing is said.
+#[derive(Debug, Args)]
+pub(crate) struct VersionArgs {
+    /// The tip of this branch
+    #[arg(long, value_name = "NAME")]
+    branch: Option<String>,
+
+    /// What this tag names
+    #[arg(long, value_name = "NAME", conflicts_with = "branch")]
+    tag: Option<String>,
+
+    /// This snapshot, by its id or the beginning of it (at least 4 characters)
+    #[arg(long, value_name = "ID", conflicts_with_all = ["branch", "tag"])]
+    snapshot: Option<String>,
+
+    /// The branch as it was then: 2026-01-31T12:00:00Z, "2026-01-31 12:00" (UTC), or milliseconds
+    #[arg(long, value_name = "TIME", value_parser = parse_time, conflicts_with_all = ["tag", "snapshot"])]
+    as_of: Option<i64>,
+}
+
+impl VersionArgs {
+    /// The version that is meant.
+    pub(crate) async fn version(&self, repo: &Repository) -> Result<Version> {
+        Ok(match (&self.branch, &self.tag, &self.snapshot, self.as_of) {
+            (_, Some(tag), _, _) => Version::Tag(tag.clone()),
+            (_, _, Some(id), _) => Version::Snapshot(id.clone()),
+            (branch, _, _, Some(time_ms)) => {
+                let branch = branch_or_default(repo, branch.as_deref()).await?;
+                Version::AsOf { branch, time_ms }
+            }
+            (Some(branch), ..) => Version::branch(branch),
+            _ => Version::Default,
+        })
+    }
+}
+
+/// The branch that was named, or the repository's default one.
+pub(crate) async fn branch_or_default(repo: &Repository, branch: Option<&str>) -> Result<String> {
+    match branch {
+        Some(branch) => Ok(branch.to_owned()),
+        None => Ok(repo.state().await?.default_branch.clone()),
+    }
+}
+
+/// How the commands that commit do it.
+#[derive(Debug, Args)]
+pub(crate) struct CommitArgs {
+    /// Commit to this branch instead of the default one
+    #[arg(long, value_name = "NAME")]
+    pub(crate) branch: Option<String>,
+
+    /// What the commit does, for people
+    #[arg(long, short, value_name = "TEXT")]
+    pub(crate) message: Option<String>,
+
+    /// If the branch moved meanwhile, put the change on top, as long as the two do not collide
+    #[arg(long)]
+    pub(crate) rebase: bool,
+
+    /// Replace the tip of the branch instead of adding to it
+    #[arg(long)]
+    pub(crate) amend: bool,
+}

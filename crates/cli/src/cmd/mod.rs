@@ -1,0 +1,35 @@
+//! The commands: each file holds the arguments of one and its `run`.
+
+mod demo;
+mod info;
+mod ls;
+mod repo;
+mod verify;
+
+use anyhow::Result;
+use clap::Subcommand;
+
+use crate::context::Context;
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Demo(demo::Demo),
+    Info(info::Info),
+    Ls(ls::Ls),
+    Verify(verify::Verify),
+    #[command(subcommand)]
+    Repo(repo::Repo),
+}
+
+impl Command {
+    pub(crate) async fn run(&self, context: &Context) -> Result<()> {
+        match self {
+            Self::Demo(command) => command.run(context).await,
+            Self::Info(command) => command.run(context).await,
+            Self::Ls(command) => command.run(context).await,
+            Self::Verify(command) => command.run(context).await,
+            Self::Repo(command) => command.run(context).await,
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! How a command fails: what is printed, what to do next, and the exit code.
+
+use std::fmt;
+use std::io;
+use std::process::ExitCode;
+
+use chunkyard_engine::{Error, ErrorKind};
+
+use crate::context::Context;
+use crate::output::paint_stderr;
+
+/// The exit code of a command that Ctrl-C ended: 128 and the number of the signal.
+const INTERRUPTED: u8 = 130;
+
+/// The user pressed Ctrl-C.
+#[derive(Debug)]
+pub(crate) struct Interrupted;
+
+impl fmt::Display for Interrupted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("interrupted")
+    }
+}
+
+impl std::error::Error for Interrupted {}
+
+/// What is wrong is wrong with the user's file, not with the repository.
+#[derive(Debug)]
+pub(crate) struct Input;
+
+impl fmt::Display for Input {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("cannot use the input")
+    }
+}
+
+/// A verification found damage; its report has been printed.
+#[derive(Debug)]
+pub(crate) struct Unsound {
+    /// How many errors the report lists.
+    pub(crate) errors: usize,
+}
+
+impl fmt::Display for Unsound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let s = if self.errors == 1 { "" } else { "s" };
+        write!(f, "the repository is damaged: {} error{s}", self.errors)
+    }
+}
+
+impl std::error::Error for Unsound {}
+
+/// Prints an error with its hint, and gives the exit code.
+pub(crate) fn report(error: &anyhow::Error, context: &Context) -> ExitCode {
+    if is_broken_pipe(error) {
+        // Whoever read our output has seen enough.
+        return ExitCode::SUCCESS;
+    }
+    eprintln!("{} {}", paint_stderr("1;31", "error:"), message(error));
+    if let Some(hint) = hint(error, context.place()) {
+        eprintln!("{} {hint}", paint_stderr("1", "hint:"));
+    }
+    ExitCode::from(exit_code(error))
+}
+
+/// The error and its causes, like `{:#}`, without those that the text before them quotes already.
+fn message(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if text.is_empty() {
+            text = cause;
+        } else if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let broken = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
+    // Of our own output only: a store's broken connection is a failure.
+    match error.downcast_ref::<Error>() {
+        Some(Error::Store { path, source, .. }) if path == "-" => {
+            source.downcast_ref::<io::Error>().is_some_and(broken)
+        }
+        _ => error.downcast_ref::<io::Error>().is_some_and(broken),
+    }
+}
+
+fn exit_code(error: &anyhow::Error) -> u8 {
+    error.chain().find_map(code_of).unwrap_or(ErrorKind::Store.exit_code())
+}
+
+fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
+    if let Some(error) = cause.downcast_ref::<Error>() {
+        return Some(error.kind().exit_code());
+    }
+    if let Some(error) = cause.downcast_ref::<chunkyard_array::Error>() {
+        return Some(match error {
+            chunkyard_array::Error::Corrupt { .. } => ErrorKind::Corrupt.exit_code(),
+            chunkyard_array::Error::Unsupported { .. } => ErrorKind::Unsupported.exit_code(),
+            chunkyard_array::Error::OutOfMemory { .. } => ErrorKind::Store.exit_code(),
+            _ => ErrorKind::Invalid.exit_code(),
+        });
+    }
+    if cause.is::<Unsound>() {
+        return Some(ErrorKind::Corrupt.exit_code());
+    }
+    cause.is::<Interrupted>().then_some(INTERRUPTED)
+}
+
+/// The next step, where there is one.
+fn hint(error: &anyhow::Error, place: Option<&str>) -> Option<String> {
+    if error.is::<Input>() {
+        return None;
+    }
+    let error = error.chain().find_map(|cause| cause.downcast_ref::<Error>())?;
+    let place = place?;
+    match error {
+        Error::NotFound { what: "repository", .. } => {
+            Some(format!("is that the right place? `chunkyard repo init {place}` creates one"))
+        }
+        Error::NotFound { what: "node" | "array", .. } => {
+            Some(format!("`chunkyard ls {place}` lists what is there"))
+        }
+        Error::NotFound {
+            what: "branch" | "tag" | "snapshot" | "branch, tag or snapshot", ..
+        } => Some(format!("`chunkyard repo log {place} --all` lists branches, tags and snapshots")),
+        Error::AlreadyExists { what: "repository", .. } => {
+            Some(format!("nothing was changed; `chunkyard info {place}` describes it"))
+        }
+        Error::Conflict { conflicts, .. } if conflicts.is_empty() => {
+            let advice = "nothing was changed; try again; a commit goes on top by itself with \
+                          --rebase, where the changes do not collide";
+            Some(advice.into())
+        }
+        Error::Conflict { .. } => Some(
+            "nothing was committed; read the new tip, decide whose values are right, and set them \
+             again"
+                .into(),
+        ),
+        Error::Corrupt { .. } => {
+            Some(format!("`chunkyard verify {place} --level bytes` lists all damage"))
+        }
+        Error::OutcomeUnknown { .. } => Some(format!(
+            "look at `chunkyard repo log {place}` before trying again: it may have happened"
+        )),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::Context as _;
+
+    use super::*;
+
+    #[test]
+    fn the_exit_code_is_that_of_the_engine_error_wherever_it_is_in_the_chain() {
+        let error = anyhow::Error::from(Error::invalid("no")).context("while trying");
+        assert_eq!(exit_code(&error), 2);
+        let array = anyhow::Error::from(chunkyard_array::Error::unsupported("that"));
+        assert_eq!(exit_code(&array), 6);
+        assert_eq!(exit_code(&Interrupted.into()), 130);
+        assert_eq!(exit_code(&Unsound { errors: 1 }.into()), 5);
+        assert_eq!(exit_code(&io::Error::other("disk").into()), 1);
+    }
+
+    #[test]
+    fn a_cause_that_is_quoted_already_is_not_repeated() {
+        let error = anyhow::anyhow!("refused").context("connect: refused").context("read x");
+        assert_eq!(message(&error), "read x: connect: refused");
+    }
+
+    #[test]
+    fn only_a_pipe_of_our_own_output_counts_as_broken() {
+        let pipe = || io::Error::from(io::ErrorKind::BrokenPipe);
+        assert!(is_broken_pipe(&pipe().into()));
+        assert!(is_broken_pipe(&Err::<(), _>(pipe()).context("stdout").unwrap_err()));
+        assert!(!is_broken_pipe(&Error::store("put", "x", pipe()).into()));
+    }
+}

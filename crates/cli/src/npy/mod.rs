@@ -1,0 +1,15 @@
+//! NumPy's `.npy` files, streamed: a header, then the elements in C or Fortran order.
+//!
+//! Elements leave and enter in slabs, as the engine takes them: row-major and little-endian. Byte
+//! order and Fortran order of an input are undone slab by slab, so that no file needs to fit in
+//! memory. A header is hostile until it is checked, and a file that ends too early is an error
+//! before anything is written.
+
+mod header;
+mod order;
+mod read;
+mod write;
+
+pub(crate) use self::header::Header;
+pub(crate) use self::read::Reader;
+pub(crate) use self::write::Writer;

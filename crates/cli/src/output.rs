@@ -1,0 +1,155 @@
+//! Results on standard output, as text for people or as JSON; talk on standard error.
+
+use std::io::{self, IsTerminal, Write};
+
+use anyhow::Result;
+use serde::Serialize;
+
+/// Where and how results are printed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Output {
+    json: bool,
+    quiet: bool,
+    colours: bool,
+}
+
+impl Output {
+    pub(crate) fn new(json: bool, quiet: bool) -> Self {
+        Self { json, quiet, colours: wants_colours(io::stdout().is_terminal()) }
+    }
+
+    /// Whether the user asked for JSON.
+    pub(crate) fn is_json(self) -> bool {
+        self.json
+    }
+
+    /// Whether progress and remarks are wanted.
+    pub(crate) fn talks(self) -> bool {
+        !self.json && !self.quiet
+    }
+
+    /// Prints one JSON document.
+    pub(crate) fn document(self, value: &impl Serialize) -> Result<()> {
+        let mut out = io::BufWriter::new(io::stdout().lock());
+        serde_json::to_writer_pretty(&mut out, value).map_err(io::Error::from)?;
+        writeln!(out)?;
+        out.flush()?;
+        Ok(())
+    }
+
+    /// Prints a document when JSON is wanted, and otherwise the text that `text` makes.
+    pub(crate) fn result(
+        self,
+        value: &impl Serialize,
+        text: impl FnOnce() -> String,
+    ) -> Result<()> {
+        if self.json { self.document(value) } else { self.text(&text()) }
+    }
+
+    /// Prints a document when JSON is wanted, and otherwise a remark.
+    pub(crate) fn done(
+        self,
+        value: &impl Serialize,
+        remark: impl FnOnce() -> String,
+    ) -> Result<()> {
+        if self.json {
+            return self.document(value);
+        }
+        self.remark(&remark());
+        Ok(())
+    }
+
+    /// Prints text, with a newline at its end if it has none.
+    pub(crate) fn text(self, text: &str) -> Result<()> {
+        let mut out = io::stdout().lock();
+        out.write_all(text.as_bytes())?;
+        if !text.is_empty() && !text.ends_with('\n') {
+            out.write_all(b"\n")?;
+        }
+        out.flush()?;
+        Ok(())
+    }
+
+    /// Says something on standard error, unless that is not wanted.
+    pub(crate) fn remark(self, text: &str) {
+        if self.talks() {
+            eprintln!("{text}");
+        }
+    }
+
+    /// Emphasised, where colours are on.
+    pub(crate) fn bold(self, text: &str) -> String {
+        self.paint("1", text)
+    }
+
+    /// Set back, where colours are on.
+    pub(crate) fn dim(self, text: &str) -> String {
+        self.paint("2", text)
+    }
+
+    /// The colour of snapshot ids.
+    pub(crate) fn id(self, text: &str) -> String {
+        self.paint("33", text)
+    }
+
+    /// The colour of branches and tags, and of what is sound.
+    pub(crate) fn green(self, text: &str) -> String {
+        self.paint("32", text)
+    }
+
+    /// The colour of damage and conflicts.
+    pub(crate) fn red(self, text: &str) -> String {
+        self.paint("31", text)
+    }
+
+    fn paint(self, code: &str, text: &str) -> String {
+        paint(self.colours, code, text)
+    }
+}
+
+/// Colours text for standard error.
+pub(crate) fn paint_stderr(code: &str, text: &str) -> String {
+    paint(wants_colours(io::stderr().is_terminal()), code, text)
+}
+
+fn paint(colours: bool, code: &str, text: &str) -> String {
+    if colours { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+}
+
+/// Colours go to terminals only, and not where <https://no-color.org> says no.
+fn wants_colours(terminal: bool) -> bool {
+    terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+/// Lays rows out in columns two blanks apart; the last column is not padded. Cells must not hold
+/// colour codes, except in the last column.
+pub(crate) fn columns(rows: &[Vec<String>]) -> String {
+    let count = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..count).map(width).collect();
+    let mut text = String::new();
+    for row in rows {
+        let mut line = String::new();
+        for (cell, &width) in row.iter().zip(&widths) {
+            line.push_str(&format!("{cell:width$}  "));
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell() {
+        let rows = [vec!["a".into(), "long".into(), "x".into()], vec!["bcd".into(), "é".into()]];
+        assert_eq!(columns(&rows), "a    long  x\nbcd  é\n");
+        assert_eq!(columns(&[]), "");
+    }
+}

@@ -1,0 +1,44 @@
+//! A bar in bytes, on standard error: hidden when that is no terminal, with `--quiet` and `--json`.
+
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+const TEMPLATE: &str =
+    "{msg:24!} {bar:30.cyan/dim} {binary_bytes:>11} of {binary_total_bytes} {binary_bytes_per_sec}";
+
+/// A progress bar that clears itself when dropped.
+#[derive(Debug)]
+pub(crate) struct Progress(ProgressBar);
+
+impl Progress {
+    pub(crate) fn new(what: &str, bytes: u64, visible: bool) -> Self {
+        let target =
+            if visible { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(Some(bytes), target);
+        if let Ok(style) = ProgressStyle::with_template(TEMPLATE) {
+            bar.set_style(style.progress_chars("━╸─"));
+        }
+        bar.set_message(what.to_owned());
+        if visible {
+            bar.enable_steady_tick(Duration::from_millis(200));
+        }
+        Self(bar)
+    }
+
+    /// So many more bytes are done.
+    pub(crate) fn advance(&self, bytes: u64) {
+        self.0.inc(bytes);
+    }
+
+    /// What is being done now.
+    pub(crate) fn say(&self, what: &str) {
+        self.0.set_message(what.to_owned());
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}

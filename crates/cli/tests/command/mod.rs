@@ -1,0 +1,13 @@
+//! One module per capability.
+
+mod collision;
+mod damage;
+mod demo;
+mod describe;
+mod help;
+mod maintain;
+mod references;
+mod regions;
+mod round_trip;
+mod support;
+mod transactions;
