@@ -13,7 +13,7 @@ use chunkyard_array::{
     ArraySpec, Assembly, Buffer, Codecs, Elements, ElementsBuf, Grid, Output, OutputMemory, Region,
     View, copy_region, fill_slice,
 };
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use rayon::prelude::*;
 
 use super::coord::Coord;
@@ -88,14 +88,15 @@ impl Array {
     pub async fn read_region_into<M: OutputMemory>(&self, region: &Region, memory: M) -> Result<M> {
         self.check(region)?;
         let mut output = Output::new(memory, region.shape(), self.item_size()?)?;
-        let views = output.views(&self.grid, region)?;
+        let mut views = output.views(&self.grid, region)?;
         let size = self.batch_size();
-        let batches = stream::unfold(views, |mut views| async {
+        let batches = std::iter::from_fn(move || {
             let batch: Vec<_> = views.by_ref().take(size).collect();
-            (!batch.is_empty()).then_some((batch, views))
+            (!batch.is_empty()).then_some(batch)
         });
-        batches
-            .map(|batch| self.read_batch(batch))
+        stream::iter(batches)
+            // Boxed, or the compiler cannot prove to a caller that spawns this that it is `Send`.
+            .map(|batch| self.read_batch(batch).boxed())
             .buffer_unordered(BATCHES)
             .try_collect::<()>()
             .await?;

@@ -216,11 +216,7 @@ impl Session {
             let path = format!("i/{}", made.file);
             // Should this attempt lose its race, the next one keeps the file, and a collection
             // announced in between must not have taken it.
-            let mut work = self.work();
-            if !work.files.contains(&path) {
-                work.files.push(path.clone());
-            }
-            drop(work);
+            self.remember_file(&path);
             files.push(path);
             let sealed = &made.written.sealed;
             change = Some((made.file.to_string(), sealed.bytes.len() as u64, sealed.crc32c));
@@ -286,6 +282,15 @@ impl Session {
         }
         require_features(&mut next, &tree);
         Ok(Plan { next, snapshot, tree: Arc::new(tree), structure_path, files })
+    }
+
+    /// Counts a file among those the session wrote. A function of its own, because a guard that is
+    /// dropped by hand still makes the future around it stay on its thread.
+    fn remember_file(&self, path: &str) {
+        let mut work = self.work();
+        if !work.files.iter().any(|file| file == path) {
+            work.files.push(path.to_owned());
+        }
     }
 
     /// The change file of an amended commit: what the tip did and what we did, ours winning.
