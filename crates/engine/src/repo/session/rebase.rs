@@ -340,6 +340,8 @@ impl Merge<'_> {
 
     fn add_nodes(&mut self, tree: &mut Tree, taken: &HashMap<String, Arc<Node>>) -> Result<()> {
         let ids: HashSet<u32> = taken.values().map(|node| node.id).collect();
+        // A handle given out here must not be one that a later node of ours keeps.
+        tree.reserve_ids(self.ours.next_id());
         for node in &self.edits.added {
             if let Some(existing) = taken.get(&node.path) {
                 // Two writers that both needed a group made the same one.
