@@ -230,6 +230,6 @@ pub(super) fn reads_alike(a: &ArraySpec, b: &ArraySpec) -> bool {
 }
 
 /// Whether some dimension became smaller.
-pub(super) fn shrinks(old: &ArraySpec, new: &ArraySpec) -> bool {
+fn shrinks(old: &ArraySpec, new: &ArraySpec) -> bool {
     old.shape().iter().zip(new.shape()).any(|(old, new)| new < old)
 }
