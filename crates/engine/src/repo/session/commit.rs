@@ -66,6 +66,11 @@ impl Session {
         let Kind::Writable { branch } = &self.kind else {
             return Err(Error::Invalid { what: "only a writable session can commit".into() });
         };
+        if options.amend && options.detached {
+            return Err(Error::Invalid {
+                what: "a detached commit leaves the tip alone, an amendment replaces it".into(),
+            });
+        }
         let _busy = self.hold()?;
         self.flush_chunks().await?;
         let snapshot_id = id::fresh()?;
