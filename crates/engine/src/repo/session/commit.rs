@@ -81,7 +81,15 @@ impl Session {
             let plan =
                 self.plan(&current, &tip, branch, &snapshot_id, &options, &mut delta).await?;
             let Plan { next, snapshot, tree, structure_path, files } = plan;
-            match self.repo.inner.state_file.swap(&current, next, &files).await? {
+            let swapped = match self.repo.inner.state_file.swap(&current, next, &files).await {
+                // A file is gone before it was durable: if a collection took it, say so.
+                Err(error @ Error::NotFound { .. }) => {
+                    self.check_collected(&*self.repo.state().await?).await?;
+                    return Err(error);
+                }
+                other => other?,
+            };
+            match swapped {
                 Swap::Won(_) => {
                     self.work().phase = Phase::Closed;
                     let file: Arc<str> = snapshot.structure_file.as_str().into();
