@@ -302,9 +302,9 @@ impl Merge<'_> {
         // Ours may have grown and theirs more, so that it is not enough to ask whether ours shrank.
         let fits = reads_alike(old, new)
             && new.grid().is_ok_and(|grid| {
-                theirs.keys().all(|coord| {
-                    coord.decode(grid.rank()).is_ok_and(|index| grid.contains(&index))
-                })
+                theirs
+                    .keys()
+                    .all(|coord| coord.decode(grid.rank()).is_ok_and(|index| grid.contains(&index)))
             });
         if !fits {
             self.conflict(&our.path, ConflictKind::Metadata);
