@@ -1,4 +1,5 @@
 //! The versioned repository, from outside.
 
 mod basics;
+mod crash;
 mod support;
