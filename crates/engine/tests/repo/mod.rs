@@ -2,4 +2,5 @@
 
 mod basics;
 mod crash;
+mod stress;
 mod support;
