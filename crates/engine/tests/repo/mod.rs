@@ -3,5 +3,7 @@
 mod basics;
 mod bit_flips;
 mod crash;
+mod expire;
+mod gc;
 mod stress;
 mod support;
