@@ -5,5 +5,6 @@ mod bit_flips;
 mod crash;
 mod expire;
 mod gc;
+mod model;
 mod stress;
 mod support;
