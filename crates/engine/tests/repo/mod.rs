@@ -5,6 +5,7 @@ mod bit_flips;
 mod crash;
 mod expire;
 mod gc;
+mod lost_reply;
 mod model;
 mod stress;
 mod support;
