@@ -2,9 +2,11 @@
 
 mod basics;
 mod bit_flips;
+mod conflict;
 mod crash;
 mod expire;
 mod gc;
+mod isolation;
 mod lost_reply;
 mod model;
 mod stress;
