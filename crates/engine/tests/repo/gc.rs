@@ -99,6 +99,8 @@ async fn a_writer_in_flight_is_never_robbed() {
         let session = repo.writable_session("main").await.unwrap();
         write_noise(&session, "/a", "0:8,0:8", 2).await.unwrap();
         assert!(collect(&repo).await.unwrap().files > 0, "the session's pack is an orphan so far");
+        let error = contents(&session).await.unwrap_err();
+        assert!(matches!(error, Error::SessionCollected { .. }), "{error}");
         let error = session.commit(CommitOptions::message("too slow")).await.unwrap_err();
         assert!(matches!(error, Error::SessionCollected { .. }), "{error}");
         assert_eq!(history(&repo, "main").await.len(), 2);

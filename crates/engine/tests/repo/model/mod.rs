@@ -70,7 +70,7 @@ fn run(place: Place, steps: &[Step]) {
 }
 
 proptest! {
-    #![proptest_config(cases(48))]
+    #![proptest_config(cases(200))]
 
     #[test]
     fn a_repository_does_what_a_naive_model_does(steps in steps()) {
@@ -79,7 +79,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(cases(12))]
+    #![proptest_config(cases(60))]
 
     #[test]
     fn a_repository_in_a_directory_does_what_a_naive_model_does(steps in steps()) {
