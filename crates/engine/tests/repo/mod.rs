@@ -1,5 +1,6 @@
 //! The versioned repository, from outside.
 
+mod attributes;
 mod basics;
 mod bit_flips;
 mod conflict;
@@ -7,7 +8,9 @@ mod crash;
 mod expire;
 mod gc;
 mod isolation;
+mod layout;
 mod lost_reply;
+mod merging;
 mod model;
 mod packs;
 mod refs;
