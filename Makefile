@@ -49,6 +49,11 @@ test: test-rust test-python ## all tests
 test-rust: ## cargo test for the workspace, documentation examples included
 	$(CARGO) test --workspace
 
+.PHONY: stress
+stress: ## the tests that take minutes: many writers, killed processes, every flipped bit
+	$(CARGO) test --release -p chunkyard-engine --test main -- --ignored --test-threads 1
+	PROPTEST_CASES=2000 $(CARGO) test --release -p chunkyard-engine --test main -- repo::model
+
 .PHONY: test-python
 test-python: $(VENV)/.installed ## read a repository with pyarrow and NumPy, none of our code
 	$(CARGO) build -p chunkyard-cli

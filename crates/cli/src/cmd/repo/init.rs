@@ -29,6 +29,12 @@ pub(crate) struct Init {
     #[arg(long)]
     force: bool,
 
+    /// Keep the data files at another URL than the state file
+    ///
+    /// Whoever opens the repository must allow that URL with `--allow`.
+    #[arg(long, value_name = "URL")]
+    store_root: Option<String>,
+
     /// User metadata of the whole dataset, as JSON or plain text; may be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = parse_pair)]
     property: Vec<(String, String)>,
@@ -44,6 +50,7 @@ impl Init {
             config: Config { compat, ..Config::default() },
             properties: self.property.iter().map(|(k, v)| (k.clone(), value(v))).collect(),
             force: self.force,
+            store_root: self.store_root.clone(),
         };
         let repo = Repository::create(&self.repo, context.options(), create).await?;
         let state = repo.state().await?;

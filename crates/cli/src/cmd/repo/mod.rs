@@ -12,6 +12,7 @@ mod mode;
 mod mv;
 mod optimise;
 mod repack;
+mod repair;
 mod reset;
 mod rm;
 mod set;
@@ -48,6 +49,7 @@ pub(crate) enum Repo {
     Gc(gc::Gc),
     Optimise(optimise::Optimise),
     Repack(repack::Repack),
+    Repair(repair::Repair),
     Mode(mode::ModeCommand),
 }
 
@@ -69,6 +71,7 @@ impl Repo {
             Self::Gc(command) => command.run(context).await,
             Self::Optimise(command) => command.run(context).await,
             Self::Repack(command) => command.run(context).await,
+            Self::Repair(command) => command.run(context).await,
             Self::Mode(command) => command.run(context).await,
         }
     }

@@ -10,7 +10,6 @@ use serde::Serialize;
 use super::mark::LiveChunks;
 use super::optimise::Rewrite;
 use crate::error::{Error, Result};
-use crate::repo::config::Compat;
 use crate::repo::coord::Coord;
 use crate::repo::manifest::merge::{self, level_of};
 use crate::repo::manifest::{Payload, RunBuilder};
@@ -128,7 +127,7 @@ impl Repository {
         Ok(Some(path))
     }
 
-    /// Puts a run with the new places on top of each array.
+    /// Puts a run with the new places on top of each array, and merges it with those below.
     async fn apply_moves(
         &self,
         tree: &mut Tree,
@@ -158,14 +157,13 @@ impl Repository {
             tree.put(node.clone());
             stacked.push(node);
         }
+        // The runs below still name the old packs, and collection spares what a manifest names. So
+        // they are merged; it also suits readers of the draft, who do not know stacked runs.
+        let plans = stacked
+            .iter()
+            .filter_map(|node| Some((node.clone(), merge::plan_all(&node.inventories)?)));
         let mut files = vec![path];
-        if state.config.compat == Compat::Draft {
-            // A reader of the draft does not know stacked runs.
-            let plans = stacked
-                .iter()
-                .filter_map(|node| Some((node.clone(), merge::plan_all(&node.inventories)?)));
-            files.extend(writer.merge(tree, plans.collect(), bytes_written).await?);
-        }
+        files.extend(writer.merge(tree, plans.collect(), bytes_written).await?);
         Ok(files)
     }
 }

@@ -44,25 +44,34 @@ pub(in crate::repo) fn plan(inventories: &[Inventory], config: &Config) -> Optio
     // The newest stretch of runs at or below a level: what is merged must be adjacent in age, or
     // a newer reference could sink below an older one.
     let highest = all.iter().map(level).max()?;
+    // Where the merge starts, the level of its result and its rows.
+    let mut planned: Option<(usize, u32, u64)> = None;
     for at_level in 0..=highest {
         let start = all.iter().rposition(|run| level(run) > at_level).map_or(0, |at| at + 1);
         let stretch = all.get(start..).unwrap_or_default();
-        let full = stretch.iter().filter(|run| level(run) == at_level).count() >= FAN_IN;
+        // What is merged already counts as the one run it becomes, which may fill the next level.
+        let (rest, result) = match planned {
+            Some((_, result, _)) if result > at_level => continue,
+            Some((from, result, _)) => (all.get(start..from).unwrap_or_default(), Some(result)),
+            None => (stretch, None),
+        };
+        let on_level = rest.iter().filter(|run| level(run) == at_level).count();
+        let full = on_level + usize::from(result == Some(at_level)) >= FAN_IN;
         // Small runs that lie between larger ones are counted here: nothing else bounds them.
-        let crowded = stretch.len() >= FAN_IN * (at_level as usize + 1);
+        let count = rest.len() + usize::from(result.is_some());
+        let crowded = count >= FAN_IN * (at_level as usize + 1);
         if !full && !crowded {
             continue;
         }
         let rows = stretch.iter().flatten().map(|entry| entry.rows.unwrap_or(0)).sum();
-        if rows > config.merge_budget {
-            continue;
+        if rows <= config.merge_budget {
+            planned = Some((start, (at_level + 1).max(level_of(rows)), rows));
         }
-        let stretch = stretch.to_vec();
-        let older = all.get(..start).unwrap_or_default().concat();
-        let level = (at_level + 1).max(level_of(rows));
-        return Some(Merge { older, merged: stretch, level, rows });
     }
-    None
+    let (start, level, rows) = planned?;
+    let older = all.get(..start).unwrap_or_default().concat();
+    let merged = all.get(start..).unwrap_or_default().to_vec();
+    Some(Merge { older, merged, level, rows })
 }
 
 /// A merge of everything into one run, or `None` when there is one run without removals already.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::edit::record;
+use super::edit::{record, require_node};
 use super::{Session, lock};
 use crate::error::{Error, Result};
 use crate::repo::coord::Coord;
@@ -35,6 +35,7 @@ impl Session {
         let length = bytes.len() as u64;
         let complete = {
             let mut work = self.require_writable()?;
+            require_node(&work, node)?;
             let inline_bytes = work.chunks.get(&node.uid).map_or(0, |changes| changes.inline_bytes);
             if length <= self.config.inline_chunk_max
                 && inline_bytes + length <= self.config.inline_total_max
@@ -99,6 +100,7 @@ impl Session {
             });
         }
         let mut work = self.require_writable()?;
+        require_node(&work, &node)?;
         // Neighbours mostly lie in one object: they share its name.
         match &work.last_url {
             Some(known) if *known == reference.url => reference.url = known.clone(),
@@ -118,6 +120,7 @@ impl Session {
 
     pub(in crate::repo) fn erase_chunk_of(&self, node: &Node, coord: Coord) -> Result<()> {
         let mut work = self.require_writable()?;
+        require_node(&work, node)?;
         record(&mut work, node.uid, coord, Payload::Removed);
         Ok(())
     }

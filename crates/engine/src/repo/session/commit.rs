@@ -66,30 +66,58 @@ impl Session {
         let Kind::Writable { branch } = &self.kind else {
             return Err(Error::Invalid { what: "only a writable session can commit".into() });
         };
+        if options.amend && options.detached {
+            return Err(Error::Invalid {
+                what: "a detached commit leaves the tip alone, an amendment replaces it".into(),
+            });
+        }
         let _busy = self.hold()?;
         self.flush_chunks().await?;
         let snapshot_id = id::fresh()?;
         let mut delta: Option<Delta> = None;
         for attempt in 0.. {
             let current = self.repo.load().await?;
-            let tip = self.check_base(&current.state, branch, &options).await?;
-            let plan =
-                self.plan(&current, &tip, branch, &snapshot_id, &options, &mut delta).await?;
-            let Plan { next, snapshot, tree, structure_path, files } = plan;
-            match self.repo.inner.state_file.swap(&current, next, &files).await? {
-                Swap::Won(_) => {
-                    self.work().phase = Phase::Closed;
-                    let file: Arc<str> = snapshot.structure_file.as_str().into();
-                    self.repo.inner.trees.insert(file, tree);
-                    return Ok(snapshot);
+            match self.attempt(&current, branch, &snapshot_id, &options, &mut delta).await {
+                Ok(Some(snapshot)) => return Ok(snapshot),
+                Ok(None) => {}
+                // A file is gone. If the state moved on, an expiry or a collection may have taken
+                // it, and the next attempt finds out; otherwise it is lost.
+                Err(error @ Error::NotFound { what: "object", .. }) => {
+                    if self.repo.state().await?.generation == current.state.generation {
+                        return Err(self.explain(error).await);
+                    }
                 }
-                Swap::Lost => {
-                    self.repo.store().backend().delete(&[structure_path]).await?;
-                    swap::back_off(attempt).await;
-                }
+                Err(error) => return Err(error),
             }
+            swap::back_off(attempt).await;
         }
         Err(Error::Conflict { message: "too many lost races".into(), conflicts: Vec::new() })
+    }
+
+    /// Tries to commit onto a state; `None` when somebody else was first.
+    async fn attempt(
+        &self,
+        current: &Loaded,
+        branch: &str,
+        snapshot_id: &str,
+        options: &CommitOptions,
+        delta: &mut Option<Delta>,
+    ) -> Result<Option<Arc<Snapshot>>> {
+        let tip = self.check_base(&current.state, branch, options).await?;
+        let plan = self.plan(current, &tip, branch, snapshot_id, options, delta).await?;
+        let Plan { next, snapshot, tree, structure_path, files } = plan;
+        match self.repo.inner.state_file.swap(current, next, &files).await? {
+            Swap::Won(_) => {
+                self.work().phase = Phase::Closed;
+                let file: Arc<str> = snapshot.structure_file.as_str().into();
+                self.repo.inner.trees.insert(file, tree);
+                Ok(Some(snapshot))
+            }
+            Swap::Lost => {
+                self.repo.store().backend().delete(&[structure_path]).await?;
+                Ok(None)
+            }
+        }
     }
 
     /// The base check: may this session commit onto the branch as it is now? Rebases if it must and

@@ -193,6 +193,14 @@ pub(super) fn record(work: &mut Work, uid: Uid, coord: Coord, payload: Payload) 
     }
 }
 
+/// A handle may outlive its array; what is written through it then would belong to nothing.
+pub(super) fn require_node(work: &Work, node: &Node) -> Result<()> {
+    match work.tree.by_uid(&node.uid) {
+        Some(_) => Ok(()),
+        None => Err(Error::NotFound { what: "array", name: node.path.clone() }),
+    }
+}
+
 fn make_parents(tree: &mut Tree, path: &str) -> Result<()> {
     let Some(parent) = parent_path(path) else { return Ok(()) };
     match tree.get(parent) {
@@ -230,6 +238,6 @@ pub(super) fn reads_alike(a: &ArraySpec, b: &ArraySpec) -> bool {
 }
 
 /// Whether some dimension became smaller.
-pub(super) fn shrinks(old: &ArraySpec, new: &ArraySpec) -> bool {
+fn shrinks(old: &ArraySpec, new: &ArraySpec) -> bool {
     old.shape().iter().zip(new.shape()).any(|(old, new)| new < old)
 }

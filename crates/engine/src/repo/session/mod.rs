@@ -270,8 +270,14 @@ impl Session {
         }
     }
 
-    /// A missing file under a session means that its snapshot has expired, or corruption.
+    /// A missing file under a session means that a collection took what it wrote, that its snapshot
+    /// has expired, or corruption.
     async fn explain(&self, error: Error) -> Error {
+        if let Error::NotFound { name, .. } = &error
+            && self.work().files.contains(name)
+        {
+            return Error::SessionCollected { file: name.clone() };
+        }
         let snapshot = self.snapshot();
         self.repo.gone(&snapshot.snapshot_id, error).await
     }

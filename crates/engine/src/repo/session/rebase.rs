@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::changes::NodeEdits;
-use super::edit::{reads_alike, shrinks};
+use super::edit::reads_alike;
 use super::{Chunks, Conflict, ConflictKind, Kind, Reads, Rebase, Resolve, Session};
 use crate::error::{Error, Result};
 use crate::repo::coord::Coord;
@@ -299,13 +299,13 @@ impl Merge<'_> {
         let Some(theirs) = self.changed.get(&our.uid).filter(|chunks| !chunks.is_empty()) else {
             return;
         };
+        // Ours may have grown and theirs more, so that it is not enough to ask whether ours shrank.
         let fits = reads_alike(old, new)
-            && (!shrinks(old, new)
-                || new.grid().is_ok_and(|grid| {
-                    theirs.keys().all(|coord| {
-                        coord.decode(grid.rank()).is_ok_and(|index| grid.contains(&index))
-                    })
-                }));
+            && new.grid().is_ok_and(|grid| {
+                theirs
+                    .keys()
+                    .all(|coord| coord.decode(grid.rank()).is_ok_and(|index| grid.contains(&index)))
+            });
         if !fits {
             self.conflict(&our.path, ConflictKind::Metadata);
         }
@@ -340,6 +340,8 @@ impl Merge<'_> {
 
     fn add_nodes(&mut self, tree: &mut Tree, taken: &HashMap<String, Arc<Node>>) -> Result<()> {
         let ids: HashSet<u32> = taken.values().map(|node| node.id).collect();
+        // A handle given out here must not be one that a later node of ours keeps.
+        tree.reserve_ids(self.ours.next_id());
         for node in &self.edits.added {
             if let Some(existing) = taken.get(&node.path) {
                 // Two writers that both needed a group made the same one.

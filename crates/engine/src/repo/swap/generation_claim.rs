@@ -158,14 +158,16 @@ async fn swap_local(
         // A network filesystem may have linked and lost the reply: what is there decides.
         Err(error) => match backend.get(&claim).await {
             Ok(_) => Linked::Exists,
-            Err(_) => return Err(error),
+            Err(Error::NotFound { .. }) => return Err(error),
+            Err(_) => return Err(unknown_outcome(ours.next, error)),
         },
     };
     if linked == Linked::Exists && !is_ours(store, memory, ours.next).await? {
         backend.delete(&[temporary]).await?;
         return Ok(Swap::Lost);
     }
-    backend.sync_dir(CLAIMS).await?; // the commit point
+    // The commit point. If it fails, others may have seen the claim already, and build on it.
+    backend.sync_dir(CLAIMS).await.map_err(|error| unknown_outcome(ours.next, error))?;
     publish(store, memory, current, ours, &temporary).await
 }
 
@@ -176,6 +178,7 @@ async fn is_ours(store: &Store, memory: &Memory, next: &State) -> Result<bool> {
             Ok(parse_claim(memory, &object.bytes, next.generation)?.state.write_id == next.write_id)
         }
         Err(Error::NotFound { .. }) => Ok(false),
+        Err(error @ Error::Store { .. }) => Err(unknown_outcome(next, error)),
         Err(error) => Err(error),
     }
 }
@@ -236,19 +239,22 @@ async fn publish(
     }
     // From here on the commit stands. Should publishing fail, readers find the claim by probing
     // and the next writer publishes.
-    tolerate(publish_copy(store, &ours.bytes, temporary, behind).await)?;
+    let published = tolerate(publish_copy(store, &ours.bytes, temporary, behind).await)?;
     drop(lock);
-    if generation.is_multiple_of(CLEAN_EVERY) {
+    // Claims are needed until the published copy is beyond them.
+    if published && generation.is_multiple_of(CLEAN_EVERY) {
         tolerate(clean_up(store, generation, ours.next.updated_at_ms).await)?;
     }
     Ok(won(ours))
 }
 
-/// A store that fails after the commit point does not undo the commit.
-fn tolerate(result: Result<()>) -> Result<()> {
+/// A store that fails after the commit point does not undo the commit; nor does a collection that
+/// takes a temporary file away. Returns whether it worked.
+fn tolerate(result: Result<()>) -> Result<bool> {
     match result {
-        Err(Error::Store { .. }) => Ok(()),
-        other => other,
+        Ok(()) => Ok(true),
+        Err(Error::Store { .. } | Error::NotFound { .. }) => Ok(false),
+        Err(error) => Err(error),
     }
 }
 

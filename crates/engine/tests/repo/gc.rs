@@ -1,0 +1,326 @@
+//! Garbage collection: it takes what nothing needs, and nothing else, whoever works meanwhile.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use chunkyard_engine::repo::{
+    CommitOptions, ExpireOptions, GcOptions, OpenOptions, Rebase, Repository, Version,
+};
+use chunkyard_engine::store::fault::{Fault, Mode, Plan};
+use chunkyard_engine::store::{Options, Store};
+use chunkyard_engine::{Error, ErrorKind};
+use futures::TryStreamExt;
+
+use super::support::{
+    Place, bytes_spec, collect, contents, create, history, noise, picture, read_at, reopen, sound,
+    tiny, write_noise,
+};
+
+async fn furnished(place: Place) -> (Option<tempfile::TempDir>, Repository) {
+    let (guard, store) = place.open();
+    let repo = create(&store, tiny()).await;
+    let session = repo.writable_session("main").await.unwrap();
+    session.create_array("/a", bytes_spec(&[8, 8], &[4, 4])).await.unwrap();
+    write_noise(&session, "/a", "0:8,0:8", 1).await.unwrap();
+    session.commit(CommitOptions::message("base")).await.unwrap();
+    (guard, repo)
+}
+
+async fn overwrite(repo: &Repository, seed: u64) -> String {
+    let session = repo.writable_session("main").await.unwrap();
+    write_noise(&session, "/a", "0:8,0:8", seed).await.unwrap();
+    let commit = CommitOptions::message(format!("{seed}")).with_rebase(Rebase::default());
+    session.commit(commit).await.unwrap().snapshot_id.clone()
+}
+
+fn keep(count: usize) -> ExpireOptions {
+    ExpireOptions { keep_last: Some(count), ..ExpireOptions::default() }
+}
+
+#[tokio::test]
+async fn a_collection_takes_what_expired_and_nothing_else() {
+    for place in Place::ALL {
+        let (_guard, repo) = furnished(place).await;
+        for seed in 2..6 {
+            overwrite(&repo, seed).await;
+        }
+        assert_eq!(collect(&repo).await.unwrap().files, 0, "everything is listed");
+        repo.expire(&keep(2)).await.unwrap();
+        let before = picture(&repo).await;
+        let dry = GcOptions { min_age_ms: 0, dry_run: true };
+        let planned = repo.garbage_collect(&dry).await.unwrap();
+        assert!(planned.dry_run && planned.files > 0);
+        let done = collect(&repo).await.unwrap();
+        assert_eq!((done.files, done.bytes), (planned.files, planned.bytes));
+        let repo = reopen(repo.store()).await;
+        assert_eq!(sound(&repo).await, 0);
+        assert_eq!(picture(&repo).await, before);
+        assert_eq!(collect(&repo).await.unwrap().files, 0, "nothing is left");
+    }
+}
+
+#[tokio::test]
+async fn young_files_are_left_alone() {
+    let (_guard, repo) = furnished(Place::Local).await;
+    let dropped = repo.writable_session("main").await.unwrap();
+    write_noise(&dropped, "/a", "0:8,0:8", 2).await.unwrap();
+    assert_eq!(repo.garbage_collect(&GcOptions::default()).await.unwrap().files, 0);
+    assert!(sound(&repo).await > 0);
+}
+
+#[tokio::test]
+async fn leftovers_of_dropped_sessions_and_dead_writers_are_removed() {
+    let (guard, repo) = furnished(Place::Local).await;
+    let dropped = repo.writable_session("main").await.unwrap();
+    write_noise(&dropped, "/a", "0:8,0:8", 2).await.unwrap();
+    drop(dropped);
+    let (faulty, fault) = Fault::wrap(repo.store(), Plan::new(3, Mode::Die));
+    let dying = Repository::open_in(faulty, OpenOptions::default()).await.unwrap();
+    let session = dying.writable_session("main").await.unwrap();
+    let written = write_noise(&session, "/a", "0:8,0:8", 3).await;
+    assert!(written.is_err() || session.commit(CommitOptions::message("x")).await.is_err());
+    assert!(fault.fired());
+    let root = guard.unwrap();
+    std::fs::create_dir_all(root.path().join(".tmp")).unwrap();
+    std::fs::write(root.path().join(".tmp/01234567890123456789abcdef"), b"half a sta").unwrap();
+
+    assert!(sound(&repo).await > 0);
+    collect(&repo).await.unwrap();
+    assert_eq!(sound(&repo).await, 0);
+    let left = std::fs::read_dir(root.path().join(".tmp")).unwrap().count();
+    assert_eq!(left, 0);
+    assert_eq!(read_at(&repo, &Version::Default, "/a").await.unwrap(), noise(64, 1));
+}
+
+#[tokio::test]
+async fn a_writer_in_flight_is_never_robbed() {
+    for place in Place::ALL {
+        let (_guard, repo) = furnished(place).await;
+        let session = repo.writable_session("main").await.unwrap();
+        write_noise(&session, "/a", "0:8,0:8", 2).await.unwrap();
+        assert!(collect(&repo).await.unwrap().files > 0, "the session's pack is an orphan so far");
+        let error = contents(&session).await.unwrap_err();
+        assert!(matches!(error, Error::SessionCollected { .. }), "{error}");
+        let error = session.commit(CommitOptions::message("too slow")).await.unwrap_err();
+        assert!(matches!(error, Error::SessionCollected { .. }), "{error}");
+        assert_eq!(history(&repo, "main").await.len(), 2);
+        sound(&repo).await;
+        // The same work in a new session goes through.
+        overwrite(&repo, 2).await;
+        assert_eq!(read_at(&repo, &Version::Default, "/a").await.unwrap(), noise(64, 2));
+        sound(&repo).await;
+    }
+}
+
+#[tokio::test]
+async fn a_writer_whose_files_were_spared_commits() {
+    let (_guard, repo) = furnished(Place::Memory).await;
+    let dropped = repo.writable_session("main").await.unwrap();
+    write_noise(&dropped, "/a", "0:8,0:8", 9).await.unwrap();
+    let session = repo.writable_session("main").await.unwrap();
+    // Only the orphans of the other are old enough: this session has put nothing yet.
+    collect(&repo).await.unwrap();
+    write_noise(&session, "/a", "0:8,0:8", 2).await.unwrap();
+    session.commit(CommitOptions::message("in time")).await.unwrap();
+    sound(&repo).await;
+}
+
+/// The collection comes between the committer's check and its sync, which then finds a file gone.
+#[tokio::test]
+async fn a_writer_robbed_at_the_last_moment_is_told_so() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(directory.path().to_str().unwrap(), &Options::default()).unwrap();
+    let repo = create(&store, tiny()).await;
+    let mut sync_at = usize::MAX;
+    for round in 0..2 {
+        let stall = Mode::Stall(std::time::Duration::from_millis(400));
+        let (slow, fault) = Fault::wrap(&store, Plan::new(sync_at, stall));
+        let slow = Repository::open_in(slow, OpenOptions::default()).await.unwrap();
+        let session = slow.writable_session("main").await.unwrap();
+        session.create_array(&format!("/a{round}"), bytes_spec(&[64], &[16])).await.unwrap();
+        write_noise(&session, &format!("/a{round}"), "0:64", 1).await.unwrap();
+        let commit = tokio::spawn(async move { session.commit(CommitOptions::message("x")).await });
+        if round == 0 {
+            commit.await.unwrap().unwrap();
+            sync_at = fault.log().iter().position(|op| op.starts_with("sync ")).unwrap();
+            continue;
+        }
+        while !fault.fired() {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+        collect(&repo).await.unwrap();
+        let error = commit.await.unwrap().unwrap_err();
+        assert!(matches!(error, Error::SessionCollected { .. }), "{error:?}");
+        sound(&repo).await;
+    }
+}
+
+/// Two collections later the list of the first is gone: it must be taken to have named our files.
+#[tokio::test]
+async fn a_writer_that_slept_through_many_collections_is_refused() {
+    let (_guard, repo) = furnished(Place::Local).await;
+    let session = repo.writable_session("main").await.unwrap();
+    for seed in 2..6 {
+        let dropped = repo.writable_session("main").await.unwrap();
+        write_noise(&dropped, "/a", "0:8,0:8", seed).await.unwrap();
+        collect(&repo).await.unwrap();
+    }
+    write_noise(&session, "/a", "0:8,0:8", 2).await.unwrap();
+    let error = session.commit(CommitOptions::message("x")).await.unwrap_err();
+    assert!(matches!(error, Error::SessionCollected { .. }), "{error}");
+    sound(&repo).await;
+}
+
+#[tokio::test]
+async fn a_collection_that_died_is_carried_on_by_the_next() {
+    let (_guard, repo) = furnished(Place::Local).await;
+    overwrite(&repo, 2).await;
+    repo.expire(&keep(1)).await.unwrap();
+    let before = picture(&repo).await;
+    for n in 0.. {
+        let (faulty, fault) = Fault::wrap(repo.store(), Plan::new(n, Mode::Tear));
+        let dying = Repository::open_in(faulty, OpenOptions::default()).await.unwrap();
+        let outcome = collect(&dying).await;
+        if !fault.fired() {
+            outcome.unwrap();
+            break;
+        }
+        sound(&reopen(repo.store()).await).await;
+    }
+    collect(&repo).await.unwrap();
+    let state = repo.state().await.unwrap();
+    assert_eq!(state.gc.as_ref().unwrap().list_file, None);
+    assert_eq!(sound(&repo).await, 0);
+    assert_eq!(picture(&repo).await, before);
+}
+
+#[tokio::test]
+async fn only_the_lists_that_committers_may_need_are_kept() {
+    let (_guard, repo) = furnished(Place::Memory).await;
+    for seed in 2..7 {
+        let dropped = repo.writable_session("main").await.unwrap();
+        write_noise(&dropped, "/a", "0:8,0:8", seed).await.unwrap();
+        collect(&repo).await.unwrap();
+    }
+    let lists: Vec<_> = repo.store().list("gc").await.unwrap().try_collect().await.unwrap();
+    assert_eq!(lists.len(), 2);
+    assert_eq!(repo.state().await.unwrap().gc_epoch, 5);
+}
+
+/// Readers run while snapshots expire and files are deleted under them. They get the data of their
+/// version or are told that it has expired; nothing else.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn readers_during_expire_and_gc_get_data_or_snapshot_expired() {
+    for place in [Place::Memory, Place::Local] {
+        let (_guard, repo) = furnished(place).await;
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut readers = tokio::task::JoinSet::new();
+        for _ in 0..3 {
+            let (store, stop) = (repo.store().clone(), stop.clone());
+            readers.spawn(async move {
+                let (mut read, mut expired) = (0, 0);
+                while !stop.load(Ordering::Relaxed) {
+                    let repo = reopen(&store).await;
+                    match read_some_version(&repo).await {
+                        Ok(()) => read += 1,
+                        Err(Error::SnapshotExpired { .. }) => expired += 1,
+                        Err(error) => panic!("{error:?}"),
+                    }
+                }
+                (read, expired)
+            });
+        }
+        for seed in 2..40 {
+            overwrite(&repo, seed).await;
+            if seed % 2 == 0 {
+                repo.expire(&keep(1)).await.unwrap();
+                collect(&repo).await.unwrap();
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+        let mut total = 0;
+        while let Some(done) = readers.join_next().await {
+            total += done.unwrap().0;
+        }
+        assert!(total > 0, "{place:?}: nobody read anything");
+        sound(&repo).await;
+    }
+}
+
+async fn read_some_version(repo: &Repository) -> Result<(), Error> {
+    let state = repo.state().await?;
+    let oldest = state.ancestry(&state.tip("main")?.snapshot_id).last().unwrap().clone();
+    let version = Version::Snapshot(oldest.snapshot_id.clone());
+    let session = match repo.readonly_session(&version).await {
+        // Between the two looks at the state it left the list.
+        Err(Error::NotFound { what: "snapshot", .. }) => {
+            return Err(Error::SnapshotExpired { id: oldest.snapshot_id.clone() });
+        }
+        other => other?,
+    };
+    tokio::task::yield_now().await;
+    let found = contents(&session).await?;
+    if let Ok(seed) = oldest.message.parse::<u64>() {
+        assert_eq!(found["/a"].1.as_deref(), Some(&*format!("Fixed({:?})", noise(64, seed))));
+    }
+    Ok(())
+}
+
+/// Writers, a collector without any courtesy, and expiry, all at once: a commit that is acknowledged
+/// is whole.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn writers_and_a_greedy_collector_get_along() {
+    for place in Place::ALL {
+        let (_guard, repo) = furnished(place).await;
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut writers = tokio::task::JoinSet::new();
+        for writer in 0..3u64 {
+            let (store, stop) = (repo.store().clone(), stop.clone());
+            writers.spawn(async move {
+                let repo = reopen(&store).await;
+                let (mut done, mut tried) = (Vec::new(), 0u64);
+                while done.len() < 6 && !stop.load(Ordering::Relaxed) && tried < 400 {
+                    tried += 1;
+                    match write_and_commit(&repo, writer * 1000 + tried).await {
+                        Ok(id) => done.push(id),
+                        Err(error) if error.kind() == ErrorKind::Conflict => {}
+                        Err(Error::SnapshotExpired { .. }) => {}
+                        Err(error) => panic!("{place:?}: {error:?}"),
+                    }
+                }
+                done
+            });
+        }
+        let collector = {
+            let (store, stop) = (repo.store().clone(), stop.clone());
+            tokio::spawn(async move {
+                let repo = reopen(&store).await;
+                while !stop.load(Ordering::Relaxed) {
+                    repo.expire(&keep(3)).await.unwrap();
+                    match collect(&repo).await {
+                        Ok(_) | Err(Error::SnapshotExpired { .. }) => {}
+                        Err(error) => panic!("{place:?}: {error:?}"),
+                    }
+                    tokio::time::sleep(std::time::Duration::from_millis(30)).await;
+                }
+            })
+        };
+        let mut commits = 0;
+        while let Some(done) = writers.join_next().await {
+            commits += done.unwrap().len();
+        }
+        stop.store(true, Ordering::Relaxed);
+        collector.await.unwrap();
+        assert!(commits > 0, "{place:?}: nobody got through");
+        sound(&repo).await;
+        picture(&repo).await;
+    }
+}
+
+async fn write_and_commit(repo: &Repository, seed: u64) -> Result<String, Error> {
+    let session = repo.writable_session("main").await?;
+    write_noise(&session, "/a", "0:8,0:8", seed).await?;
+    let policy = Rebase { chunks: chunkyard_engine::repo::Resolve::Ours, ..Rebase::default() };
+    let commit = CommitOptions::message(format!("{seed}")).with_rebase(policy);
+    Ok(session.commit(commit).await?.snapshot_id.clone())
+}

@@ -1,0 +1,174 @@
+//! One request fails, or its reply is lost, and the client lives on: it must say whether its change
+//! is in history, and never make it twice.
+
+use std::sync::Arc;
+
+use chunkyard_engine::repo::{
+    CommitOptions, ExpireOptions, OpenOptions, Rebase, Repository, Snapshot, Version,
+};
+use chunkyard_engine::store::Store;
+use chunkyard_engine::store::fault::{Fault, Mode, Plan};
+use chunkyard_engine::{Error, Result};
+
+use super::support::{
+    Place, bytes_spec, create, duplicate, history, picture, read_at, reopen, sound, tiny,
+    write_noise,
+};
+
+const MODES: [Mode; 2] = [Mode::LoseReply, Mode::FailOnce];
+
+async fn furnished(place: Place) -> (Option<tempfile::TempDir>, Store) {
+    let (guard, store) = place.open();
+    let repo = create(&store, tiny()).await;
+    let session = repo.writable_session("main").await.unwrap();
+    session.create_array("/a", bytes_spec(&[8, 8], &[4, 4])).await.unwrap();
+    write_noise(&session, "/a", "0:8,0:8", 1).await.unwrap();
+    session.commit(CommitOptions::message("base")).await.unwrap();
+    (guard, store)
+}
+
+async fn commit(store: &Store) -> Result<Arc<Snapshot>> {
+    let repo = Repository::open_in(store.clone(), OpenOptions::default()).await?;
+    let session = repo.writable_session("main").await?;
+    write_noise(&session, "/a", "0:4,0:8", 2).await?;
+    session.commit(CommitOptions::message("ours").with_rebase(Rebase::default())).await
+}
+
+#[tokio::test]
+async fn a_commit_is_acknowledged_exactly_if_it_is_in_history() {
+    for place in Place::ALL {
+        let (_guard, template) = furnished(place).await;
+        for mode in MODES {
+            for n in 0.. {
+                let (_guard, store) = duplicate(&template, place).await;
+                let (faulty, fault) = Fault::wrap(&store, Plan::new(n, mode).with_reads());
+                let outcome = commit(&faulty).await;
+                let what = format!("{place:?} {mode:?} {n}: {outcome:?} {:#?}", fault.log());
+
+                let repo = reopen(&store).await;
+                let ours = history(&repo, "main").await;
+                let ours: Vec<_> = ours.iter().filter(|s| s.message == "ours").collect();
+                match &outcome {
+                    Ok(snapshot) => {
+                        assert_eq!(ours.len(), 1, "{what}");
+                        assert_eq!(ours[0].snapshot_id, snapshot.snapshot_id, "{what}");
+                    }
+                    // The caller is told to look, and finds it at most once.
+                    Err(Error::OutcomeUnknown { .. }) => assert!(ours.len() <= 1, "{what}"),
+                    Err(_) => assert_eq!(ours.len(), 0, "{what}"),
+                }
+                sound(&repo).await;
+                if !fault.fired() {
+                    assert!(outcome.is_ok(), "{what}");
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// Where nothing but the one reply is lost, an object store's client can always find out.
+#[tokio::test]
+async fn a_lost_reply_to_the_swap_itself_is_found_out() {
+    for place in [Place::Memory, Place::CreateOnly] {
+        let (_guard, template) = furnished(place).await;
+        for mode in MODES {
+            for n in 0.. {
+                let (_guard, store) = duplicate(&template, place).await;
+                let (faulty, fault) = Fault::wrap(&store, Plan::new(n, mode));
+                let outcome = commit(&faulty).await;
+                let swaps = |op: &String| op.starts_with("replace ") || op.starts_with("create ");
+                if fault.log().get(n).is_some_and(swaps) {
+                    let snapshot = outcome.unwrap();
+                    let tip = &history(&reopen(&store).await, "main").await[0];
+                    assert_eq!(tip.snapshot_id, snapshot.snapshot_id);
+                }
+                if !fault.fired() {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// An error that is not "outcome unknown" leaves the session usable: the same commit again works.
+#[tokio::test]
+async fn a_failed_commit_can_be_repeated() {
+    for place in Place::ALL {
+        let (_guard, template) = furnished(place).await;
+        for mode in MODES {
+            for n in 0.. {
+                let (_guard, store) = duplicate(&template, place).await;
+                let (faulty, fault) = Fault::wrap(&store, Plan::new(n, mode));
+                let repo =
+                    Repository::open_in(faulty.clone(), OpenOptions::default()).await.unwrap();
+                let session = repo.writable_session("main").await.unwrap();
+                let written = write_noise(&session, "/a", "0:4,0:8", 2).await;
+                let first = session.commit(CommitOptions::message("ours")).await;
+                let what = format!("{place:?} {mode:?} {n}: {first:?} {:#?}", fault.log());
+                match first {
+                    Ok(_) | Err(Error::OutcomeUnknown { .. }) => {}
+                    Err(_) => {
+                        let again = session.commit(CommitOptions::message("ours")).await;
+                        assert!(again.is_ok(), "{what}\n{again:?}");
+                    }
+                }
+                let repo = reopen(&store).await;
+                let ours = history(&repo, "main").await;
+                assert_eq!(ours.iter().filter(|s| s.message == "ours").count(), 1, "{what}");
+                sound(&repo).await;
+                if written.is_ok() {
+                    let expected = super::support::noise(32, 2);
+                    let found = read_at(&repo, &Version::branch("main"), "/a").await.unwrap();
+                    assert_eq!(found[..32], expected, "{what}");
+                }
+                if !fault.fired() {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_reference_change_is_acknowledged_exactly_if_it_happened() {
+    for place in Place::ALL {
+        let (_guard, template) = furnished(place).await;
+        for mode in MODES {
+            for work in 0..3 {
+                for n in 0.. {
+                    let (_guard, store) = duplicate(&template, place).await;
+                    let before = picture(&reopen(&store).await).await;
+                    let generation = reopen(&store).await.state().await.unwrap().generation;
+                    let (faulty, fault) = Fault::wrap(&store, Plan::new(n, mode).with_reads());
+                    let outcome = change(&faulty, work).await;
+                    let what = format!("{place:?} {mode:?} {n}: {outcome:?} {:#?}", fault.log());
+                    let repo = reopen(&store).await;
+                    let generations = repo.state().await.unwrap().generation - generation;
+                    let after = picture(&repo).await;
+                    match outcome {
+                        Ok(()) => assert_eq!((generations, after != before), (1, true), "{what}"),
+                        Err(Error::OutcomeUnknown { .. }) => assert!(generations <= 1, "{what}"),
+                        Err(_) => assert_eq!((generations, after), (0, before), "{what}"),
+                    }
+                    sound(&repo).await;
+                    if !fault.fired() {
+                        break;
+                    }
+                }
+            }
+        }
+    }
+}
+
+async fn change(store: &Store, work: u32) -> Result<()> {
+    let repo = Repository::open_in(store.clone(), OpenOptions::default()).await?;
+    match work {
+        0 => repo.create_tag("v1", &Version::Default, false).await.map(drop),
+        1 => repo.create_branch("side", &Version::Default).await.map(drop),
+        _ => {
+            let options = ExpireOptions { keep_last: Some(1), ..ExpireOptions::default() };
+            repo.expire(&options).await.map(drop)
+        }
+    }
+}
