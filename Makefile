@@ -51,7 +51,7 @@ test-rust: ## cargo test for the workspace, documentation examples included
 
 .PHONY: stress
 stress: ## the tests that take minutes: many writers, killed processes, every flipped bit
-	$(CARGO) test --release -p chunkyard-engine --test main -- --ignored --test-threads 1
+	$(CARGO) test --release -p chunkyard-engine --lib --test main -- --ignored --test-threads 1
 	PROPTEST_CASES=2000 $(CARGO) test --release -p chunkyard-engine --test main -- repo::model
 
 .PHONY: test-python

@@ -324,3 +324,48 @@ async fn write_and_commit(repo: &Repository, seed: u64) -> Result<String, Error>
     let commit = CommitOptions::message(format!("{seed}")).with_rebase(policy);
     Ok(session.commit(commit).await?.snapshot_id.clone())
 }
+
+/// Whatever maintenance runs at the same time, in several processes: each does its work or finds
+/// that somebody else did it, and nothing is lost.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn maintenance_of_all_kinds_gets_along() {
+    for place in Place::ALL {
+        let (_guard, repo) = furnished(place).await;
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut workers = tokio::task::JoinSet::new();
+        for worker in 0..4 {
+            let (store, stop) = (repo.store().clone(), stop.clone());
+            workers.spawn(async move {
+                let repo = reopen(&store).await;
+                while !stop.load(Ordering::Relaxed) {
+                    let done = match worker {
+                        0 => repo.optimise("main").await.map(drop),
+                        1 => repo.repack("main", &Default::default()).await.map(drop),
+                        _ => match repo.expire(&keep(2)).await {
+                            Ok(_) => collect(&repo).await.map(drop),
+                            Err(error) => Err(error),
+                        },
+                    };
+                    if let Err(error) = done {
+                        panic!("{place:?}, worker {worker}: {error:?}");
+                    }
+                    tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+                }
+            });
+        }
+        for seed in 2..12 {
+            for _ in 0..50 {
+                match write_and_commit(&repo, seed).await {
+                    Ok(_) => break,
+                    Err(error) => assert_eq!(error.kind(), ErrorKind::Conflict, "{error}"),
+                }
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+        while let Some(done) = workers.join_next().await {
+            done.unwrap();
+        }
+        sound(&repo).await;
+        assert_eq!(read_at(&repo, &Version::Default, "/a").await.unwrap().len(), 64);
+    }
+}

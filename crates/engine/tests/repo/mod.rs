@@ -5,6 +5,7 @@ mod basics;
 mod bit_flips;
 mod conflict;
 mod crash;
+mod draft;
 mod expire;
 mod gc;
 mod isolation;

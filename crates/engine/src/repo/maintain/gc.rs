@@ -60,7 +60,15 @@ impl Repository {
                 return Err(read_only(&current.state));
             }
             let now_ms = clock::now_ms();
-            let (candidates, mut report) = self.candidates(&current.state, options, now_ms).await?;
+            let found = self.candidates(&current.state, options, now_ms).await;
+            let (candidates, mut report) = match found {
+                Ok(found) => found,
+                Err(error) => {
+                    self.overtaken(&current, error).await?;
+                    swap::back_off(attempt).await;
+                    continue;
+                }
+            };
             report.dry_run = options.dry_run;
             if options.dry_run || candidates.is_empty() {
                 return Ok(report);
@@ -117,7 +125,8 @@ impl Repository {
     /// Deletes what an announced collection lists, and marks it finished. Deletions are idempotent,
     /// so a collection that was interrupted is simply carried on.
     async fn resume_collection(&self) -> Result<()> {
-        let state = self.state().await?;
+        let current = self.load().await?;
+        let state = &current.state;
         let Some(pending) = state.gc.as_ref().and_then(|gc| gc.list_file.clone()) else {
             return Ok(());
         };
@@ -130,7 +139,11 @@ impl Repository {
                 found: "none".into(),
             });
         };
-        let mut doomed: Vec<String> = self.read_collection_list(list).await?.into_iter().collect();
+        let mut doomed: Vec<String> = match self.read_collection_list(list).await {
+            Ok(doomed) => doomed.into_iter().collect(),
+            // Carried on and finished by somebody else, so long ago that the list is gone.
+            Err(error) => return self.overtaken(&current, error).await,
+        };
         doomed.sort();
         for batch in doomed.chunks(DELETE_BATCH) {
             self.store().backend().delete(batch).await?;

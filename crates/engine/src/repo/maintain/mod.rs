@@ -10,6 +10,10 @@ mod mark;
 mod optimise;
 mod repack;
 
+use super::Repository;
+use super::swap::Loaded;
+use crate::error::{Error, Result};
+
 pub use expire::{ExpireOptions, Expired};
 pub use gc::{GcOptions, GcReport};
 pub use optimise::OptimiseReport;
@@ -17,3 +21,16 @@ pub use repack::{RepackOptions, RepackReport};
 
 pub(super) use expire::forget;
 pub(super) use mark::DATA_DIRECTORIES;
+
+impl Repository {
+    /// Maintenance that does not find a file begins again if the state moved on: an expiry and a
+    /// collection of somebody else may have taken the file. Otherwise the error stands.
+    async fn overtaken(&self, current: &Loaded, error: Error) -> Result<()> {
+        let gone =
+            matches!(error, Error::NotFound { what: "object", .. } | Error::SnapshotExpired { .. });
+        if gone && self.state().await?.generation > current.state.generation {
+            return Ok(());
+        }
+        Err(error)
+    }
+}

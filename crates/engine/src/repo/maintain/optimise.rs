@@ -35,35 +35,46 @@ impl Repository {
     pub async fn optimise(&self, branch: &str) -> Result<OptimiseReport> {
         for attempt in 0.. {
             let current = self.load().await?;
-            let tip = current.state.tip(branch)?.clone();
-            let before = self.tree(&tip).await?;
-            let plans: Vec<_> = before
-                .nodes()
-                .filter_map(|node| Some((node.clone(), merge::plan_all(&node.inventories)?)))
-                .collect();
-            let entries = |tree: &Tree| tree.nodes().map(|n| n.inventories.len() as u64).sum();
-            let mut report = OptimiseReport {
-                arrays: plans.len() as u64,
-                entries_before: entries(&before),
-                ..OptimiseReport::default()
-            };
-            if plans.is_empty() {
-                report.entries_after = report.entries_before;
-                return Ok(report);
-            }
-            let mut tree = (*before).clone();
-            let mut bytes_written = 0;
-            let writer = self.writer(&current.state);
-            let files = writer.merge(&mut tree, plans, &mut bytes_written).await?;
-            report.entries_after = entries(&tree);
-            let rewrite = Rewrite { branch, message: "optimise", tree, files, bytes_written };
-            if let Some(snapshot) = self.commit_rewrite(&current, &tip, rewrite).await? {
-                report.snapshot = Some(snapshot);
-                return Ok(report);
+            match self.optimise_once(&current, branch).await {
+                Ok(Some(report)) => return Ok(report),
+                Ok(None) => {}
+                Err(error) => self.overtaken(&current, error).await?,
             }
             swap::back_off(attempt).await;
         }
         Err(Error::Conflict { message: "too many lost races".into(), conflicts: Vec::new() })
+    }
+
+    /// `None` when the state moved on meanwhile.
+    async fn optimise_once(
+        &self,
+        current: &Loaded,
+        branch: &str,
+    ) -> Result<Option<OptimiseReport>> {
+        let tip = current.state.tip(branch)?.clone();
+        let before = self.tree(&tip).await?;
+        let plans: Vec<_> = before
+            .nodes()
+            .filter_map(|node| Some((node.clone(), merge::plan_all(&node.inventories)?)))
+            .collect();
+        let entries = |tree: &Tree| tree.nodes().map(|n| n.inventories.len() as u64).sum();
+        let mut report = OptimiseReport {
+            arrays: plans.len() as u64,
+            entries_before: entries(&before),
+            ..OptimiseReport::default()
+        };
+        if plans.is_empty() {
+            report.entries_after = report.entries_before;
+            return Ok(Some(report));
+        }
+        let mut tree = (*before).clone();
+        let mut bytes_written = 0;
+        let writer = self.writer(&current.state);
+        let files = writer.merge(&mut tree, plans, &mut bytes_written).await?;
+        report.entries_after = entries(&tree);
+        let rewrite = Rewrite { branch, message: "optimise", tree, files, bytes_written };
+        let snapshot = self.commit_rewrite(current, &tip, rewrite).await?;
+        Ok(snapshot.map(|id| OptimiseReport { snapshot: Some(id), ..report }))
     }
 
     pub(super) fn writer<'a>(&'a self, state: &'a State) -> Writer<'a> {

@@ -16,8 +16,9 @@ use crate::repo::manifest::{Payload, RunBuilder};
 use crate::repo::node::{Inventory, Node};
 use crate::repo::pack::{ChunkFile, Packer};
 use crate::repo::state::State;
+use crate::repo::swap::{self, Loaded};
 use crate::repo::tree::Tree;
-use crate::repo::{Repository, id, swap};
+use crate::repo::{Repository, id};
 
 /// Which packs to rewrite.
 #[derive(Debug, Clone)]
@@ -55,25 +56,37 @@ impl Repository {
     pub async fn repack(&self, branch: &str, options: &RepackOptions) -> Result<RepackReport> {
         for attempt in 0.. {
             let current = self.load().await?;
-            let state = &current.state;
-            let tip = state.tip(branch)?.clone();
-            let doomed = self.mostly_dead(self.live_chunks(&tip).await?, options).await?;
-            let mut report = RepackReport { packs: doomed.len() as u64, ..RepackReport::default() };
-            if doomed.is_empty() {
-                return Ok(report);
-            }
-            let mut tree = (*self.tree(&tip).await?).clone();
-            let (moved, mut files) = self.move_chunks(doomed, state, &mut report).await?;
-            let mut bytes_written = report.bytes;
-            files.extend(self.apply_moves(&mut tree, moved, state, &mut bytes_written).await?);
-            let rewrite = Rewrite { branch, message: "repack", tree, files, bytes_written };
-            if let Some(snapshot) = self.commit_rewrite(&current, &tip, rewrite).await? {
-                report.snapshot = Some(snapshot);
-                return Ok(report);
+            match self.repack_once(&current, branch, options).await {
+                Ok(Some(report)) => return Ok(report),
+                Ok(None) => {}
+                Err(error) => self.overtaken(&current, error).await?,
             }
             swap::back_off(attempt).await;
         }
         Err(Error::Conflict { message: "too many lost races".into(), conflicts: Vec::new() })
+    }
+
+    /// `None` when the state moved on meanwhile.
+    async fn repack_once(
+        &self,
+        current: &Loaded,
+        branch: &str,
+        options: &RepackOptions,
+    ) -> Result<Option<RepackReport>> {
+        let state = &current.state;
+        let tip = state.tip(branch)?.clone();
+        let doomed = self.mostly_dead(self.live_chunks(&tip).await?, options).await?;
+        let mut report = RepackReport { packs: doomed.len() as u64, ..RepackReport::default() };
+        if doomed.is_empty() {
+            return Ok(Some(report));
+        }
+        let mut tree = (*self.tree(&tip).await?).clone();
+        let (moved, mut files) = self.move_chunks(doomed, state, &mut report).await?;
+        let mut bytes_written = report.bytes;
+        files.extend(self.apply_moves(&mut tree, moved, state, &mut bytes_written).await?);
+        let rewrite = Rewrite { branch, message: "repack", tree, files, bytes_written };
+        let snapshot = self.commit_rewrite(current, &tip, rewrite).await?;
+        Ok(snapshot.map(|id| RepackReport { snapshot: Some(id), ..report }))
     }
 
     async fn mostly_dead(&self, live: LiveChunks, options: &RepackOptions) -> Result<LiveChunks> {

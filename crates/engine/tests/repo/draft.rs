@@ -1,0 +1,232 @@
+//! Strict draft mode, and files of a program that knows only the draft.
+
+use bytes::Bytes;
+use chunkyard_engine::repo::{
+    CommitOptions, Compat, Config, CreateOptions, OpenOptions, Repository, Version,
+};
+use chunkyard_engine::store::Store;
+use chunkyard_engine::{Error, ErrorKind};
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use serde_json::{Map, Value, json};
+
+use super::support::{
+    bytes_spec, create, memory, noise, read_at, reopen, sound, write, write_noise,
+};
+
+fn strict() -> Config {
+    Config { compat: Compat::Draft, inline_chunk_max: 20, ..Config::default() }
+}
+
+/// A repository in strict draft mode with two versions.
+async fn furnished() -> Repository {
+    let repo = create(&memory(), strict()).await;
+    let session = repo.writable_session("main").await.unwrap();
+    session.create_array("/g/a", bytes_spec(&[60], &[20])).await.unwrap();
+    session.set_attributes("/g", Map::from_iter([("x".to_owned(), json!(1))])).unwrap();
+    write_noise(&session, "/g/a", "0:60", 1).await.unwrap();
+    session.create_array("/b", bytes_spec(&[4], &[2])).await.unwrap();
+    write(&session, "/b", "0:4", 1).await.unwrap();
+    session.commit(CommitOptions::message("one")).await.unwrap();
+    let session = repo.writable_session("main").await.unwrap();
+    write_noise(&session, "/g/a", "20:40", 2).await.unwrap();
+    write(&session, "/b", "0:2", 0).await.unwrap();
+    session.commit(CommitOptions::message("two")).await.unwrap();
+    repo
+}
+
+async fn batches(store: &Store, path: &str) -> ParquetRecordBatchReaderBuilder<Bytes> {
+    let bytes = store.get(path).await.unwrap().bytes;
+    ParquetRecordBatchReaderBuilder::try_new(bytes).unwrap()
+}
+
+/// Name and type of each column, nested ones in brackets, without nullability.
+fn columns(builder: &ParquetRecordBatchReaderBuilder<Bytes>) -> Vec<String> {
+    use arrow_schema::DataType;
+    fn name(of: &DataType) -> String {
+        match of {
+            DataType::List(item) => format!("list[{}]", name(item.data_type())),
+            DataType::FixedSizeList(item, n) => format!("list{n}[{}]", name(item.data_type())),
+            DataType::Struct(fields) => {
+                let fields: Vec<_> = fields
+                    .iter()
+                    .map(|field| format!("{} {}", field.name(), name(field.data_type())))
+                    .collect();
+                format!("{{{}}}", fields.join(", "))
+            }
+            other => other.to_string(),
+        }
+    }
+    let fields = builder.schema().fields().iter();
+    fields.map(|field| format!("{} {}", field.name(), name(field.data_type()))).collect()
+}
+
+#[tokio::test]
+async fn strict_mode_writes_exactly_the_drafts_types() {
+    let repo = furnished().await;
+    let state = repo.state().await.unwrap();
+    let tip = state.tip("main").unwrap();
+    let structure = batches(repo.store(), &format!("s/{}", tip.structure_file)).await;
+    let found = columns(&structure);
+    let names: Vec<_> = found.iter().map(|column| column.split(' ').next().unwrap()).collect();
+    let expected =
+        ["id", "type", "path", "array_metadata", "inline_attrs", "attrs_reference", "inventories"];
+    assert_eq!(names, expected, "no column that the draft does not have");
+    assert_eq!(found[0], "id UInt16");
+    assert!(found[3].contains("shape list[UInt16]"), "{}", found[3]);
+    let inventories = &found[6];
+    for field in ["inventory_file Utf8", "row UInt16", "flags UInt16"] {
+        assert!(inventories.contains(field), "{inventories}");
+    }
+    for added in ["rows", "file_size", "tail_size", "coord_min"] {
+        assert!(!inventories.contains(added), "{inventories}");
+    }
+    for wide in ["UInt32", "UInt64"] {
+        assert!(!inventories.contains(wide), "{inventories}");
+    }
+
+    let session = repo.readonly_session(&Version::Default).await.unwrap();
+    let node = session.node("/g/a").unwrap();
+    assert_eq!(node.inventories.len(), 1, "a reader of the draft does not know stacked runs");
+    let manifest = batches(repo.store(), &format!("i/{}", node.inventories[0].file)).await;
+    let expected = [
+        "id UInt32",
+        "array_id UInt32",
+        "coord Binary",
+        "inline_data Binary",
+        "chunk_file Utf8",
+        "offset UInt64",
+        "length UInt32",
+    ];
+    assert_eq!(columns(&manifest), expected);
+    for feature in ["wide-ints", "delta-inventories", "removals"] {
+        assert!(!state.required_features.iter().any(|name| name == feature), "{feature}");
+    }
+    sound(&repo).await;
+}
+
+#[tokio::test]
+async fn strict_mode_reads_back_what_it_wrote() {
+    let repo = reopen(furnished().await.store()).await;
+    let mut expected = noise(60, 1);
+    expected[20..40].copy_from_slice(&noise(20, 2));
+    assert_eq!(read_at(&repo, &Version::Default, "/g/a").await.unwrap(), expected);
+    assert_eq!(read_at(&repo, &Version::Default, "/b").await.unwrap(), [0, 0, 1, 1]);
+    let first = repo.state().await.unwrap().snapshots[1].snapshot_id.clone();
+    let old = read_at(&repo, &Version::Snapshot(first), "/b").await.unwrap();
+    assert_eq!(old, [1; 4]);
+}
+
+#[tokio::test]
+async fn a_value_that_does_not_fit_names_its_field() {
+    let repo = create(&memory(), strict()).await;
+    let session = repo.writable_session("main").await.unwrap();
+    session.create_array("/long", bytes_spec(&[70_000], &[1000])).await.unwrap();
+    let error = session.commit(CommitOptions::message("x")).await.unwrap_err();
+    let Error::ValueDoesNotFit { field, value } = &error else { panic!("{error:?}") };
+    assert_eq!((*field, *value), ("array_metadata.shape", 70_000));
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
+    // The session lives on, and the repository is as it was.
+    session.delete("/long").unwrap();
+    session.create_array("/short", bytes_spec(&[60_000], &[1000])).await.unwrap();
+    session.commit(CommitOptions::message("y")).await.unwrap();
+    sound(&repo).await;
+}
+
+/// Writes a Parquet file again without anything that the draft does not know.
+async fn strip(from: &Store, to: &Store, path: &str) {
+    let builder = batches(from, path).await;
+    let schema = builder.schema().fields().clone();
+    let schema = std::sync::Arc::new(arrow_schema::Schema::new(schema));
+    let mut bytes = Vec::new();
+    let mut writer = ArrowWriter::try_new(&mut bytes, schema.clone(), None).unwrap();
+    for batch in builder.build().unwrap() {
+        let batch = batch.unwrap();
+        let columns = batch.columns().to_vec();
+        let batch = arrow_array::RecordBatch::try_new(schema.clone(), columns).unwrap();
+        writer.write(&batch).unwrap();
+    }
+    writer.close().unwrap();
+    to.put(path, vec![bytes.into()]).await.unwrap();
+}
+
+/// The same data as a program of the draft would have written it: the draft's keys in the state, the
+/// draft's columns in Parquet files, no checksums, no metadata.
+async fn bare(repo: &Repository) -> Store {
+    use futures::TryStreamExt;
+    let (from, to) = (repo.store(), memory());
+    let state = repo.state().await.unwrap();
+    let snapshot = |s: &chunkyard_engine::repo::Snapshot| {
+        json!({
+            "snapshot-id": s.snapshot_id,
+            "parent-snapshot-id": s.parent_snapshot_id,
+            "timestamp-ms": s.timestamp_ms,
+            "structure-file": s.structure_file,
+        })
+    };
+    let document = json!({
+        "id": state.id,
+        "generation": 7,
+        "refs": { "main": {
+            "name": "main", "snapshot-id": state.tip("main").unwrap().snapshot_id, "type": "branch",
+        } },
+        "snapshots": state.snapshots.iter().map(|s| snapshot(s)).collect::<Vec<Value>>(),
+    });
+    to.put("state.json", vec![document.to_string().into()]).await.unwrap();
+    for directory in ["s", "i"] {
+        let listed: Vec<_> = from.list(directory).await.unwrap().try_collect().await.unwrap();
+        for meta in listed {
+            strip(from, &to, &meta.path).await;
+        }
+    }
+    let listed: Vec<_> = from.list("c").await.unwrap().try_collect().await.unwrap();
+    for meta in listed {
+        let bytes = from.get(&meta.path).await.unwrap().bytes;
+        to.put(&meta.path, vec![bytes]).await.unwrap();
+    }
+    to
+}
+
+#[tokio::test]
+async fn files_of_the_bare_draft_are_readable() {
+    let repo = furnished().await;
+    let store = bare(&repo).await;
+    let draft = Repository::open_in(store.clone(), OpenOptions::default()).await.unwrap();
+    for path in ["/g/a", "/b"] {
+        let expected = read_at(&repo, &Version::Default, path).await.unwrap();
+        assert_eq!(read_at(&draft, &Version::Default, path).await.unwrap(), expected, "{path}");
+    }
+    let session = draft.readonly_session(&Version::Default).await.unwrap();
+    assert_eq!(session.attributes("/g").await.unwrap()["x"], 1);
+    let report = draft.verify(chunkyard_engine::repo::Level::Bytes).await.unwrap();
+    assert!(report.is_sound(), "{:#?}", report.findings);
+}
+
+/// And they can be carried on: the first commit brings what the draft lacks.
+#[tokio::test]
+async fn a_repository_of_the_bare_draft_takes_commits() {
+    let repo = furnished().await;
+    let store = bare(&repo).await;
+    let before = read_at(&repo, &Version::Default, "/g/a").await.unwrap();
+    let draft = reopen(&store).await;
+    let session = draft.writable_session("main").await.unwrap();
+    write_noise(&session, "/g/a", "0:20", 5).await.unwrap();
+    session.create_array("/c", bytes_spec(&[4], &[4])).await.unwrap();
+    write(&session, "/c", "0:4", 3).await.unwrap();
+    session.commit(CommitOptions::message("ours")).await.unwrap();
+    let draft = reopen(&store).await;
+    let values = read_at(&draft, &Version::Default, "/g/a").await.unwrap();
+    assert_eq!((&values[..20], &values[20..]), (&noise(20, 5)[..], &before[20..]));
+    assert_eq!(read_at(&draft, &Version::Default, "/c").await.unwrap(), [3; 4]);
+    let report = draft.verify(chunkyard_engine::repo::Level::Bytes).await.unwrap();
+    assert!(report.is_sound(), "{:#?}", report.findings);
+}
+
+#[tokio::test]
+async fn the_default_branch_can_have_another_name() {
+    let options = CreateOptions { default_branch: "trunk".into(), ..CreateOptions::default() };
+    let repo = Repository::create_in(memory(), OpenOptions::default(), options).await.unwrap();
+    assert_eq!(repo.state().await.unwrap().default_branch, "trunk");
+    repo.writable_session("trunk").await.unwrap();
+    assert!(repo.writable_session("main").await.is_err());
+}
