@@ -54,6 +54,17 @@ stress: ## the tests that take minutes: many writers, killed processes, every fl
 	$(CARGO) test --release -p chunkyard-engine --lib --test main -- --ignored --test-threads 1
 	PROPTEST_CASES=2000 $(CARGO) test --release -p chunkyard-engine --test main -- repo::model
 
+.PHONY: bench
+bench: bench/.venv/.installed ## ours and the rivals side by side, short; bench/README.md has more
+	cd bench/ours && CARGO_TARGET_DIR=target $(CARGO) build --release
+	bench/.venv/bin/python bench/run.py
+
+# Icechunk needs CPython 3.12 or later.
+bench/.venv/.installed: bench/requirements.txt
+	$$(scripts/find-python 3.12) -m venv bench/.venv
+	bench/.venv/bin/pip install --quiet --disable-pip-version-check -r $<
+	touch $@
+
 .PHONY: test-python
 test-python: $(VENV)/.installed ## read a repository with pyarrow and NumPy, none of our code
 	$(CARGO) build -p chunkyard-cli
