@@ -193,27 +193,33 @@ async fn survives(
     assert_eq!(found.references["Branch main"][0].0, "next");
 }
 
-/// All works in one place.
+/// All works in one place, each in a task of its own.
 async fn interrupt_all(place: Place) {
+    let mut tasks = tokio::task::JoinSet::new();
     for work in Work::ALL {
-        let (_guard, template) = place.open();
-        let repo = furnished(&template).await;
-        work.prepare(&repo).await;
-        interrupt_everywhere(&template, place, work, &deaths(place)).await;
+        tasks.spawn(async move {
+            let (_guard, template) = place.open();
+            let repo = furnished(&template).await;
+            work.prepare(&repo).await;
+            interrupt_everywhere(&template, place, work, &deaths(place)).await;
+        });
+    }
+    while let Some(done) = tasks.join_next().await {
+        done.unwrap();
     }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_operation_can_be_the_last() {
     interrupt_all(Place::Local).await;
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_operation_can_be_the_last_on_an_object_store() {
     interrupt_all(Place::Memory).await;
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_operation_can_be_the_last_where_objects_can_only_be_created() {
     interrupt_all(Place::CreateOnly).await;
 }

@@ -65,14 +65,27 @@ fn nothing(store: &Store) -> Error {
 
 /// The reading rule: the published state, then the claims above it.
 pub(super) async fn read_local(store: &Store, memory: &Memory) -> Result<Loaded> {
+    let mut restarted_at = None;
     'again: loop {
         let published = read_published(store, memory).await?;
         let mut latest = published.clone();
         let mut next = published.as_ref().map_or(0, |loaded| loaded.state.generation + 1);
         loop {
             match store.backend().get(&claim_path(next)).await {
-                // Emptied since: the published state has moved far on.
-                Ok(object) if object.bytes.is_empty() => continue 'again,
+                // Emptied since: the published state has moved far on. If it has not, the claim
+                // is damaged.
+                Ok(object) if object.bytes.is_empty() => {
+                    let at = published.as_ref().map(|loaded| loaded.state.generation);
+                    if restarted_at.replace(at) == Some(at) {
+                        return Err(Error::Corrupt {
+                            file: claim_path(next),
+                            what: "a claim above the published state".into(),
+                            expected: "a state".into(),
+                            found: "an empty file".into(),
+                        });
+                    }
+                    continue 'again;
+                }
                 Ok(object) => latest = Some(parse_claim(memory, &object.bytes, next)?),
                 Err(Error::NotFound { .. }) => break,
                 Err(error) => return Err(error),

@@ -169,7 +169,7 @@ async fn a_claim_that_is_damaged_is_never_skipped() {
     let file = created(&store).await;
     let published = std::fs::read(guard.path().join("state.json")).unwrap();
     let claim = guard.path().join("g/00000000000000000001.json");
-    for bytes in [&published[..], &published[..published.len() / 2], b"{}"] {
+    for bytes in [&published[..], &published[..published.len() / 2], b"{}", b""] {
         std::fs::write(&claim, bytes).unwrap();
         let error = file.read().await.unwrap_err();
         assert!(matches!(error, Error::Corrupt { .. }), "{error}");
