@@ -8,7 +8,7 @@ use chunkyard_engine::store::Options;
 
 use crate::args::Global;
 use crate::output::Output;
-use crate::progress::Progress;
+use crate::progress::{Progress, Watch};
 
 /// The global options, as they are meant.
 #[derive(Debug)]
@@ -48,6 +48,11 @@ impl Context {
     /// The repository the command is about, as it was typed.
     pub(crate) fn place(&self) -> Option<&str> {
         self.place.get().map(String::as_str)
+    }
+
+    /// A bar that follows the engine through a long work, until it is dropped.
+    pub(crate) fn watch(&self, what: &str) -> Watch {
+        Watch::new(what, self.options.meter.clone(), self.output.talks())
     }
 
     /// A bar that counts to `bytes`.

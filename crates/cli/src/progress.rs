@@ -1,7 +1,9 @@
 //! A bar in bytes, on standard error: hidden when that is no terminal, with `--quiet` and `--json`.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use chunkyard_engine::Meter;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 const TEMPLATE: &str =
@@ -34,6 +36,29 @@ impl Progress {
     /// What is being done now.
     pub(crate) fn say(&self, what: &str) {
         self.0.set_message(what.to_owned());
+    }
+}
+
+/// Shows how far a work of the engine is, for as long as it lives.
+#[derive(Debug)]
+pub(crate) struct Watch(tokio::task::JoinHandle<()>);
+
+impl Watch {
+    pub(crate) fn new(what: &str, meter: Arc<Meter>, visible: bool) -> Self {
+        let progress = Progress::new(what, 0, visible);
+        Self(tokio::spawn(async move {
+            loop {
+                progress.0.set_length(meter.total());
+                progress.0.set_position(meter.done());
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }))
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 

@@ -15,8 +15,10 @@
 #![forbid(unsafe_code)]
 
 pub mod error;
+mod meter;
 pub mod pipeline;
 pub mod repo;
 pub mod store;
 
 pub use error::{Error, ErrorKind, Result};
+pub use meter::Meter;

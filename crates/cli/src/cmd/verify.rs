@@ -49,7 +49,9 @@ impl From<Depth> for Level {
 impl Verify {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
         let repo = context.open(&self.url).await?;
+        let watch = context.watch("checking");
         let report = repo.verify(self.level.into()).await?;
+        drop(watch);
         context.output.result(&report, || describe(&report, context.output))?;
         if report.is_sound() {
             return Ok(());

@@ -94,6 +94,7 @@ use self::state::FORMAT_VERSION;
 use self::structure::SnapshotLabel;
 use self::swap::{Loaded, StateFile};
 use crate::error::{Error, Result};
+use crate::meter::Meter;
 use crate::store::{ByteCache, Kind, Limits, Options as StoreOptions, Store};
 
 /// How a repository is opened.
@@ -108,6 +109,8 @@ pub struct OpenOptions {
     pub check_chunks: bool,
     /// Bound of the caches of decoded metadata, in bytes.
     pub cache_bytes_max: u64,
+    /// Advanced by long work (verification, repacking), for a progress bar.
+    pub meter: Arc<Meter>,
 }
 
 impl Default for OpenOptions {
@@ -117,6 +120,7 @@ impl Default for OpenOptions {
             allowed: Vec::new(),
             check_chunks: true,
             cache_bytes_max: 128 << 20,
+            meter: Arc::default(),
         }
     }
 }

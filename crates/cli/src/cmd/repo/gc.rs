@@ -29,7 +29,9 @@ impl Gc {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
         let repo = context.open(&self.repo).await?;
         let options = GcOptions { min_age_ms: self.min_age, dry_run: self.dry_run };
+        let watch = context.watch("collecting");
         let report = repo.garbage_collect(&options).await?;
+        drop(watch);
         context.output.done(&report, || {
             let verb = if report.dry_run { "would remove" } else { "removed" };
             let files = count(report.files, "file");

@@ -23,7 +23,9 @@ impl Optimise {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
         let repo = context.open(&self.repo).await?;
         let branch = branch_or_default(&repo, self.branch.as_deref()).await?;
+        let watch = context.watch("merging");
         let report = repo.optimise(&branch).await?;
+        drop(watch);
         context.output.done(&report, || match &report.snapshot {
             None => format!("nothing to merge on {branch}"),
             Some(id) => format!(

@@ -36,7 +36,9 @@ impl Repack {
         let repo = context.open(&self.repo).await?;
         let branch = branch_or_default(&repo, self.branch.as_deref()).await?;
         let options = RepackOptions { live_share_min: self.live_share };
+        let watch = context.watch("repacking");
         let report = repo.repack(&branch, &options).await?;
+        drop(watch);
         context.output.done(&report, || match &report.snapshot {
             None => format!("no pack of {branch} is mostly dead"),
             Some(id) => format!(

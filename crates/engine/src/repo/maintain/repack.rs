@@ -109,6 +109,8 @@ impl Repository {
     ) -> Result<(Moved, Vec<String>)> {
         let mut packer = Packer::new(&state.config, self.fans_out());
         let (mut moved, mut files) = (Moved::new(), Vec::new());
+        let lengths = doomed.values().flatten().map(|(_, _, native)| native.length);
+        self.inner.options.meter.expect(lengths.sum());
         let mut doomed: Vec<_> = doomed.into_iter().collect();
         doomed.sort_by(|a, b| a.0.cmp(&b.0));
         for (_, mut chunks) in doomed {
@@ -119,6 +121,7 @@ impl Repository {
                 let bytes = self.fetch_payloads(&[(&what, &payload)], &state.config).await?;
                 // A fetched range may share a larger buffer; the open pack holds only its own.
                 let bytes = Bytes::copy_from_slice(&bytes.into_iter().next().unwrap_or_default());
+                self.inner.options.meter.advance(bytes.len() as u64);
                 report.chunks += 1;
                 report.bytes += bytes.len() as u64;
                 let coord = Coord::from_bytes(&coord);

@@ -22,6 +22,11 @@ impl Repository {
         report: &mut Report,
     ) -> Result<()> {
         let sizes = self.sizes(&references, report).await?;
+        let meter = &self.inner.options.meter;
+        if level >= Level::Bytes {
+            let files = references.native.keys().filter_map(|file| sizes.get(&format!("c/{file}")));
+            meter.expect(files.sum());
+        }
         for (file, ranges) in &references.native {
             let path = format!("c/{file}");
             let snapshots = references.users.get(&path).cloned().unwrap_or_default();
@@ -45,6 +50,7 @@ impl Repository {
                 let read = self.store().backend().get(&path).await;
                 if let Some(object) = report.take(&path, &snapshots, read)? {
                     report.checked.bytes += object.bytes.len() as u64;
+                    meter.advance(object.bytes.len() as u64);
                     check_chunk_file(&path, &object.bytes, ranges, &snapshots, report);
                 }
             }
