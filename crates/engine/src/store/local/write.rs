@@ -27,12 +27,17 @@ pub(super) fn put(
     durability: Durability,
 ) -> Result<()> {
     match create_new(&file.path, directories) {
-        Ok(open) => fill(open, &file.path, bytes).map(drop).map_err(|error| file.error(OP, error)),
+        Ok(open) => fill(open, &file.path, bytes).map(drop).map_err(|error| unwritten(file, error)),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             replace(file, bytes, directories, durability)
         }
-        Err(error) => Err(file.error(OP, error)),
+        Err(error) => Err(unwritten(file, error)),
     }
+}
+
+/// A file that cannot be written is never «not found», whatever the system says of its directory.
+fn unwritten(file: &File, error: io::Error) -> Error {
+    Error::store(OP, file.path.display().to_string(), error)
 }
 
 pub(super) fn delete(files: &[File]) -> Result<()> {
@@ -51,7 +56,7 @@ fn replace(
     directories: &Directories,
     durability: Durability,
 ) -> Result<()> {
-    let random = getrandom::u64().map_err(|error| file.error(OP, io::Error::other(error)))?;
+    let random = getrandom::u64().map_err(|error| unwritten(file, io::Error::other(error)))?;
     let temp = file.path.with_file_name(format!("{TEMP_PREFIX}{random:016x}"));
     let write = || {
         let open = fill(create_new(&temp, directories)?, &temp, bytes)?;
@@ -61,7 +66,7 @@ fn replace(
         }
         fs::rename(&temp, &file.path).inspect_err(|_| discard(&temp))
     };
-    write().map_err(|error| file.error(OP, error))
+    write().map_err(|error| unwritten(file, error))
 }
 
 fn create_new(path: &Path, directories: &Directories) -> io::Result<fs::File> {
