@@ -139,6 +139,9 @@ fn hint(error: &anyhow::Error, place: Option<&str>) -> Option<String> {
              again"
                 .into(),
         ),
+        Error::Corrupt { file, .. } if file == "state.json" || file.starts_with("g/") => Some(
+            format!("`chunkyard repo repair {place} republish` restores the newest sound state"),
+        ),
         Error::Corrupt { .. } => {
             Some(format!("`chunkyard verify {place} --level bytes` lists all damage"))
         }

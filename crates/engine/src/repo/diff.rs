@@ -67,6 +67,17 @@ pub struct ChunkChanges {
     pub removed: Vec<Vec<u64>>,
 }
 
+impl ChunkChanges {
+    fn none_of(node: &Node) -> Self {
+        let path = node.path.clone();
+        Self { path, added: Vec::new(), replaced: Vec::new(), removed: Vec::new() }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.added.is_empty() && self.replaced.is_empty() && self.removed.is_empty()
+    }
+}
+
 /// Chunks somebody touched, with the commit that did it last.
 pub(super) type ChangedChunks = HashMap<Uid, BTreeMap<Coord, Arc<str>>>;
 
@@ -104,12 +115,7 @@ impl Repository {
         state: &State,
     ) -> Result<Option<ChunkChanges>> {
         let rank = node.array()?.shape().len();
-        let mut changes = ChunkChanges {
-            path: node.path.clone(),
-            added: Vec::new(),
-            replaced: Vec::new(),
-            removed: Vec::new(),
-        };
+        let mut changes = ChunkChanges::none_of(node);
         let live = |payload: Option<Payload>| payload.filter(|payload| !payload.is_removed());
         for ((coord, old), new) in coords.iter().zip(old).zip(new) {
             let index = coord.decode(rank).map_err(|error| Error::Corrupt {
@@ -127,9 +133,7 @@ impl Repository {
                 _ => {}
             }
         }
-        let empty =
-            changes.added.is_empty() && changes.replaced.is_empty() && changes.removed.is_empty();
-        Ok((!empty).then_some(changes))
+        Ok((!changes.is_empty()).then_some(changes))
     }
 
     /// Whether two references lead to the same bytes. Where place differs but length and checksum
@@ -253,12 +257,7 @@ fn session_changes(
     new: Vec<Option<Payload>>,
 ) -> Result<Option<ChunkChanges>> {
     let rank = node.array()?.shape().len();
-    let mut changes = ChunkChanges {
-        path: node.path.clone(),
-        added: Vec::new(),
-        replaced: Vec::new(),
-        removed: Vec::new(),
-    };
+    let mut changes = ChunkChanges::none_of(node);
     for ((coord, old), new) in coords.iter().zip(old).zip(new) {
         let Ok(index) = coord.decode(rank) else { continue };
         let live = |payload: &Option<Payload>| payload.as_ref().is_some_and(|p| !p.is_removed());
@@ -269,7 +268,7 @@ fn session_changes(
             _ => {}
         }
     }
-    Ok(Some(changes))
+    Ok((!changes.is_empty()).then_some(changes))
 }
 
 impl Diff {

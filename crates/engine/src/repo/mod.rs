@@ -78,12 +78,12 @@ pub use self::maintain::{
 pub use self::manifest::{Native, Payload, Virtual};
 pub use self::node::{Attributes, Inventory, Node, NodeKind, normalise_path};
 pub use self::refs::Version;
-pub use self::repair::{Forgotten, Rebuilt};
+pub use self::repair::{Forgotten, Rebuilt, Republished};
 pub use self::session::{
     ChangeSet, CommitOptions, Conflict, ConflictKind, Fork, Rebase, Resolve, Session,
 };
 pub use self::state::{
-    Collection, Mode, Reference, ReferenceKind, Snapshot, State, Summary, SwapProtocol,
+    Collection, Mode, Reference, ReferenceKind, Snapshot, State, Status, Summary, SwapProtocol,
 };
 pub use self::tree::Tree;
 pub use self::verify::{Checked, Finding, Level, Report, Severity};

@@ -225,7 +225,7 @@ pub struct Status {
     pub reason: Option<String>,
 }
 
-/// See [`Status`].
+/// Whether commits are accepted, see the state file's `status`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {

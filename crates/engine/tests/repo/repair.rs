@@ -36,9 +36,27 @@ async fn a_damaged_published_state_is_restored_from_its_claim() {
     let before = repo.state().await.unwrap();
     overwrite(&store, "state.json", b"{\"id\":").await;
     assert_eq!(repo.state().await.unwrap_err().kind(), ErrorKind::Corrupt);
-    let generation = Repository::republish(&store).await.unwrap();
-    assert_eq!(generation, before.generation);
+    let republished = Repository::republish(&store).await.unwrap();
+    assert_eq!((republished.generation, republished.damaged_claims), (before.generation, 0));
     assert_eq!(reopen(&store).await.state().await.unwrap(), before);
+}
+
+#[tokio::test]
+async fn a_state_damaged_together_with_its_claim_falls_back_to_the_one_before() {
+    let (guard, store) = directory();
+    let repo = sample(&store).await;
+    let before = repo.state().await.unwrap();
+    repo.create_tag("lost", &Version::branch("main"), false).await.unwrap();
+    // In place: the published copy and its claim are one file.
+    std::fs::write(guard.path().join("state.json"), b"{\"id\":").unwrap();
+    let republished = Repository::republish(&store).await.unwrap();
+    assert_eq!((republished.generation, republished.damaged_claims), (before.generation, 1));
+    let repo = reopen(&store).await;
+    assert_eq!(repo.state().await.unwrap(), before);
+    let session = repo.writable_session("main").await.unwrap();
+    write(&session, "/a", "6:8", 9).await.unwrap();
+    session.commit(CommitOptions::message("goes on")).await.unwrap();
+    assert!(repo.verify(Level::Bytes).await.unwrap().is_sound());
 }
 
 #[tokio::test]

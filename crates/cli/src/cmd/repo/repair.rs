@@ -48,9 +48,13 @@ impl Repair {
         let store = || Store::open(&self.repo, &context.options().store);
         match self.action {
             Action::Republish => {
-                let generation = Repository::republish(&store()?).await?;
-                output.done(&json!({"generation": generation}), || {
-                    format!("published generation {generation} again")
+                let republished = Repository::republish(&store()?).await?;
+                output.done(&republished, || {
+                    format!(
+                        "published generation {} again; {} set aside",
+                        republished.generation,
+                        count(republished.damaged_claims, "damaged claim")
+                    )
                 })
             }
             Action::RebuildState => {

@@ -11,4 +11,4 @@ mod rebuild;
 mod snapshots;
 
 pub use chunks::Forgotten;
-pub use rebuild::Rebuilt;
+pub use rebuild::{Rebuilt, Republished};

@@ -16,6 +16,17 @@ use crate::repo::swap::{CLAIMS, StateFile, claim_generation};
 use crate::repo::{Config, Repository, clock, id, structure};
 use crate::store::Store;
 
+/// Which state was published again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Republished {
+    /// Its generation.
+    pub generation: u64,
+    /// Unreadable claims above it, now under `.tmp/`. Not zero means that as many commits or changes
+    /// of references are lost from the state; their structure files may still be there.
+    pub damaged_claims: u64,
+}
+
 /// What a rebuilt state holds.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -29,10 +40,11 @@ pub struct Rebuilt {
 }
 
 impl Repository {
-    /// Publishes the highest sound claim again, after `state.json` was damaged. Returns its
-    /// generation.
-    pub async fn republish(store: &Store) -> Result<u64> {
-        StateFile::new(store.clone()).republish().await
+    /// Publishes the highest sound claim again, after `state.json` was damaged. Claims above it that
+    /// are damaged too are set aside: what they alone said is lost.
+    pub async fn republish(store: &Store) -> Result<Republished> {
+        let (generation, damaged_claims) = StateFile::new(store.clone()).republish().await?;
+        Ok(Republished { generation, damaged_claims })
     }
 
     /// Builds a new state from the structure files, after the state was lost. Tags, properties and

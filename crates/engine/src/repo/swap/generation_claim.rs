@@ -293,21 +293,34 @@ async fn publish_copy(store: &Store, bytes: &Bytes, temporary: &str, behind: boo
     backend.sync_dir("").await
 }
 
-/// Publishes the highest claim that can be read, whatever the published copy is like.
-pub(super) async fn republish(store: &Store) -> Result<u64> {
-    let listed: Vec<_> = store.backend().list(CLAIMS).await?.try_collect().await?;
+/// Publishes the highest claim that can be read, whatever the published copy is like. Damaged claims
+/// above it (the published copy shares its inode with its claim, so both may be hit at once) are set
+/// aside, or no reader would get past them. Returns the generation and how many were set aside.
+pub(super) async fn republish(store: &Store) -> Result<(u64, u64)> {
+    let backend = store.backend();
+    let listed: Vec<_> = backend.list(CLAIMS).await?.try_collect().await?;
     let mut claims: Vec<u64> = listed
         .iter()
         .filter(|meta| meta.size > 0)
         .filter_map(|meta| claim_generation(&meta.path))
         .collect();
     claims.sort_unstable();
+    let mut damaged = Vec::new();
     for generation in claims.into_iter().rev() {
-        let bytes = store.backend().get(&claim_path(generation)).await?.bytes;
-        if parse_claim(&Memory::default(), &bytes, generation).is_ok() {
-            overwrite(store, bytes).await?;
-            return Ok(generation);
+        let path = claim_path(generation);
+        let bytes = backend.get(&path).await?.bytes;
+        if parse_claim(&Memory::default(), &bytes, generation).is_err() {
+            damaged.push((path, bytes));
+            continue;
         }
+        let set_aside = damaged.len() as u64;
+        for (path, bytes) in damaged {
+            let name = path.replace('/', "-");
+            backend.put(&format!("{TEMPORARY}/damaged-{name}"), vec![bytes]).await?;
+            backend.delete(&[path]).await?;
+        }
+        overwrite(store, bytes).await?;
+        return Ok((generation, set_aside));
     }
     Err(Error::NotFound { what: "sound claim", name: store.url().to_owned() })
 }

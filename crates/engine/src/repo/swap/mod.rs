@@ -172,8 +172,9 @@ impl StateFile {
         }
     }
 
-    /// Publishes the highest sound claim again. Returns its generation.
-    pub(super) async fn republish(&self) -> Result<u64> {
+    /// Publishes the highest sound claim again. Returns its generation, and how many damaged claims
+    /// above it were set aside.
+    pub(super) async fn republish(&self) -> Result<(u64, u64)> {
         match self.protocol()? {
             SwapProtocol::GenerationClaim => generation_claim::republish(&self.store).await,
             SwapProtocol::ConditionalPut => Err(Error::Unsupported {
