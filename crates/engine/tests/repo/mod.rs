@@ -8,6 +8,7 @@ mod crash;
 mod draft;
 mod expire;
 mod gc;
+mod golden;
 mod isolation;
 mod layout;
 mod lost_reply;
