@@ -4,30 +4,30 @@
 //! reply was lost, and the repeat met our own new version. Whenever the answer is anything but a
 //! plain success the state is read back, and its write ids decide.
 
-use super::{Attempt, Loaded, Memory, Swap, landed, unknown_outcome};
+use super::{Attempt, Loaded, StateFile, Swap, landed, unknown_outcome};
 use crate::error::{Error, Result};
 use crate::repo::state::STATE_FILE;
-use crate::store::{Created, Replaced, Store, Version};
+use crate::store::{Created, Replaced, Version};
 
 /// Attempts to send the same bytes while nothing lands.
 const ATTEMPTS: u32 = 5;
 
-pub(super) async fn read(store: &Store, memory: &Memory) -> Result<Loaded> {
-    let object = store.backend().get(STATE_FILE).await?;
-    let state = memory.parse(&object.bytes, STATE_FILE)?;
+pub(super) async fn read(file: &StateFile) -> Result<Loaded> {
+    let object = file.store.backend().get(STATE_FILE).await?;
+    let state = file.memory.parse(&object.bytes, STATE_FILE)?;
     let version = Some(Version::from(&object.meta));
     Ok(Loaded { state, version, bytes: object.bytes })
 }
 
-pub(super) async fn create(store: &Store, memory: &Memory, ours: Attempt<'_>) -> Result<Swap> {
-    store.backend().sync(ours.files).await?;
+pub(super) async fn create(file: &StateFile, ours: Attempt<'_>) -> Result<Swap> {
+    file.store.backend().sync(ours.files).await?;
     for attempt in 0..ATTEMPTS {
-        let failure = match store.backend().create(STATE_FILE, ours.bytes.clone()).await {
+        let failure = match file.store.backend().create(STATE_FILE, ours.bytes.clone()).await {
             Ok(Created::Done(version)) => return Ok(won(ours, version)),
             Ok(Created::Exists) => None,
             Err(error) => Some(error),
         };
-        match read(store, memory).await {
+        match read(file).await {
             Ok(latest) => {
                 return match landed(&latest.state, &ours) {
                     Some(true) => Ok(Swap::Won(latest)),
@@ -45,24 +45,19 @@ pub(super) async fn create(store: &Store, memory: &Memory, ours: Attempt<'_>) ->
     Ok(Swap::Lost)
 }
 
-pub(super) async fn swap(
-    store: &Store,
-    memory: &Memory,
-    current: &Loaded,
-    ours: Attempt<'_>,
-) -> Result<Swap> {
+pub(super) async fn swap(file: &StateFile, current: &Loaded, ours: Attempt<'_>) -> Result<Swap> {
     let Some(expected) = &current.version else {
         return Err(Error::Invalid { what: "a state without a version cannot be replaced".into() });
     };
-    store.backend().sync(ours.files).await?;
+    file.store.backend().sync(ours.files).await?;
     for attempt in 0..ATTEMPTS {
         let bytes = ours.bytes.clone();
-        let failure = match store.backend().replace(STATE_FILE, bytes, expected).await {
+        let failure = match file.store.backend().replace(STATE_FILE, bytes, expected).await {
             Ok(Replaced::Done(version)) => return Ok(won(ours, version)),
             Ok(Replaced::Lost) => None,
             Err(error) => Some(error),
         };
-        let latest = match read(store, memory).await {
+        let latest = match read(file).await {
             Ok(latest) => latest,
             Err(error) => return Err(unknown_outcome(ours.next, failure.unwrap_or(error))),
         };

@@ -8,7 +8,7 @@
 use bytes::Bytes;
 use futures::TryStreamExt;
 
-use super::{Attempt, Loaded, Memory, Swap, checksum, landed, unknown_outcome};
+use super::{Attempt, Loaded, Memory, StateFile, Swap, checksum, landed, unknown_outcome};
 use crate::error::{Error, Result};
 use crate::repo::id;
 use crate::repo::state::{RECENT, STATE_FILE, State};
@@ -48,10 +48,10 @@ fn parse_claim(memory: &Memory, bytes: &Bytes, generation: u64) -> Result<Loaded
     Ok(Loaded { state, version: None, bytes: bytes.clone() })
 }
 
-async fn read_published(store: &Store, memory: &Memory) -> Result<Option<Loaded>> {
-    match store.backend().get(STATE_FILE).await {
+async fn read_published(file: &StateFile) -> Result<Option<Loaded>> {
+    match file.store.backend().get(STATE_FILE).await {
         Ok(object) => {
-            let state = memory.parse(&object.bytes, STATE_FILE)?;
+            let state = file.memory.parse(&object.bytes, STATE_FILE)?;
             Ok(Some(Loaded { state, version: None, bytes: object.bytes }))
         }
         Err(Error::NotFound { .. }) => Ok(None),
@@ -64,14 +64,14 @@ fn nothing(store: &Store) -> Error {
 }
 
 /// The reading rule: the published state, then the claims above it.
-pub(super) async fn read_local(store: &Store, memory: &Memory) -> Result<Loaded> {
+pub(super) async fn read_local(file: &StateFile) -> Result<Loaded> {
     let mut restarted_at = None;
     'again: loop {
-        let published = read_published(store, memory).await?;
+        let published = read_published(file).await?;
         let mut latest = published.clone();
         let mut next = published.as_ref().map_or(0, |loaded| loaded.state.generation + 1);
         loop {
-            match store.backend().get(&claim_path(next)).await {
+            match file.store.backend().get(&claim_path(next)).await {
                 // Emptied since: the published state has moved far on. If it has not, the claim
                 // is damaged.
                 Ok(object) if object.bytes.is_empty() => {
@@ -86,20 +86,20 @@ pub(super) async fn read_local(store: &Store, memory: &Memory) -> Result<Loaded>
                     }
                     continue 'again;
                 }
-                Ok(object) => latest = Some(parse_claim(memory, &object.bytes, next)?),
+                Ok(object) => latest = Some(parse_claim(&file.memory, &object.bytes, next)?),
                 Err(Error::NotFound { .. }) => break,
                 Err(error) => return Err(error),
             }
             next += 1;
         }
         let (Some(latest), Some(published)) = (&latest, &published) else {
-            return latest.ok_or_else(|| nothing(store));
+            return latest.ok_or_else(|| nothing(&file.store));
         };
         if latest.state.generation == published.state.generation {
             return Ok(latest.clone());
         }
         // A claim may be void (see `swap`); void ones lie far below the published state.
-        let now = read_published(store, memory).await?;
+        let now = read_published(file).await?;
         if now.is_none_or(|now| now.state.generation <= latest.state.generation) {
             return Ok(latest.clone());
         }
@@ -108,18 +108,18 @@ pub(super) async fn read_local(store: &Store, memory: &Memory) -> Result<Loaded>
 
 /// Finds the highest claim by listing: for stores where the published copy is only a hint, and for
 /// writers on a filesystem whose locks may do nothing.
-pub(super) async fn read_listed(store: &Store, memory: &Memory) -> Result<Loaded> {
+pub(super) async fn read_listed(file: &StateFile) -> Result<Loaded> {
     loop {
-        let published = if store.backend().kind() == Kind::Local {
-            match read_local(store, memory).await {
+        let published = if file.store.backend().kind() == Kind::Local {
+            match read_local(file).await {
                 Ok(loaded) => Some(loaded),
                 Err(Error::NotFound { .. }) => None,
                 Err(error) => return Err(error),
             }
         } else {
-            read_published(store, memory).await?
+            read_published(file).await?
         };
-        let listed: Vec<_> = store.backend().list(CLAIMS).await?.try_collect().await?;
+        let listed: Vec<_> = file.store.backend().list(CLAIMS).await?.try_collect().await?;
         let highest = listed
             .iter()
             .filter(|meta| meta.size > 0)
@@ -128,10 +128,10 @@ pub(super) async fn read_listed(store: &Store, memory: &Memory) -> Result<Loaded
         match (published, highest) {
             (Some(loaded), Some(claim)) if claim <= loaded.state.generation => return Ok(loaded),
             (Some(loaded), None) => return Ok(loaded),
-            (None, None) => return Err(nothing(store)),
-            (_, Some(claim)) => match store.backend().get(&claim_path(claim)).await {
+            (None, None) => return Err(nothing(&file.store)),
+            (_, Some(claim)) => match file.store.backend().get(&claim_path(claim)).await {
                 Ok(object) if object.bytes.is_empty() => {}
-                Ok(object) => return parse_claim(memory, &object.bytes, claim),
+                Ok(object) => return parse_claim(&file.memory, &object.bytes, claim),
                 Err(Error::NotFound { .. }) => {}
                 Err(error) => return Err(error),
             },
@@ -141,25 +141,19 @@ pub(super) async fn read_listed(store: &Store, memory: &Memory) -> Result<Loaded
 
 /// Claims the generation of `ours`; `current` is `None` for the very first.
 pub(super) async fn swap(
-    store: &Store,
-    memory: &Memory,
+    file: &StateFile,
     current: Option<&Loaded>,
     ours: Attempt<'_>,
 ) -> Result<Swap> {
-    if store.backend().kind() == Kind::Local {
-        swap_local(store, memory, current, ours).await
+    if file.store.backend().kind() == Kind::Local {
+        swap_local(file, current, ours).await
     } else {
-        swap_listed(store, memory, ours).await
+        swap_listed(file, ours).await
     }
 }
 
-async fn swap_local(
-    store: &Store,
-    memory: &Memory,
-    current: Option<&Loaded>,
-    ours: Attempt<'_>,
-) -> Result<Swap> {
-    let backend = store.backend();
+async fn swap_local(file: &StateFile, current: Option<&Loaded>, ours: Attempt<'_>) -> Result<Swap> {
+    let backend = file.store.backend();
     let temporary = format!("{TEMPORARY}/{}", ours.next.write_id);
     let claim = claim_path(ours.next.generation);
     backend.put(&temporary, vec![ours.bytes.clone()]).await?;
@@ -175,21 +169,20 @@ async fn swap_local(
             Err(_) => return Err(unknown_outcome(ours.next, error)),
         },
     };
-    if linked == Linked::Exists && !is_ours(store, memory, ours.next).await? {
+    if linked == Linked::Exists && !is_ours(file, ours.next).await? {
         backend.delete(&[temporary]).await?;
         return Ok(Swap::Lost);
     }
     // The commit point. If it fails, others may have seen the claim already, and build on it.
     backend.sync_dir(CLAIMS).await.map_err(|error| unknown_outcome(ours.next, error))?;
-    publish(store, memory, current, ours, &temporary).await
+    publish(file, current, ours, &temporary).await
 }
 
-async fn is_ours(store: &Store, memory: &Memory, next: &State) -> Result<bool> {
-    match store.backend().get(&claim_path(next.generation)).await {
+async fn is_ours(file: &StateFile, next: &State) -> Result<bool> {
+    match file.store.backend().get(&claim_path(next.generation)).await {
         Ok(object) if object.bytes.is_empty() => Ok(false),
-        Ok(object) => {
-            Ok(parse_claim(memory, &object.bytes, next.generation)?.state.write_id == next.write_id)
-        }
+        Ok(object) => Ok(parse_claim(&file.memory, &object.bytes, next.generation)?.state.write_id
+            == next.write_id),
         Err(Error::NotFound { .. }) => Ok(false),
         Err(error @ Error::Store { .. }) => Err(unknown_outcome(next, error)),
         Err(error) => Err(error),
@@ -204,13 +197,12 @@ async fn is_ours(store: &Store, memory: &Memory, next: &State) -> Result<bool> {
 /// «the published generation is at least ours, so we lost» is wrong: somebody may have read our
 /// claim, built on it and published first.
 async fn publish(
-    store: &Store,
-    memory: &Memory,
+    file: &StateFile,
     current: Option<&Loaded>,
     ours: Attempt<'_>,
     temporary: &str,
 ) -> Result<Swap> {
-    let backend = store.backend();
+    let backend = file.store.backend();
     let generation = ours.next.generation;
     let undecided = |error| unknown_outcome(ours.next, error);
     let lock = backend.lock(LOCK).await.map_err(undecided)?;
@@ -221,7 +213,7 @@ async fn publish(
     };
     let mut behind = true;
     if published.as_ref() != current.map(|current| &current.bytes) {
-        let latest = read_local(store, memory).await.map_err(undecided)?;
+        let latest = read_local(file).await.map_err(undecided)?;
         match landed(&latest.state, &ours) {
             Some(true) => {}
             // Within the remembered generations our id must be there.
@@ -252,11 +244,11 @@ async fn publish(
     }
     // From here on the commit stands. Should publishing fail, readers find the claim by probing
     // and the next writer publishes.
-    let published = tolerate(publish_copy(store, &ours.bytes, temporary, behind).await)?;
+    let published = tolerate(publish_copy(&file.store, &ours.bytes, temporary, behind).await)?;
     drop(lock);
     // Claims are needed until the published copy is beyond them.
     if published && generation.is_multiple_of(CLEAN_EVERY) {
-        tolerate(clean_up(store, generation, ours.next.updated_at_ms).await)?;
+        tolerate(clean_up(&file.store, generation, ours.next.updated_at_ms).await)?;
     }
     Ok(won(ours))
 }
@@ -382,17 +374,17 @@ async fn clean_up(store: &Store, published: u64, now_ms: i64) -> Result<()> {
 }
 
 /// On an object store without conditional puts: the claim is created, `state.json` is a hint.
-async fn swap_listed(store: &Store, memory: &Memory, ours: Attempt<'_>) -> Result<Swap> {
-    let backend = store.backend();
+async fn swap_listed(file: &StateFile, ours: Attempt<'_>) -> Result<Swap> {
+    let backend = file.store.backend();
     backend.sync(ours.files).await?;
     let next = ours.next;
-    if next.generation == 0 && read_published(store, memory).await?.is_some() {
+    if next.generation == 0 && read_published(file).await?.is_some() {
         return Ok(Swap::Lost);
     }
-    if !create_claim(store, memory, &ours).await? {
+    if !create_claim(file, &ours).await? {
         return Ok(Swap::Lost);
     }
-    let latest = read_listed(store, memory).await.map_err(|error| unknown_outcome(next, error))?;
+    let latest = read_listed(file).await.map_err(|error| unknown_outcome(next, error))?;
     match landed(&latest.state, &ours) {
         Some(true) => {}
         Some(false) => {
@@ -410,7 +402,7 @@ async fn swap_listed(store: &Store, memory: &Memory, ours: Attempt<'_>) -> Resul
     // Only a hint: a failure or a race here costs readers nothing but a look at the claims.
     tolerate(backend.put(STATE_FILE, vec![ours.bytes.clone()]).await)?;
     if next.generation.is_multiple_of(CLEAN_EVERY) {
-        tolerate(delete_old_claims(store, next.generation, next.updated_at_ms).await)?;
+        tolerate(delete_old_claims(&file.store, next.generation, next.updated_at_ms).await)?;
     }
     Ok(won(ours))
 }
@@ -427,17 +419,17 @@ async fn delete_old_claims(store: &Store, latest: u64, now_ms: i64) -> Result<()
 }
 
 /// Creates the claim; after a lost reply, what is there decides. `false` when somebody else has it.
-async fn create_claim(store: &Store, memory: &Memory, ours: &Attempt<'_>) -> Result<bool> {
+async fn create_claim(file: &StateFile, ours: &Attempt<'_>) -> Result<bool> {
     let claim = claim_path(ours.next.generation);
     let mut failure = None;
     for attempt in 0..3 {
-        match store.backend().create(&claim, ours.bytes.clone()).await {
+        match file.store.backend().create(&claim, ours.bytes.clone()).await {
             Ok(Created::Done(_)) => return Ok(true),
             Ok(Created::Exists) => {}
             Err(error) => failure = Some(error),
         }
-        match store.backend().get(&claim).await {
-            Ok(_) => return is_ours(store, memory, ours.next).await,
+        match file.store.backend().get(&claim).await {
+            Ok(_) => return is_ours(file, ours.next).await,
             Err(Error::NotFound { .. }) => super::back_off(attempt).await,
             Err(error) => return Err(unknown_outcome(ours.next, failure.unwrap_or(error))),
         }

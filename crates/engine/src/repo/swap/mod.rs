@@ -133,12 +133,10 @@ impl StateFile {
     pub(super) async fn read(&self) -> Result<Loaded> {
         match self.store.backend().kind() {
             Kind::Object { conditional_put: true } | Kind::ReadOnly => {
-                conditional_put::read(&self.store, &self.memory).await
+                conditional_put::read(self).await
             }
-            Kind::Local => generation_claim::read_local(&self.store, &self.memory).await,
-            Kind::Object { conditional_put: false } => {
-                generation_claim::read_listed(&self.store, &self.memory).await
-            }
+            Kind::Local => generation_claim::read_local(self).await,
+            Kind::Object { conditional_put: false } => generation_claim::read_listed(self).await,
         }
     }
 
@@ -147,7 +145,7 @@ impl StateFile {
     pub(super) async fn read_for_writing(&self) -> Result<Loaded> {
         self.protocol()?;
         let loaded = if self.is_local() && !self.memory.listed.load(Ordering::Relaxed) {
-            let loaded = generation_claim::read_listed(&self.store, &self.memory).await?;
+            let loaded = generation_claim::read_listed(self).await?;
             self.memory.listed.store(true, Ordering::Relaxed);
             loaded
         } else {
@@ -200,12 +198,8 @@ impl StateFile {
         let files = self.sync_data(files).await?;
         let attempt = Attempt::new(None, &state, checksum::seal(&state)?, files);
         let created = match self.protocol()? {
-            SwapProtocol::ConditionalPut => {
-                conditional_put::create(&self.store, &self.memory, attempt).await?
-            }
-            SwapProtocol::GenerationClaim => {
-                generation_claim::swap(&self.store, &self.memory, None, attempt).await?
-            }
+            SwapProtocol::ConditionalPut => conditional_put::create(self, attempt).await?,
+            SwapProtocol::GenerationClaim => generation_claim::swap(self, None, attempt).await?,
         };
         match created {
             Swap::Won(loaded) => Ok(loaded),
@@ -228,13 +222,10 @@ impl StateFile {
         let bytes = checksum::seal(&next)?;
         let files = self.sync_data(files).await?;
         let attempt = Attempt::new(Some(&current.state), &next, bytes, files);
-        let (store, memory) = (&self.store, &self.memory);
         let swap = match self.protocol()? {
-            SwapProtocol::ConditionalPut => {
-                conditional_put::swap(store, memory, current, attempt).await?
-            }
+            SwapProtocol::ConditionalPut => conditional_put::swap(self, current, attempt).await?,
             SwapProtocol::GenerationClaim => {
-                generation_claim::swap(store, memory, Some(current), attempt).await?
+                generation_claim::swap(self, Some(current), attempt).await?
             }
         };
         if let Swap::Won(loaded) = &swap {
