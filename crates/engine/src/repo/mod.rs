@@ -78,7 +78,7 @@ pub use self::maintain::{
 pub use self::manifest::{Native, Payload, Virtual};
 pub use self::node::{Attributes, Inventory, Node, NodeKind, normalise_path};
 pub use self::refs::Version;
-pub use self::repair::{Forgotten, Rebuilt, Republished};
+pub use self::repair::{Forgotten, Rebuilt, Recovered, Republished};
 pub use self::session::{
     ChangeSet, CommitOptions, Conflict, ConflictKind, Fork, Rebase, Resolve, Session,
 };

@@ -23,7 +23,7 @@ pub(crate) struct Repair {
     #[arg(value_enum)]
     action: Action,
 
-    /// The branch for `forget-missing` and `rebuild-state`; the default one if not given
+    /// The branch for all but `republish` and `drop-unreadable`; the default one if not given
     #[arg(long, value_name = "NAME")]
     branch: Option<String>,
 }
@@ -36,6 +36,8 @@ enum Action {
     RebuildState,
     /// Forget unreadable snapshots that no branch or tag points at
     DropUnreadable,
+    /// Replace lost manifests of a branch by what the packs' own indexes say
+    RecoverReferences,
     /// Commit that chunks whose bytes are lost read as fill value
     ForgetMissing,
 }
@@ -73,6 +75,20 @@ impl Repair {
                 let dropped = context.open(&self.repo).await?.drop_unreadable().await?;
                 output.done(&json!({"snapshots": dropped}), || {
                     format!("forgot {}", count(dropped.len() as u64, "unreadable snapshot"))
+                })
+            }
+            Action::RecoverReferences => {
+                let repo = context.open(&self.repo).await?;
+                let branch = branch_or_default(&repo, self.branch.as_deref()).await?;
+                let recovered = repo.recover_references(&branch).await?;
+                output.done(&recovered, || match &recovered.snapshot {
+                    None => format!("no manifest of {branch} is lost"),
+                    Some(id) => format!(
+                        "committed {} on {branch}: {} lost, {} found in packs",
+                        short(id),
+                        count(recovered.manifests.len() as u64, "manifest"),
+                        count(recovered.chunks, "chunk")
+                    ),
                 })
             }
             Action::ForgetMissing => {

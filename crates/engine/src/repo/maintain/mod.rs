@@ -21,6 +21,7 @@ pub use repack::{RepackOptions, RepackReport};
 
 pub(super) use expire::forget;
 pub(super) use mark::DATA_DIRECTORIES;
+pub(super) use optimise::Rewrite;
 
 impl Repository {
     /// Maintenance that does not find a file begins again if the state moved on: an expiry and a

@@ -77,7 +77,7 @@ impl Repository {
         Ok(snapshot.map(|id| OptimiseReport { snapshot: Some(id), ..report }))
     }
 
-    pub(super) fn writer<'a>(&'a self, state: &'a State) -> Writer<'a> {
+    pub(in crate::repo) fn writer<'a>(&'a self, state: &'a State) -> Writer<'a> {
         Writer {
             store: self.store(),
             manifests: &self.inner.manifests,
@@ -89,7 +89,7 @@ impl Repository {
 
     /// Commits a tree that says the same in another way. `None` when the branch moved: the caller
     /// starts again from the new tip.
-    pub(super) async fn commit_rewrite(
+    pub(in crate::repo) async fn commit_rewrite(
         &self,
         current: &Loaded,
         tip: &Snapshot,
@@ -156,10 +156,10 @@ impl Repository {
 }
 
 /// The same data, laid out anew.
-pub(super) struct Rewrite<'a> {
-    pub(super) branch: &'a str,
-    pub(super) message: &'static str,
-    pub(super) tree: Tree,
-    pub(super) files: Vec<String>,
-    pub(super) bytes_written: u64,
+pub(in crate::repo) struct Rewrite<'a> {
+    pub(in crate::repo) branch: &'a str,
+    pub(in crate::repo) message: &'static str,
+    pub(in crate::repo) tree: Tree,
+    pub(in crate::repo) files: Vec<String>,
+    pub(in crate::repo) bytes_written: u64,
 }
