@@ -23,6 +23,7 @@ pub fn run(directory: &str) -> Result<Value, Box<dyn Error>> {
     let mut target = vec![0u8; 256 << 20];
     let memcpy = best(|| {
         target.copy_from_slice(std::hint::black_box(&source));
+        std::hint::black_box(&mut target);
         Ok(())
     })?;
     let path = format!("{directory}/limit");
