@@ -12,19 +12,9 @@ use chunkyard_engine::{Error, ErrorKind};
 use futures::TryStreamExt;
 
 use super::support::{
-    Place, bytes_spec, collect, contents, create, history, noise, picture, read_at, reopen, sound,
-    tiny, write_noise,
+    Place, bytes_spec, collect, contents, create, furnished, history, noise, picture, read_at,
+    reopen, sound, tiny, write_noise,
 };
-
-async fn furnished(place: Place) -> (Option<tempfile::TempDir>, Repository) {
-    let (guard, store) = place.open();
-    let repo = create(&store, tiny()).await;
-    let session = repo.writable_session("main").await.unwrap();
-    session.create_array("/a", bytes_spec(&[8, 8], &[4, 4])).await.unwrap();
-    write_noise(&session, "/a", "0:8,0:8", 1).await.unwrap();
-    session.commit(CommitOptions::message("base")).await.unwrap();
-    (guard, repo)
-}
 
 async fn overwrite(repo: &Repository, seed: u64) -> String {
     let session = repo.writable_session("main").await.unwrap();

@@ -11,21 +11,10 @@ use chunkyard_engine::store::fault::{Fault, Mode, Plan};
 use chunkyard_engine::{Error, Result};
 
 use super::support::{
-    Place, bytes_spec, create, duplicate, history, picture, read_at, reopen, sound, tiny,
-    write_noise,
+    Place, duplicate, furnished, history, picture, read_at, reopen, sound, write_noise,
 };
 
 const MODES: [Mode; 2] = [Mode::LoseReply, Mode::FailOnce];
-
-async fn furnished(place: Place) -> (Option<tempfile::TempDir>, Store) {
-    let (guard, store) = place.open();
-    let repo = create(&store, tiny()).await;
-    let session = repo.writable_session("main").await.unwrap();
-    session.create_array("/a", bytes_spec(&[8, 8], &[4, 4])).await.unwrap();
-    write_noise(&session, "/a", "0:8,0:8", 1).await.unwrap();
-    session.commit(CommitOptions::message("base")).await.unwrap();
-    (guard, store)
-}
 
 async fn commit(store: &Store) -> Result<Arc<Snapshot>> {
     let repo = Repository::open_in(store.clone(), OpenOptions::default()).await?;
@@ -37,7 +26,8 @@ async fn commit(store: &Store) -> Result<Arc<Snapshot>> {
 #[tokio::test]
 async fn a_commit_is_acknowledged_exactly_if_it_is_in_history() {
     for place in Place::ALL {
-        let (_guard, template) = furnished(place).await;
+        let (_guard, repo) = furnished(place).await;
+        let template = repo.store().clone();
         for mode in MODES {
             for n in 0.. {
                 let (_guard, store) = duplicate(&template, place).await;
@@ -71,7 +61,8 @@ async fn a_commit_is_acknowledged_exactly_if_it_is_in_history() {
 #[tokio::test]
 async fn a_lost_reply_to_the_swap_itself_is_found_out() {
     for place in [Place::Memory, Place::CreateOnly] {
-        let (_guard, template) = furnished(place).await;
+        let (_guard, repo) = furnished(place).await;
+        let template = repo.store().clone();
         for mode in MODES {
             for n in 0.. {
                 let (_guard, store) = duplicate(&template, place).await;
@@ -95,7 +86,8 @@ async fn a_lost_reply_to_the_swap_itself_is_found_out() {
 #[tokio::test]
 async fn a_failed_commit_can_be_repeated() {
     for place in Place::ALL {
-        let (_guard, template) = furnished(place).await;
+        let (_guard, repo) = furnished(place).await;
+        let template = repo.store().clone();
         for mode in MODES {
             for n in 0.. {
                 let (_guard, store) = duplicate(&template, place).await;
@@ -133,7 +125,8 @@ async fn a_failed_commit_can_be_repeated() {
 #[tokio::test]
 async fn a_reference_change_is_acknowledged_exactly_if_it_happened() {
     for place in Place::ALL {
-        let (_guard, template) = furnished(place).await;
+        let (_guard, repo) = furnished(place).await;
+        let template = repo.store().clone();
         for mode in MODES {
             for work in 0..3 {
                 for n in 0.. {

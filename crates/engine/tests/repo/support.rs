@@ -7,8 +7,8 @@ use bytes::Bytes;
 use chunkyard_array::{ArraySpec, Region};
 use chunkyard_engine::Result;
 use chunkyard_engine::repo::{
-    Config, CreateOptions, GcOptions, GcReport, Level, OpenOptions, Repository, Session, Snapshot,
-    Version,
+    CommitOptions, Config, CreateOptions, GcOptions, GcReport, Level, OpenOptions, Repository,
+    Session, Snapshot, Version,
 };
 use chunkyard_engine::store::{Durability, Options, Store};
 use futures::TryStreamExt;
@@ -234,4 +234,15 @@ fn copy_directory(from: &std::path::Path, to: &std::path::Path) {
             std::fs::copy(entry.path(), target).unwrap();
         }
     }
+}
+
+/// A repository with one array of noise, committed.
+pub(crate) async fn furnished(place: Place) -> (Option<tempfile::TempDir>, Repository) {
+    let (guard, store) = place.open();
+    let repo = create(&store, tiny()).await;
+    let session = repo.writable_session("main").await.unwrap();
+    session.create_array("/a", bytes_spec(&[8, 8], &[4, 4])).await.unwrap();
+    write_noise(&session, "/a", "0:8,0:8", 1).await.unwrap();
+    session.commit(CommitOptions::message("base")).await.unwrap();
+    (guard, repo)
 }
