@@ -22,7 +22,7 @@ use zarrs::array::{
 use zarrs::metadata::Configuration;
 use zarrs::plugin::{ExtensionAliases, ExtensionName, ZarrVersion, ZarrVersion3};
 
-use super::fast;
+use super::zstd as frames;
 
 /// Limit for a chunk of strings or the like, whose size no metadata tells.
 const VARIABLE_BYTES_MAX: u64 = 2 << 30;
@@ -73,7 +73,7 @@ impl Bounded {
             Kind::Zstd if exact => {
                 let len = usize::try_from(bytes_max).map_err(io::Error::other)?;
                 let mut out = super::scratch::zeroed(len).map_err(io::Error::other)?;
-                let written = fast::decompress(encoded, &mut out)?;
+                let written = frames::decompress(encoded, &mut out)?;
                 out.truncate(written);
                 Ok(out)
             }

@@ -11,11 +11,11 @@ use zarrs::array::{
 };
 use zarrs::metadata::v3::MetadataV3;
 
-use super::fast::{Fast, wrong_length};
+use super::fast::Fast;
 use super::guard::guard;
 use super::scratch::{with_scratch, zeroed};
 use super::shard::{Piece, Shard};
-use super::{Elements, ElementsBuf, bounded};
+use super::{Elements, ElementsBuf, bounded, wrong_length};
 use crate::copy::{check_len, dense_bytes};
 use crate::{ArraySpec, DType, Error, Region, Result, View, copy_region, fill, fill_region};
 
@@ -156,7 +156,7 @@ impl Codecs {
     /// Decodes a whole chunk.
     pub fn decode(&self, encoded: &[u8]) -> Result<ElementsBuf> {
         if let Some(len) = self.0.chunk_bytes
-            && (self.0.fast.is_some() || self.0.shard.is_some())
+            && (self.fast_for(encoded).is_some() || self.0.shard.is_some())
         {
             let mut out = zeroed(len)?;
             self.decode_into(encoded, &mut out)?;
@@ -184,7 +184,7 @@ impl Codecs {
                 out.len()
             )));
         }
-        if let Some(fast) = &self.0.fast {
+        if let Some(fast) = self.fast_for(encoded) {
             return fast.decode_into(encoded, out);
         }
         if let Some(shard) = &self.0.shard {
@@ -222,7 +222,7 @@ impl Codecs {
                 Piece::Elements(bytes) => view.write_box(bytes, place),
             });
         }
-        let Some(fast) = &self.0.fast else {
+        let Some(fast) = self.fast_for(encoded) else {
             return view.write_from(&self.decode_fixed(encoded)?, shape);
         };
         if let Some(decoded) = fast.borrow(encoded)? {
@@ -236,10 +236,16 @@ impl Codecs {
         {
             return fast.decode_into(encoded, out);
         }
+        // What is not decoded is garbage of an earlier chunk, and is not copied either.
         with_scratch(chunk_bytes, |scratch| {
-            fast.decode_into(encoded, scratch)?;
+            fast.decode_some(encoded, scratch, |block_bytes| view.blocks_wanted(block_bytes))?;
             view.write_from(scratch, shape)
         })
+    }
+
+    /// The direct way, if there is one for this chunk.
+    fn fast_for(&self, encoded: &[u8]) -> Option<&Fast> {
+        self.0.fast.as_ref().filter(|fast| fast.takes(encoded))
     }
 
     /// Bytes of a decoded chunk, or an error for types that have no fixed size.

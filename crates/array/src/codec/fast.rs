@@ -1,13 +1,11 @@
 //! The chains that most arrays have, run without detours: elements as they lie in memory, maybe
-//! compressed by zstd, maybe followed by a crc32c.
-
-use std::cell::RefCell;
-use std::io;
+//! compressed by zstd or blosc, maybe followed by a crc32c.
 
 use zarrs::metadata::v3::MetadataV3;
-use zstd::bulk::{Compressor, Decompressor};
-use zstd::zstd_safe::{CParameter, compress_bound};
 
+use super::blosc::{self, Blosc};
+use super::wrong_length;
+use super::zstd::{self, Zstd};
 use crate::{DType, Error, Result};
 
 const CRC_BYTES: usize = 4;
@@ -33,16 +31,16 @@ const PLAIN_TYPES: &[&str] = &[
     "numpy.timedelta64",
 ];
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Zstd {
-    level: i32,
-    checksum: bool,
+#[derive(Clone, Copy, Debug)]
+enum Compression {
+    Blosc(Blosc),
+    Zstd(Zstd),
 }
 
-/// A chain `[bytes, zstd?, crc32c?]` whose elements need no conversion.
+/// A chain `[bytes, zstd or blosc?, crc32c?]` whose elements need no conversion.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fast {
-    zstd: Option<Zstd>,
+    compression: Option<Compression>,
     crc32c: bool,
 }
 
@@ -53,15 +51,13 @@ impl Fast {
         if cfg!(target_endian = "big") || !is_plain(first, dtype) {
             return None;
         }
-        let mut fast = Self { zstd: None, crc32c: false };
-        if let Some((codec, others)) = rest.split_first()
-            && codec.name() == "zstd"
-        {
-            let configuration = codec.configuration()?;
-            let level = configuration.get("level")?.as_i64()?;
-            let checksum = configuration.get("checksum").is_some_and(|value| value == true);
-            fast.zstd = Some(Zstd { level: i32::try_from(level).ok()?, checksum });
-            rest = others;
+        let mut fast = Self { compression: None, crc32c: false };
+        if let Some((codec, others)) = rest.split_first() {
+            let zstd = Zstd::recognise(codec).map(Compression::Zstd);
+            fast.compression = zstd.or_else(|| Blosc::recognise(codec).map(Compression::Blosc));
+            if fast.compression.is_some() {
+                rest = others;
+            }
         }
         if let Some((codec, others)) = rest.split_first()
             && codec.name() == "crc32c"
@@ -73,29 +69,56 @@ impl Fast {
         rest.is_empty().then_some(fast)
     }
 
+    /// Whether this chunk can be decoded here. A Blosc buffer tells itself how it was made, and
+    /// need not be what the metadata says.
+    pub(super) fn takes(&self, encoded: &[u8]) -> bool {
+        !matches!(self.compression, Some(Compression::Blosc(_))) || blosc::is_ours(encoded)
+    }
+
     /// The decoded chunk, where it lies in the encoded one as it is.
     pub(super) fn borrow<'a>(&self, encoded: &'a [u8]) -> Result<Option<&'a [u8]>> {
-        if self.zstd.is_some() { Ok(None) } else { self.payload(encoded).map(Some) }
+        let payload = self.payload(encoded)?;
+        match self.compression {
+            None => Ok(Some(payload)),
+            Some(Compression::Blosc(_)) => blosc::borrow(payload),
+            Some(Compression::Zstd(_)) => Ok(None),
+        }
     }
 
     /// Decodes a chunk of exactly `out.len()` bytes.
     pub(super) fn decode_into(&self, encoded: &[u8], out: &mut [u8]) -> Result<()> {
         let payload = self.payload(encoded)?;
-        if self.zstd.is_some() {
-            return decompress_into(payload, out);
+        match self.compression {
+            Some(Compression::Zstd(_)) => zstd::decompress_into(payload, out),
+            Some(Compression::Blosc(_)) => blosc::decode_into(payload, out),
+            None if payload.len() != out.len() => Err(wrong_length(out.len(), payload.len())),
+            None => {
+                out.copy_from_slice(payload);
+                Ok(())
+            }
         }
-        if payload.len() != out.len() {
-            return Err(wrong_length(out.len(), payload.len()));
+    }
+
+    /// Decodes at least the blocks that `wanted` names, given how many bytes a block has. What lies
+    /// elsewhere in `out` is unspecified.
+    pub(super) fn decode_some(
+        &self,
+        encoded: &[u8],
+        out: &mut [u8],
+        wanted: impl FnOnce(usize) -> Result<Vec<usize>>,
+    ) -> Result<()> {
+        match self.compression {
+            Some(Compression::Blosc(_)) => blosc::decode_some(self.payload(encoded)?, out, wanted),
+            _ => self.decode_into(encoded, out),
         }
-        out.copy_from_slice(payload);
-        Ok(())
     }
 
     /// Appends the encoded chunk to `out`.
     pub(super) fn encode_into(&self, decoded: &[u8], out: &mut Vec<u8>) -> Result<()> {
         let start = out.len();
-        match self.zstd {
-            Some(zstd) => compress_onto(zstd, decoded, out)?,
+        match self.compression {
+            Some(Compression::Zstd(zstd)) => zstd.compress_onto(decoded, out)?,
+            Some(Compression::Blosc(blosc)) => blosc.encode_onto(decoded, out)?,
             None => out.extend_from_slice(decoded),
         }
         if self.crc32c {
@@ -132,56 +155,4 @@ fn is_plain(codec: &MetadataV3, dtype: &DType) -> bool {
     }
     let endian = codec.configuration().and_then(|map| map.get("endian")?.as_str());
     raw || dtype.item_size() == Some(1) || endian == Some("little")
-}
-
-pub(super) fn wrong_length(expected: usize, found: usize) -> Error {
-    Error::corrupt("chunk", format!("{expected} bytes when decoded"), format!("{found}"))
-}
-
-/// Decompresses zstd frames that hold exactly `out.len()` bytes. What the frames say of their size
-/// is not believed: there is no room but `out`.
-pub(super) fn decompress_into(frames: &[u8], out: &mut [u8]) -> Result<()> {
-    let expected = out.len();
-    let written = decompress(frames, out).map_err(|cause| {
-        let expected = format!("zstd frames of {expected} bytes");
-        Error::corrupt("chunk", expected, cause.to_string()).because(cause)
-    })?;
-    if written == expected { Ok(()) } else { Err(wrong_length(expected, written)) }
-}
-
-/// Decompresses zstd frames into `out` and says how much of it they fill.
-pub(super) fn decompress(frames: &[u8], out: &mut [u8]) -> io::Result<usize> {
-    thread_local! {
-        static CONTEXT: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
-    }
-    CONTEXT.with_borrow_mut(|slot| {
-        let context = match slot {
-            Some(context) => context,
-            None => slot.insert(Decompressor::new()?),
-        };
-        context.decompress_to_buffer(frames, out)
-    })
-}
-
-/// Appends a zstd frame to `out`, with the compression context of this thread.
-fn compress_onto(zstd: Zstd, decoded: &[u8], out: &mut Vec<u8>) -> Result<()> {
-    thread_local! {
-        static CONTEXT: RefCell<Option<(Zstd, Compressor<'static>)>> = const { RefCell::new(None) };
-    }
-    let refused = |cause: io::Error| Error::invalid("zstd cannot encode a chunk").because(cause);
-    CONTEXT.with_borrow_mut(|slot| {
-        if slot.as_ref().is_none_or(|(configured, _)| *configured != zstd) {
-            let mut context = Compressor::new(zstd.level).map_err(refused)?;
-            let checksum = CParameter::ChecksumFlag(zstd.checksum);
-            context.set_parameter(checksum).map_err(refused)?;
-            *slot = Some((zstd, context));
-        }
-        let Some((_, context)) = slot else { return Ok(()) };
-        let start = out.len();
-        out.reserve(compress_bound(decoded.len()));
-        let mut end = io::Cursor::new(&mut *out);
-        end.set_position(start as u64);
-        context.compress_to_buffer(decoded, &mut end).map_err(refused)?;
-        Ok(())
-    })
 }

@@ -1,11 +1,12 @@
 //! Chunks as bytes: encoding and decoding, one chunk at a time, pure functions of their input.
 //!
 //! [`Codecs`] binds the chain of an array once and is then shared by all threads. Most arrays use a
-//! chain that is short and known (`bytes`, maybe `zstd`, maybe `crc32c`): that one is run directly,
-//! with contexts and scratch memory kept per thread. Shards are taken apart here too, so that a
+//! chain that is short and known (`bytes`, maybe `zstd` or `blosc`, maybe `crc32c`): that one is run
+//! directly, with contexts and scratch memory kept per thread. Shards are taken apart here too, so that a
 //! read decodes only the inner chunks it wants. Everything else is `zarrs`' business, behind a
 //! guard: bytes from outside are hostile, and no decoder may allocate or panic on their word.
 
+mod blosc;
 mod bounded;
 mod chain;
 mod elements;
@@ -16,7 +17,13 @@ mod shard;
 mod shorthand;
 #[cfg(test)]
 mod tests;
+mod zstd;
 
 pub use chain::Codecs;
 pub use elements::{Assembly, Elements, ElementsBuf};
 pub use shorthand::parse_shorthand;
+
+/// The error of a chunk that does not have the size that the metadata says.
+fn wrong_length(expected: usize, found: usize) -> crate::Error {
+    crate::Error::corrupt("chunk", format!("{expected} bytes when decoded"), format!("{found}"))
+}

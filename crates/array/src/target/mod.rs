@@ -193,6 +193,20 @@ impl View {
         self.chunk_part.shape() == self.chunk_shape
     }
 
+    /// Which blocks of `block_bytes` bytes hold something of the wanted part, when the decoded chunk
+    /// is cut into such blocks: their numbers, ascending.
+    pub fn blocks_wanted(&self, block_bytes: usize) -> Result<Vec<usize>> {
+        let plan = Plan::in_place(&self.chunk_shape, &self.chunk_part, self.item_size)?;
+        let block_bytes = block_bytes.max(1);
+        let mut blocks: Vec<usize> = Vec::new();
+        plan.each_run(|start, _| {
+            let last = (start + plan.run() - 1) / block_bytes;
+            let next = blocks.last().map_or(0, |&known| known + 1);
+            blocks.extend((start / block_bytes).max(next)..=last);
+        });
+        Ok(blocks)
+    }
+
     /// Copies the wanted part out of a decoded chunk of shape `chunk_shape`.
     pub fn write_from(&mut self, decoded: &[u8], chunk_shape: &[u64]) -> Result<()> {
         self.write_box(decoded, &Region::whole(chunk_shape))

@@ -123,3 +123,28 @@ proptest! {
         prop_assert_eq!(output.into_memory().unwrap(), expected);
     }
 }
+
+#[test]
+fn the_wanted_blocks_are_those_with_a_wanted_byte() {
+    let (shape, item_size) = ([6, 5, 7], 4);
+    let grid = Grid::new(&shape, &shape).unwrap();
+    for text in ["0:6,0:5,0:7", "2:4,1:3,3:4", "5:6,4:5,6:7", "0:6,2:3,0:1", "1:5,0:5,0:7"] {
+        let region = Region::parse(text, &shape).unwrap();
+        let memory = vec![0; region.num_bytes(item_size).unwrap()];
+        let mut output = Output::new(memory, region.shape(), item_size).unwrap();
+        let (_, view) = output.views(&grid, &region).unwrap().next().unwrap();
+        for block_bytes in [1, 3, 4, 28, 100, 139, 140, 839, 840, 10_000] {
+            let mut expected: Vec<usize> = Vec::new();
+            for element in 0..shape.iter().product::<u64>() {
+                let index = [element / 35, element / 7 % 5, element % 7];
+                let inside = Region::new(&index, &[1, 1, 1]).unwrap();
+                if region.contains(&inside) {
+                    let start = element as usize * item_size;
+                    expected.extend(start / block_bytes..=(start + item_size - 1) / block_bytes);
+                }
+            }
+            expected.dedup();
+            assert_eq!(view.blocks_wanted(block_bytes).unwrap(), expected, "{text} {block_bytes}");
+        }
+    }
+}
