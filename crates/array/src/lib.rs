@@ -51,7 +51,7 @@ mod target;
 
 pub use buffer::Buffer;
 pub use codec::{Assembly, Codecs, Elements, ElementsBuf};
-pub use copy::{copy_region, fill_region};
+pub use copy::{contiguous_bytes, copy_region, fill_region};
 pub use dtype::{ByteOrder, DType};
 pub use error::{Error, Result};
 pub use fill::{fill_element, fill_slice, is_filled};

@@ -34,6 +34,18 @@ pub fn copy_region(
     Ok(())
 }
 
+/// The bytes of `region` in an array, where they lie there as one piece.
+pub fn contiguous_bytes<'a>(
+    array: &'a [u8],
+    shape: &[u64],
+    region: &Region,
+    item_size: usize,
+) -> Result<Option<&'a [u8]>> {
+    check_len("array", array.len(), shape, item_size)?;
+    let run = Plan::in_place(shape, region, item_size)?.single_run();
+    Ok(run.and_then(|(offset, len)| array.get(offset..)?.get(..len)))
+}
+
 /// Sets every item of `region` of an array to `element`.
 pub fn fill_region(
     target: &mut [u8],

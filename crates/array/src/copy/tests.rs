@@ -105,3 +105,16 @@ fn long_runs_are_filled_to_their_end() {
     fill_region(&mut target, &[100_001], &Region::whole(&[100_001]), &[1, 2, 3]).unwrap();
     assert!(target.chunks(3).all(|item| item == [1, 2, 3]));
 }
+
+#[test]
+fn a_region_is_lent_only_where_it_is_one_piece() {
+    let array: Vec<u8> = (0..24).collect();
+    let lent = |text: &str| {
+        let region = Region::parse(text, &[4, 6]).unwrap();
+        contiguous_bytes(&array, &[4, 6], &region, 1).unwrap()
+    };
+    assert_eq!(lent("1:3,0:6"), Some(&array[6..18]));
+    assert_eq!(lent("2:3,1:4"), Some(&array[13..16]));
+    assert_eq!(lent("0:2,0:5"), None);
+    assert!(contiguous_bytes(&array[1..], &[4, 6], &Region::whole(&[4, 6]), 1).is_err());
+}

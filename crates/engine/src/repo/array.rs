@@ -11,7 +11,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use chunkyard_array::{
     ArraySpec, Assembly, Buffer, Codecs, Elements, ElementsBuf, Grid, Output, OutputMemory, Region,
-    View, copy_region, fill_slice,
+    View, contiguous_bytes, copy_region, fill_slice,
 };
 use futures::{StreamExt, TryStreamExt, stream};
 use rayon::prelude::*;
@@ -22,6 +22,7 @@ use super::node::Node;
 use super::session::Session;
 use crate::error::{Error, Result};
 use crate::pipeline::cpu;
+use crate::store::Pooled;
 
 /// Decoded bytes that one batch of chunks is about.
 const BATCH_BYTES: usize = 8 << 20;
@@ -188,6 +189,14 @@ impl Array {
         let item_size = self.item_size()?;
         let chunk = self.grid.chunk_region(index);
         let Some(part) = chunk.intersect(&source.region) else { return Ok(None) };
+        let given = part.relative_to(source.region.origin())?;
+        let given_shape = source.region.shape();
+        if part == chunk
+            && let Some(elements) =
+                contiguous_bytes(&source.elements, given_shape, &given, item_size)?
+        {
+            return self.encode(elements);
+        }
         let size = chunk.num_bytes(item_size)?;
         CHUNK.with_borrow_mut(|buffer| {
             buffer.resize(size, 0);
@@ -201,19 +210,34 @@ impl Array {
             }
             copy_region(
                 &source.elements,
-                source.region.shape(),
-                &part.relative_to(source.region.origin())?,
+                given_shape,
+                &given,
                 buffer,
                 chunk.shape(),
                 part.relative_to(chunk.origin())?.origin(),
                 item_size,
             )?;
-            if self.codecs.is_fill(buffer) {
-                return Ok(None);
-            }
-            let mut encoded = Vec::new();
-            self.codecs.encode_into(buffer, &mut encoded)?;
-            Ok(Some(encoded.into()))
+            self.encode(buffer)
+        })
+    }
+
+    /// Encodes a chunk; `None` when it is all fill value.
+    fn encode(&self, decoded: &[u8]) -> Result<Option<Bytes>> {
+        thread_local! {
+            static ENCODED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+        }
+        if self.codecs.is_fill(decoded) {
+            return Ok(None);
+        }
+        // How long it gets is known only afterwards: the copy, a fraction of the encoding, is what
+        // keeps a well compressed chunk from holding memory for a bad one.
+        ENCODED.with_borrow_mut(|buffer| {
+            buffer.clear();
+            self.codecs.encode_into(decoded, buffer)?;
+            let copy = Pooled::copy_of(buffer).map_err(|error| {
+                Error::store("encode", &*self.node.path, std::io::Error::other(error))
+            })?;
+            Ok(Some(copy.freeze()))
         })
     }
 

@@ -41,6 +41,7 @@ mod local;
 mod object;
 mod options;
 mod path;
+mod pool;
 mod url;
 
 use std::ops::{Deref, Range};
@@ -59,6 +60,7 @@ pub use self::local::{Local, TEMP_PREFIX};
 pub use self::object::ObjectBackend;
 pub use self::options::{Durability, Options};
 pub use self::path::check_path;
+pub(crate) use self::pool::Pooled;
 use crate::error::{Error, Result};
 
 /// An open store: a [`Backend`], the URL it was opened with and the limits to use it within. Cheap to

@@ -5,13 +5,13 @@ use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 
 use bytes::Bytes;
-use rustix::buffer::spare_capacity;
 use rustix::io::{Errno, pread};
 
 use super::File;
 use crate::error::{Error, Result};
 use crate::store::backend::{Meta, Object};
 use crate::store::guard::Guard;
+use crate::store::pool::Pooled;
 
 const OP: &str = "read";
 
@@ -65,26 +65,26 @@ fn open(file: &File) -> Result<(fs::File, Meta)> {
     Ok((open, describe(file.name.clone(), &metadata)))
 }
 
-/// Reads into memory that nobody has zeroed before, which matters for warm reads of large chunks.
+/// Reads into memory that was used before, which matters for warm reads of large chunks.
 fn read(file: &File, open: &fs::File, range: &Range<u64>, size: u64) -> Result<Bytes> {
     let len = check_range(&file.name, range, size)?;
     if len == 0 {
         return Ok(Bytes::new());
     }
-    let mut buffer = Vec::new();
     // Only a sparse file can be so large that this fails; it must not take the process with it.
-    buffer.try_reserve_exact(len).map_err(|error| file.error(OP, std::io::Error::other(error)))?;
-    while buffer.len() < len {
-        let position = range.start + buffer.len() as u64;
-        match pread(open, spare_capacity(&mut buffer), position) {
+    let mut buffer =
+        Pooled::new(len).map_err(|error| file.error(OP, std::io::Error::other(error)))?;
+    let mut filled = 0;
+    while filled < len {
+        let position = range.start + filled as u64;
+        match pread(open, &mut buffer[filled..], position) {
             Ok(0) => return Err(short(&file.name, range, position)),
-            Ok(_) => {}
+            Ok(read) => filled += read,
             Err(Errno::INTR) => {}
             Err(error) => return Err(file.error(OP, error)),
         }
     }
-    buffer.truncate(len);
-    Ok(buffer.into())
+    Ok(buffer.freeze())
 }
 
 /// The length of a range that lies within an object of `size` bytes.
