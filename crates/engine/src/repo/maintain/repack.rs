@@ -152,7 +152,7 @@ impl Repository {
         bytes_written: &mut u64,
     ) -> Result<Vec<String>> {
         let writer = self.writer(state);
-        let mut builder = RunBuilder::new(state.config.compat)?;
+        let mut builder = RunBuilder::new(state.config.compat);
         for (id, (node, refs)) in &moved {
             let rank = node.array()?.shape().len();
             let rows = refs.iter().map(|(c, payload)| Ok((c.as_bytes().to_vec(), payload.clone())));

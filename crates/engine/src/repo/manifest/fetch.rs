@@ -12,8 +12,9 @@ use crate::repo::node::Inventory;
 use crate::repo::parquet_file::{Footer, Label, corrupt};
 use crate::store::{ByteCache, Limits, Request, Store};
 
-/// Files up to this size are fetched and decoded whole.
-const WHOLE_MAX: u64 = 1 << 20;
+/// Files up to this size are fetched and decoded whole. A reference may take no more than a byte, so
+/// this is some ten thousand of them.
+const WHOLE_MAX: u64 = 16 << 10;
 
 /// The manifests of a repository. Files never change, so what is cached never goes stale.
 #[derive(Debug, Clone)]

@@ -48,7 +48,7 @@ fn every_kind_of_row_comes_back() {
         (vec![300, 0], Payload::Removed),
     ];
     let second = vec![(vec![5], native(u64::MAX - 10))];
-    let mut builder = RunBuilder::new(Compat::Wide).unwrap();
+    let mut builder = RunBuilder::new(Compat::Wide);
     builder.push_array(3, 2, 4, rows(first.clone())).unwrap();
     builder.push_array(9, 1, 1, rows(second.clone())).unwrap();
     assert_eq!(builder.rows(), 5);
@@ -80,15 +80,15 @@ fn every_kind_of_row_comes_back() {
 #[test]
 fn rows_out_of_order_or_twice_are_refused() {
     for indices in [[vec![1], vec![0]], [vec![1], vec![1]]] {
-        let mut builder = RunBuilder::new(Compat::Wide).unwrap();
+        let mut builder = RunBuilder::new(Compat::Wide);
         let refs = indices.into_iter().map(|index| (index, native(0))).collect();
         let error = builder.push_array(1, 1, 2, rows(refs)).unwrap_err();
         assert!(matches!(error, Error::Invalid { .. }), "{error}");
     }
-    let mut builder = RunBuilder::new(Compat::Wide).unwrap();
+    let mut builder = RunBuilder::new(Compat::Wide);
     builder.push_array(2, 1, 1, rows(vec![(vec![0], native(0))])).unwrap();
     assert!(builder.push_array(1, 1, 1, rows(vec![(vec![0], native(0))])).is_err());
-    let mut builder = RunBuilder::new(Compat::Wide).unwrap();
+    let mut builder = RunBuilder::new(Compat::Wide);
     assert!(builder.push_array(1, 2, 1, rows(vec![(vec![0], native(0))])).is_err(), "the rank");
 }
 
@@ -96,7 +96,7 @@ fn rows_out_of_order_or_twice_are_refused() {
 fn a_large_run_is_cut_into_tiles_that_continue_it() {
     let count = 70_000u64;
     let refs: Vec<_> = (0..count).map(|n| (vec![n], native(n * 10))).collect();
-    let mut builder = RunBuilder::new(Compat::Wide).unwrap();
+    let mut builder = RunBuilder::new(Compat::Wide);
     builder.push_array(1, 1, refs.len(), rows(refs)).unwrap();
     let written = builder.finish(LABEL).unwrap();
     let entries = written.inventories(&"m".into(), 1, 3);
@@ -111,7 +111,7 @@ fn a_large_run_is_cut_into_tiles_that_continue_it() {
 fn a_length_beyond_32_bits_does_not_fit_the_draft() {
     let long = Native { file: "f".into(), offset: 0, length: 1 << 32, crc32c: Some(1) };
     let refs = vec![(vec![0], Payload::Native(long))];
-    let mut builder = RunBuilder::new(Compat::Draft).unwrap();
+    let mut builder = RunBuilder::new(Compat::Draft);
     let pushed = builder.push_array(1, 1, 1, rows(refs)).and_then(|()| builder.finish(LABEL));
     let error = pushed.map(drop).unwrap_err();
     assert!(matches!(error, Error::ValueDoesNotFit { field: "length", .. }), "{error}");
@@ -119,7 +119,7 @@ fn a_length_beyond_32_bits_does_not_fit_the_draft() {
 
 #[test]
 fn cut_and_damaged_manifests_never_panic() {
-    let mut builder = RunBuilder::new(Compat::Wide).unwrap();
+    let mut builder = RunBuilder::new(Compat::Wide);
     let refs = vec![(vec![0], inline("abc")), (vec![1], native(5)), (vec![2], elsewhere())];
     builder.push_array(1, 1, 3, rows(refs)).unwrap();
     let sealed = builder.finish(LABEL).unwrap().sealed;

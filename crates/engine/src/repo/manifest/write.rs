@@ -31,7 +31,8 @@ const OWN_GROUP_ROWS: usize = 4096;
 pub(in crate::repo) struct RunBuilder {
     compat: Compat,
     schema: SchemaRef,
-    writer: FileWriter,
+    /// Begun with the first row group, whose size decides how it writes.
+    writer: Option<FileWriter>,
     pending: Columns,
     rows: u64,
     last: Option<(u32, Vec<u8>)>,
@@ -58,17 +59,16 @@ struct Tile {
 }
 
 impl RunBuilder {
-    pub(in crate::repo) fn new(compat: Compat) -> Result<Self> {
-        let schema = schema(compat);
-        Ok(Self {
+    pub(in crate::repo) fn new(compat: Compat) -> Self {
+        Self {
             compat,
-            writer: FileWriter::new(schema.clone(), properties())?,
-            schema,
+            schema: schema(compat),
+            writer: None,
             pending: Columns::default(),
             rows: 0,
             last: None,
             tiles: Vec::new(),
-        })
+        }
     }
 
     /// Appends the rows of one array, sorted by coordinate. Arrays come in order of their handle.
@@ -112,12 +112,20 @@ impl RunBuilder {
     }
 
     fn cut(&mut self) -> Result<()> {
-        if self.pending.len() > 0 {
+        let rows = self.pending.len();
+        if rows > 0 {
             let arrays = std::mem::take(&mut self.pending).finish(self.compat)?;
             let batch = RecordBatch::try_new(self.schema.clone(), arrays).map_err(failed)?;
-            self.writer.row_group(&batch)?;
+            self.writer(rows)?.row_group(&batch)?;
         }
         Ok(())
+    }
+
+    fn writer(&mut self, rows: usize) -> Result<&mut FileWriter> {
+        match &mut self.writer {
+            Some(writer) => Ok(writer),
+            none => Ok(none.insert(FileWriter::new(self.schema.clone(), properties(rows))?)),
+        }
     }
 
     /// How many rows were pushed.
@@ -128,7 +136,11 @@ impl RunBuilder {
     /// Seals the file.
     pub(in crate::repo) fn finish(mut self, label: Label<'_>) -> Result<Written> {
         self.cut()?;
-        Ok(Written { sealed: self.writer.seal(label, &[])?, tiles: self.tiles })
+        self.writer(0)?;
+        let Some(writer) = self.writer else {
+            return Err(Error::Invalid { what: "a manifest without a writer".into() });
+        };
+        Ok(Written { sealed: writer.seal(label, &[])?, tiles: self.tiles })
     }
 }
 
@@ -293,10 +305,10 @@ fn schema(compat: Compat) -> SchemaRef {
     Arc::new(Schema::new(fields))
 }
 
-fn properties() -> WriterProperties {
+fn properties(rows: usize) -> WriterProperties {
     let column = |name: &str| ColumnPath::from(name);
     let sorted = |at| SortingColumn { column_idx: at, descending: false, nulls_first: false };
-    let mut builder = parquet_file::properties()
+    let mut builder = parquet_file::properties(rows)
         .set_dictionary_enabled(false)
         .set_statistics_enabled(EnabledStatistics::None)
         .set_sorting_columns(Some(vec![sorted(1), sorted(2)]))

@@ -55,7 +55,7 @@ impl Repository {
         let mut found = self.read_trailers().await?;
         damaged.sort_by_key(|node| node.id);
         let writer = self.writer(&current.state);
-        let mut builder = RunBuilder::new(current.state.config.compat)?;
+        let mut builder = RunBuilder::new(current.state.config.compat);
         for node in &damaged {
             let rows = self.missing_rows(node, found.remove(&node.uid).unwrap_or_default()).await?;
             recovered.chunks += rows.len() as u64;

@@ -349,7 +349,7 @@ impl Session {
             }
         }
         let nodes: HashMap<u32, &Arc<Node>> = tree.nodes().map(|node| (node.id, node)).collect();
-        let mut builder = RunBuilder::new(writer.config.compat)?;
+        let mut builder = RunBuilder::new(writer.config.compat);
         for (id, refs) in rows {
             // An array the amendment deletes has no place in the change any more.
             let Some(node) = nodes.get(&id) else { continue };
@@ -418,7 +418,7 @@ impl<'a> Writer<'a> {
         if let Some(old) = old.filter(|old| old.handles == handles && old.rows == rows) {
             return Ok(old);
         }
-        let mut builder = RunBuilder::new(self.config.compat)?;
+        let mut builder = RunBuilder::new(self.config.compat);
         for (id, uid) in &handles {
             let (Some(node), Some(changes)) = (tree.by_uid(uid), chunks.get(uid)) else { continue };
             let rank = node.array()?.shape().len();
@@ -499,7 +499,7 @@ impl<'a> Writer<'a> {
             return Ok(Vec::new());
         }
         plans.sort_by_key(|(node, _)| node.id);
-        let mut builder = RunBuilder::new(self.config.compat)?;
+        let mut builder = RunBuilder::new(self.config.compat);
         for (node, plan) in &plans {
             let rows = merge::collect(plan, self.manifests, node).await?;
             let rank = node.array()?.shape().len();

@@ -2,14 +2,15 @@
 
 use bytes::Bytes;
 
+use super::rendered::Rendered;
 use crate::error::{Error, Result};
 use crate::repo::state::State;
 
 const KEY: &str = ",\"crc32c\":";
 
 /// Renders a state with its checksum.
-pub(super) fn seal(state: &State) -> Result<Bytes> {
-    let mut bytes = state.render()?;
+pub(super) fn seal(state: &State, rendered: &mut Rendered) -> Result<Bytes> {
+    let mut bytes = rendered.render(state)?;
     bytes.pop(); // the closing brace comes after the checksum
     let crc = crc32c::crc32c(&bytes);
     bytes.extend_from_slice(format!("{KEY}{crc}}}").as_bytes());

@@ -242,12 +242,13 @@ async fn publish(
             behind = published.generation < generation;
         }
     }
-    // From here on the commit stands. Should publishing fail, readers find the claim by probing
-    // and the next writer publishes.
+    // From here on the commit stands. Should publishing fail, or a power cut undo it, readers find
+    // the claim by probing and the next writer publishes.
     let published = tolerate(publish_copy(&file.store, &ours.bytes, temporary, behind).await)?;
     drop(lock);
-    // Claims are needed until the published copy is beyond them.
-    if published && generation.is_multiple_of(CLEAN_EVERY) {
+    // Claims are needed until the published copy is durably beyond them.
+    if published && generation.is_multiple_of(CLEAN_EVERY) && tolerate(backend.sync_dir("").await)?
+    {
         tolerate(clean_up(&file.store, generation, ours.next.updated_at_ms).await)?;
     }
     Ok(won(ours))
@@ -273,16 +274,14 @@ async fn publish_copy(store: &Store, bytes: &Bytes, temporary: &str, behind: boo
         return backend.delete(&[temporary.to_owned()]).await;
     }
     match backend.rename(temporary, STATE_FILE).await {
-        Ok(()) => {}
         // Where claiming is a rename too, the temporary file is gone: write it again.
         Err(Error::NotFound { .. }) => {
             backend.put(temporary, vec![bytes.clone()]).await?;
             backend.sync(&[temporary.to_owned()]).await?;
-            backend.rename(temporary, STATE_FILE).await?;
+            backend.rename(temporary, STATE_FILE).await
         }
-        Err(error) => return Err(error),
+        renamed => renamed,
     }
-    backend.sync_dir("").await
 }
 
 /// Publishes the highest claim that can be read, whatever the published copy is like. Damaged claims

@@ -9,6 +9,7 @@
 mod checksum;
 mod conditional_put;
 mod generation_claim;
+mod rendered;
 
 #[cfg(test)]
 mod tests;
@@ -22,6 +23,7 @@ use super::state::{STATE_FILE, State, SwapProtocol};
 use crate::error::{Error, Result};
 use crate::store::{Kind, Store, Version};
 
+use self::rendered::Rendered;
 pub(super) use checksum::open as parse_state;
 pub(super) use generation_claim::{CLAIMS, TEMPORARY, claim_generation};
 
@@ -56,6 +58,8 @@ pub(super) struct StateFile {
 #[derive(Debug, Clone, Default)]
 struct Memory {
     last: Arc<Mutex<Option<Known>>>,
+    /// What the last state we wrote was rendered from.
+    rendered: Arc<Mutex<Rendered>>,
     /// Whether the claims were listed once, see [`StateFile::read_for_writing`].
     listed: Arc<AtomicBool>,
 }
@@ -74,6 +78,11 @@ impl Memory {
                 Ok(state)
             }
         }
+    }
+
+    /// The bytes of a state to be written.
+    fn seal(&self, state: &State) -> Result<Bytes> {
+        checksum::seal(state, &mut lock(&self.rendered))
     }
 
     fn keep(&self, bytes: &Bytes, state: &Arc<State>) {
@@ -183,7 +192,7 @@ impl StateFile {
 
     /// Stores a rebuilt state where no state can be read.
     pub(super) async fn put_rebuilt(&self, state: State) -> Result<()> {
-        let bytes = checksum::seal(&state)?;
+        let bytes = self.memory.seal(&state)?;
         match self.protocol()? {
             // What is there is unreadable, so there is no version to condition on.
             SwapProtocol::ConditionalPut => self.store.backend().put(STATE_FILE, vec![bytes]).await,
@@ -196,7 +205,7 @@ impl StateFile {
     /// Creates the first state. `AlreadyExists` when there is one.
     pub(super) async fn create(&self, state: State, files: &[String]) -> Result<Loaded> {
         let files = self.sync_data(files).await?;
-        let attempt = Attempt::new(None, &state, checksum::seal(&state)?, files);
+        let attempt = Attempt::new(None, &state, self.memory.seal(&state)?, files);
         let created = match self.protocol()? {
             SwapProtocol::ConditionalPut => conditional_put::create(self, attempt).await?,
             SwapProtocol::GenerationClaim => generation_claim::swap(self, None, attempt).await?,
@@ -219,7 +228,7 @@ impl StateFile {
     ) -> Result<Swap> {
         self.check_protocol(&current.state)?;
         next.check("the new state")?;
-        let bytes = checksum::seal(&next)?;
+        let bytes = self.memory.seal(&next)?;
         let files = self.sync_data(files).await?;
         let attempt = Attempt::new(Some(&current.state), &next, bytes, files);
         let swap = match self.protocol()? {

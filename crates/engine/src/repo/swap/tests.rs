@@ -44,7 +44,7 @@ fn tagged(state: &State, name: &str) -> State {
 }
 
 /// A successor with one more snapshot.
-fn committed(state: &State, id: &str) -> State {
+pub(super) fn committed(state: &State, id: &str) -> State {
     let mut next = state.successor(1).unwrap();
     let parent = next.snapshots[0].clone();
     next.snapshots.push(Arc::new(Snapshot {
@@ -191,7 +191,7 @@ async fn the_checksum_covers_every_byte_of_the_state() {
     let store = memory("checksum", true);
     let bytes = created(&store).await.read().await.unwrap().bytes;
     let state = checksum::open(&bytes, "state.json").unwrap();
-    assert_eq!(checksum::seal(&state).unwrap(), bytes);
+    assert_eq!(checksum::seal(&state, &mut Rendered::default()).unwrap(), bytes);
     for at in 0..bytes.len() {
         for bit in 0..8 {
             let mut flipped = bytes.to_vec();

@@ -12,6 +12,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use futures::FutureExt;
 use futures::future::try_join_all;
 
 use super::{File, blocking};
@@ -100,8 +101,8 @@ impl Directories {
     }
 }
 
-/// Syncs files, then their directories: an entry that is durable before its content would be a name
-/// for nothing.
+/// Syncs files and their directories, all at the same time: nothing refers to these files yet, so a
+/// power cut in between may leave any of them, in part or not at all.
 pub(super) async fn sync(files: Vec<File>, directories: Arc<Directories>) -> Result<()> {
     let parents: BTreeSet<PathBuf> =
         files.iter().filter_map(|file| file.path.parent().map(Path::to_owned)).collect();
@@ -109,10 +110,17 @@ pub(super) async fn sync(files: Vec<File>, directories: Arc<Directories>) -> Res
         return Ok(());
     }
     let each = files.len().div_ceil(SYNC_THREADS);
-    let parts: Vec<Vec<File>> = files.chunks(each).map(<[File]>::to_vec).collect();
-    try_join_all(parts.into_iter().map(|part| blocking("sync", move || sync_files(&part)))).await?;
+    let files = files.chunks(each).map(<[File]>::to_vec);
+    let each = parents.len().div_ceil(SYNC_THREADS);
     let parents: Vec<PathBuf> = parents.into_iter().collect();
-    blocking("sync", move || directories.sync(&parents)).await
+    let parents = parents.chunks(each).map(<[PathBuf]>::to_vec);
+    let files = files.map(|part| blocking("sync", move || sync_files(&part)).boxed());
+    let parents = parents.map(|part| {
+        let directories = directories.clone();
+        blocking("sync", move || directories.sync(&part)).boxed()
+    });
+    try_join_all(files.chain(parents)).await?;
+    Ok(())
 }
 
 fn sync_files(files: &[File]) -> Result<()> {
