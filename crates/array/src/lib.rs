@@ -50,7 +50,7 @@ mod spec;
 mod target;
 
 pub use buffer::Buffer;
-pub use codec::{Assembly, Codecs, Elements, ElementsBuf};
+pub use codec::{Assembly, Codecs, Elements, ElementsBuf, Part};
 pub use copy::{contiguous_bytes, copy_region, fill_region};
 pub use dtype::{ByteOrder, DType};
 pub use error::{Error, Result};

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::num::NonZeroU64;
+use std::ops::Range;
 use std::sync::Arc;
 
 use zarrs::array::codec::CodecChain;
@@ -14,7 +15,7 @@ use zarrs::metadata::v3::MetadataV3;
 use super::fast::Fast;
 use super::guard::guard;
 use super::scratch::{with_scratch, zeroed};
-use super::shard::{Piece, Shard};
+use super::shard::{Part, Piece, Shard};
 use super::{Elements, ElementsBuf, bounded, wrong_length};
 use crate::copy::{check_len, dense_bytes};
 use crate::{ArraySpec, DType, Error, Region, Result, View, copy_region, fill, fill_region};
@@ -217,10 +218,7 @@ impl Codecs {
         }
         if let Some(shard) = &self.0.shard {
             let wanted = view.chunk_part().clone();
-            return shard.decode(encoded, &wanted, |piece, place| match piece {
-                Piece::Fill => view.fill_box(&self.0.fill_element, place),
-                Piece::Elements(bytes) => view.write_box(bytes, place),
-            });
+            return shard.decode(encoded, &wanted, |piece, place| self.deliver(piece, place, view));
         }
         let Some(fast) = self.fast_for(encoded) else {
             return view.write_from(&self.decode_fixed(encoded)?, shape);
@@ -241,6 +239,42 @@ impl Codecs {
             fast.decode_some(encoded, scratch, |block_bytes| view.blocks_wanted(block_bytes))?;
             view.write_from(scratch, shape)
         })
+    }
+
+    /// Where the index of an encoded chunk of `len` bytes lies, if the view is better served by
+    /// fetching a few parts of the chunk than all of it. Only chunks whose parts carry checksums of
+    /// their own come into question.
+    pub fn index_for(&self, len: u64, view: &View) -> Result<Option<Range<u64>>> {
+        let Some(shard) = self.0.shard.as_ref().filter(|shard| shard.checks_itself()) else {
+            return Ok(None);
+        };
+        if shard.parts_wanted(view.chunk_part()).saturating_mul(2) > shard.parts_count() {
+            return Ok(None);
+        }
+        shard.index_range(len).map(Some)
+    }
+
+    /// The parts of an encoded chunk of `len` bytes that a view wants, by the chunk's index.
+    pub fn parts_for(&self, index: &[u8], len: u64, view: &View) -> Result<Vec<Part>> {
+        self.shard()?.parts(index, len, view.chunk_part())
+    }
+
+    /// Decodes a part into the view, from the bytes it asked for.
+    pub fn decode_part(&self, encoded: Option<&[u8]>, part: &Part, view: &mut View) -> Result<()> {
+        let shard = self.shard()?;
+        shard.decode_part(encoded, part, |piece, place| self.deliver(piece, place, view))
+    }
+
+    fn shard(&self) -> Result<&Shard> {
+        let none = || Error::invalid("these codecs make no chunks that can be read in parts");
+        self.0.shard.as_ref().ok_or_else(none)
+    }
+
+    fn deliver(&self, piece: Piece<'_>, place: &Region, view: &mut View) -> Result<()> {
+        match piece {
+            Piece::Fill => view.fill_box(&self.0.fill_element, place),
+            Piece::Elements(bytes) => view.write_box(bytes, place),
+        }
     }
 
     /// The direct way, if there is one for this chunk.

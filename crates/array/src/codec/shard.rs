@@ -2,7 +2,10 @@
 //!
 //! Specification: Zarr v3 `sharding_indexed`. Read here rather than by `zarrs`, so that a read
 //! decodes only the inner chunks it wants, straight from the borrowed shard, and so that no entry
-//! of the index is believed before it is checked. Writing is left to `zarrs`.
+//! of the index is believed before it is checked. Where index and inner chunks carry checksums of
+//! their own, a reader may also fetch only those [`Part`]s. Writing is left to `zarrs`.
+
+use std::ops::Range;
 
 use serde_json::json;
 use zarrs::metadata::v3::MetadataV3;
@@ -26,6 +29,25 @@ pub(super) enum Piece<'a> {
     Fill,
 }
 
+/// A part of an encoded chunk that can be fetched and decoded without the rest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    place: Region,
+    bytes: Option<Range<u64>>,
+}
+
+impl Part {
+    /// Where its bytes lie in the encoded chunk; `None` when it holds the fill value only.
+    pub fn bytes(&self) -> Option<&Range<u64>> {
+        self.bytes.as_ref()
+    }
+
+    /// Its place in the chunk.
+    pub(super) fn place(&self) -> &Region {
+        &self.place
+    }
+}
+
 /// What it takes to read the shards of an array.
 #[derive(Debug)]
 pub(super) struct Shard {
@@ -34,6 +56,7 @@ pub(super) struct Shard {
     grid: Grid,
     index_bytes: usize,
     index_location: ShardingIndexLocation,
+    checks_itself: bool,
 }
 
 impl Shard {
@@ -73,8 +96,60 @@ impl Shard {
             &inner_shape,
             &configuration.codecs,
         )?;
-        let index_location = configuration.index_location;
-        Ok(Some(Self { inner, index, grid, index_bytes, index_location }))
+        let checked =
+            |codecs: &[MetadataV3]| codecs.last().is_some_and(|codec| codec.name() == "crc32c");
+        Ok(Some(Self {
+            checks_itself: checked(&configuration.codecs) && checked(&configuration.index_codecs),
+            index_location: configuration.index_location,
+            inner,
+            index,
+            grid,
+            index_bytes,
+        }))
+    }
+
+    /// Whether index and inner chunks each end with a checksum, so that a part of a shard can be
+    /// believed without the rest.
+    pub(super) fn checks_itself(&self) -> bool {
+        self.checks_itself
+    }
+
+    /// How many inner chunks a shard has.
+    pub(super) fn parts_count(&self) -> u64 {
+        self.grid.grid_shape().iter().product()
+    }
+
+    /// How many of them hold elements of `wanted`.
+    pub(super) fn parts_wanted(&self, wanted: &Region) -> u64 {
+        self.grid.chunks_in(wanted).count() as u64
+    }
+
+    /// Where the index lies in a shard of `len` bytes.
+    pub(super) fn index_range(&self, len: u64) -> Result<Range<u64>> {
+        let index_bytes = self.index_bytes as u64;
+        let start = match self.index_location {
+            ShardingIndexLocation::Start => 0,
+            ShardingIndexLocation::End => len.saturating_sub(index_bytes),
+        };
+        if len < index_bytes {
+            let expected = format!("an index of {index_bytes} bytes");
+            return Err(Error::corrupt("shard", expected, format!("{len} bytes")));
+        }
+        Ok(start..start + index_bytes)
+    }
+
+    /// The inner chunks that hold elements of `wanted`, by the encoded index of a shard of `len`
+    /// bytes.
+    pub(super) fn parts(&self, index: &[u8], len: u64, wanted: &Region) -> Result<Vec<Part>> {
+        let mut entries = super::scratch::zeroed(self.index.fixed_chunk_bytes()?)?;
+        self.index.decode_into(index, &mut entries)?;
+        self.grid
+            .chunks_in(wanted)
+            .map(|cell| {
+                let place = self.grid.chunk_region(&cell);
+                Ok(Part { place, bytes: self.locate(&entries, &cell, len)? })
+            })
+            .collect()
     }
 
     /// Decodes the inner chunks that hold elements of `wanted` and hands each of them on, with its
@@ -85,41 +160,31 @@ impl Shard {
         wanted: &Region,
         mut deliver: impl FnMut(Piece<'_>, &Region) -> Result<()>,
     ) -> Result<()> {
-        let index = self.decode_index(shard)?;
-        let inner_bytes = self.inner.fixed_chunk_bytes()?;
-        with_scratch(inner_bytes, |scratch| {
-            for cell in self.grid.chunks_in(wanted) {
-                let place = self.grid.chunk_region(&cell);
-                match self.locate(&index, &cell, shard)? {
-                    None => deliver(Piece::Fill, &place)?,
-                    Some(encoded) => {
-                        self.inner.decode_into(encoded, scratch)?;
-                        deliver(Piece::Elements(scratch), &place)?;
-                    }
-                }
-            }
-            Ok(())
+        let len = shard.len() as u64;
+        let index = slice(shard, &self.index_range(len)?).unwrap_or_default();
+        for part in self.parts(index, len, wanted)? {
+            let encoded = part.bytes().and_then(|range| slice(shard, range));
+            self.decode_part(encoded, &part, &mut deliver)?;
+        }
+        Ok(())
+    }
+
+    /// Decodes one inner chunk, whose bytes are those the part asked for.
+    pub(super) fn decode_part(
+        &self,
+        encoded: Option<&[u8]>,
+        part: &Part,
+        mut deliver: impl FnMut(Piece<'_>, &Region) -> Result<()>,
+    ) -> Result<()> {
+        let Some(encoded) = encoded else { return deliver(Piece::Fill, part.place()) };
+        with_scratch(self.inner.fixed_chunk_bytes()?, |scratch| {
+            self.inner.decode_into(encoded, scratch)?;
+            deliver(Piece::Elements(scratch), part.place())
         })
     }
 
-    fn decode_index(&self, shard: &[u8]) -> Result<Vec<u8>> {
-        let encoded = match self.index_location {
-            ShardingIndexLocation::Start => shard.get(..self.index_bytes),
-            ShardingIndexLocation::End => {
-                shard.len().checked_sub(self.index_bytes).and_then(|start| shard.get(start..))
-            }
-        };
-        let Some(encoded) = encoded else {
-            let expected = format!("an index of {} bytes", self.index_bytes);
-            return Err(Error::corrupt("shard", expected, format!("{} bytes", shard.len())));
-        };
-        let mut index = super::scratch::zeroed(self.index.fixed_chunk_bytes()?)?;
-        self.index.decode_into(encoded, &mut index)?;
-        Ok(index)
-    }
-
-    /// The bytes of an inner chunk, or `None` where it is not stored.
-    fn locate<'a>(&self, index: &[u8], cell: &[u64], shard: &'a [u8]) -> Result<Option<&'a [u8]>> {
+    /// Where an inner chunk lies, or `None` where it is not stored.
+    fn locate(&self, index: &[u8], cell: &[u64], shard_bytes: u64) -> Result<Option<Range<u64>>> {
         let linear =
             cell.iter().zip(self.grid.grid_shape()).fold(0, |linear, (&i, n)| linear * n + i);
         let entry = (linear as usize)
@@ -133,15 +198,17 @@ impl Shard {
         if (offset, len) == (MISSING, MISSING) {
             return Ok(None);
         }
-        let range = offset
-            .checked_add(len)
-            .and_then(|end| shard.get(usize::try_from(offset).ok()?..usize::try_from(end).ok()?));
-        range.map(Some).ok_or_else(|| {
-            Error::corrupt(
+        match offset.checked_add(len) {
+            Some(end) if end <= shard_bytes => Ok(Some(offset..end)),
+            _ => Err(Error::corrupt(
                 format!("index of a shard, entry {cell:?}"),
-                format!("a range within {} bytes", shard.len()),
+                format!("a range within {shard_bytes} bytes"),
                 format!("{len} bytes at {offset}"),
-            )
-        })
+            )),
+        }
     }
+}
+
+fn slice<'a>(shard: &'a [u8], range: &Range<u64>) -> Option<&'a [u8]> {
+    shard.get(usize::try_from(range.start).ok()?..usize::try_from(range.end).ok()?)
 }

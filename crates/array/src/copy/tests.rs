@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use super::{copy_region, fill_region};
+use super::{contiguous_bytes, copy_region, fill_region};
 use crate::Region;
 
 /// Byte offsets of the items of `region` in an array of `shape`, in row-major order.

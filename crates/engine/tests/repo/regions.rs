@@ -6,6 +6,7 @@ use bytes::Bytes;
 use chunkyard_array::{ArraySpec, ElementsBuf, Region};
 use chunkyard_engine::ErrorKind;
 use chunkyard_engine::repo::{CommitOptions, Config, Session, Version};
+use futures::TryStreamExt;
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -286,4 +287,62 @@ async fn an_array_without_dimensions_is_one_element() {
     let repo = reopen(repo.store()).await;
     assert_eq!(read_at(&repo, &Version::Default, "/a").await.unwrap(), [5]);
     sound(&repo).await;
+}
+
+/// An array of one shard, whose inner chunks of 64 by 64 bytes carry checksums.
+async fn sharded(store: &chunkyard_engine::store::Store) -> Vec<u8> {
+    let bytes = json!({"name": "bytes"});
+    let codec = json!({"name": "sharding_indexed", "configuration": {
+        "chunk_shape": [64, 64],
+        "codecs": [bytes, {"name": "zstd", "configuration": {"level": 1, "checksum": false}}, {"name": "crc32c"}],
+        "index_codecs": [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}],
+        "index_location": "end"}});
+    let shape = [256, 256];
+    let spec = ArraySpec::builder(&shape, &shape, "uint8").codecs(vec![codec]).build().unwrap();
+    let session = create(store, Config::default()).await.writable_session("main").await.unwrap();
+    let array = session.create_array("/a", spec).await.unwrap();
+    let mut whole = noise(256 * 256, 5);
+    // One inner chunk is all fill value, and not stored.
+    naive_write(&mut whole, &shape, &Region::parse("64:128,0:64", &shape).unwrap(), &[0; 4096]);
+    array.write_region(&Region::whole(&shape), whole.clone().into()).await.unwrap();
+    session.commit(CommitOptions::message("a shard")).await.unwrap();
+    whole
+}
+
+#[tokio::test]
+async fn regions_of_a_shard_are_those_of_the_array() {
+    let store = memory();
+    let whole = sharded(&store).await;
+    let session = reopen(&store).await.readonly_session(&Version::branch("main")).await.unwrap();
+    let array = session.array("/a").await.unwrap();
+    for text in
+        ["0:1,0:1", "255:256,255:256", "60:70,0:3", "64:128,0:64", "100:101,0:256", "0:256,0:256"]
+    {
+        let region = Region::parse(text, &[256, 256]).unwrap();
+        let found = array.read_region(&region).await.unwrap();
+        assert_eq!(&found[..], &naive_read(&whole, &[256, 256], &region)[..], "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_read_fetches_only_the_inner_chunks_it_wants_and_checks_them() {
+    let store = memory();
+    let whole = sharded(&store).await;
+    let listed: Vec<_> = store.list("c").await.unwrap().try_collect().await.unwrap();
+    let [file] = &listed[..] else { panic!("{listed:?}") };
+    // The first bytes of the shard are those of its first inner chunk.
+    let mut bytes = store.get(&file.path).await.unwrap().bytes.to_vec();
+    bytes[100] ^= 1;
+    store.put(&file.path, vec![bytes.into()]).await.unwrap();
+
+    let session = reopen(&store).await.readonly_session(&Version::branch("main")).await.unwrap();
+    let array = session.array("/a").await.unwrap();
+    let elsewhere = Region::parse("200:210,70:80", &[256, 256]).unwrap();
+    let found = array.read_region(&elsewhere).await.unwrap();
+    assert_eq!(&found[..], &naive_read(&whole, &[256, 256], &elsewhere)[..]);
+    for text in ["0:1,0:1", "0:256,0:256"] {
+        let region = Region::parse(text, &[256, 256]).unwrap();
+        let error = array.read_region(&region).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corrupt, "{text}: {error}");
+    }
 }

@@ -1,5 +1,6 @@
 //! Chunks of a session: placing, locating and fetching their encoded bytes.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -11,6 +12,7 @@ use crate::repo::coord::Coord;
 use crate::repo::manifest::{Native, Payload, Virtual};
 use crate::repo::node::Node;
 use crate::repo::pack::ChunkFile;
+use crate::store::Request;
 
 impl Session {
     /// Stores the encoded bytes of a chunk. A pack that is full is put before this returns, which
@@ -235,6 +237,31 @@ impl Session {
         };
         let mut fetched = fetched.into_iter();
         Ok(held.into_iter().filter_map(|held| held.or_else(|| fetched.next())).collect())
+    }
+
+    /// Whether the bytes of a chunk are in the store, and not only in this session.
+    pub(in crate::repo) fn is_stored(&self, native: &Native) -> bool {
+        self.in_memory(native).is_none()
+    }
+
+    /// Fetches ranges of stored chunks, relative to the chunk. Nothing checks them here: the caller
+    /// decodes what carries a checksum of its own.
+    pub(in crate::repo) async fn fetch_within(
+        &self,
+        wanted: &[(&Native, Range<u64>)],
+    ) -> Result<Vec<Bytes>> {
+        let requests: Vec<Request> = wanted
+            .iter()
+            .map(|(native, range)| Request {
+                path: format!("c/{}", native.file).into(),
+                range: native.offset + range.start..native.offset + range.end,
+                guard: None,
+            })
+            .collect();
+        match self.repo.store().fetch(&requests, self.repo.limits()).await {
+            Ok(fetched) => Ok(fetched),
+            Err(error) => Err(self.explain(error).await),
+        }
     }
 
     /// The bytes of a chunk that this session wrote and that may not be in the store yet.
