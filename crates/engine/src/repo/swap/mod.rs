@@ -275,6 +275,10 @@ fn unknown_outcome(ours: &State, source: Error) -> Error {
     }
 }
 
+fn overtaken() -> Error {
+    Error::Conflict { message: "overtaken by many writers".into(), conflicts: Vec::new() }
+}
+
 /// Pauses between attempts: full jitter, doubling from 20 ms to 5 s.
 pub(super) async fn back_off(attempt: u32) {
     let ceiling_ms = 20u64.saturating_mul(1 << attempt.min(8)).min(5_000);
