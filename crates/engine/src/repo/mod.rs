@@ -280,10 +280,7 @@ impl Repository {
     /// Like [`Repository::open`], in a store that is open.
     pub async fn open_in(store: Store, options: OpenOptions) -> Result<Self> {
         let loaded = match StateFile::new(store.clone()).read().await {
-            Err(Error::NotFound { .. }) => {
-                let name = format!("{} (no state.json there)", store.url());
-                return Err(Error::NotFound { what: "repository", name });
-            }
+            Err(Error::NotFound { .. }) => return Err(nothing_there(&store).await),
             other => other?,
         };
         Self::with_state(store, options, &loaded)
@@ -457,6 +454,19 @@ fn check_file(path: &str, bytes: &Bytes, size: Option<u64>, crc: Option<u32>) ->
         Some(crc) => parquet_file::check_crc(path, "the file", crc, bytes),
         None => Ok(()),
     }
+}
+
+/// Why there is no state file: to a request for an object, a missing bucket looks like a missing
+/// object. Listing tells them apart, where one can list.
+async fn nothing_there(store: &Store) -> Error {
+    use futures::StreamExt;
+    if let Ok(mut listed) = store.backend().list("s").await
+        && let Some(Err(error @ Error::NotFound { .. })) = listed.next().await
+    {
+        return error;
+    }
+    let name = format!("{} (no state.json there)", store.url());
+    Error::NotFound { what: "repository", name }
 }
 
 async fn refuse_leftovers(store: &Store) -> Result<()> {
