@@ -65,6 +65,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures::{TryStreamExt, stream};
 use serde_json::{Map, Value};
 
 pub use self::array::Array;
@@ -197,7 +198,9 @@ impl Repository {
         }
         if !create.force {
             refuse_leftovers(&store).await?;
-            refuse_leftovers(&data).await?;
+            if create.store_root.is_some() {
+                refuse_leftovers(&data).await?;
+            }
         }
         let now_ms = clock::now_ms();
         let dataset_id = id::fresh()?;
@@ -459,9 +462,8 @@ fn check_file(path: &str, bytes: &Bytes, size: Option<u64>, crc: Option<u32>) ->
 /// Why there is no state file: to a request for an object, a missing bucket looks like a missing
 /// object. Listing tells them apart, where one can list.
 async fn nothing_there(store: &Store) -> Error {
-    use futures::StreamExt;
     if let Ok(mut listed) = store.backend().list("s").await
-        && let Some(Err(error @ Error::NotFound { .. })) = listed.next().await
+        && let Err(error @ Error::NotFound { .. }) = listed.try_next().await
     {
         return error;
     }
@@ -470,18 +472,19 @@ async fn nothing_there(store: &Store) -> Error {
 }
 
 async fn refuse_leftovers(store: &Store) -> Result<()> {
-    use futures::StreamExt;
+    let mut listings = Vec::new();
     for directory in ["s", "a", "i", "c", "g"] {
-        if let Some(meta) = store.backend().list(directory).await?.next().await {
-            return Err(Error::AlreadyExists {
-                what: "file of an older repository",
-                name: format!(
-                    "{} in {}; remove what is there, or create with force",
-                    meta?.path,
-                    store.url()
-                ),
-            });
-        }
+        listings.push(store.backend().list(directory).await?);
     }
-    Ok(())
+    match stream::select_all(listings).try_next().await? {
+        None => Ok(()),
+        Some(meta) => Err(Error::AlreadyExists {
+            what: "file of an older repository",
+            name: format!(
+                "{} in {}; remove what is there, or create with force",
+                meta.path,
+                store.url()
+            ),
+        }),
+    }
 }

@@ -10,10 +10,12 @@
 //! Only when the state has moved on without us is the race lost; then the condition of whatever is
 //! still on its way fails.
 
+use bytes::Bytes;
+
 use super::{Attempt, Loaded, StateFile, Swap, landed, overtaken, unknown_outcome};
 use crate::error::{Error, Result};
 use crate::repo::state::STATE_FILE;
-use crate::store::{Created, Replaced, Version, is_refusal};
+use crate::store::{Created, Replaced, Store, Version, is_refusal};
 
 /// Attempts to send the same bytes while nothing lands.
 const ATTEMPTS: u32 = 5;
@@ -77,6 +79,27 @@ pub(super) async fn swap(file: &StateFile, current: &Loaded, ours: Attempt<'_>) 
         };
     }
     Err(unknown_outcome(ours.next, last.unwrap_or_else(overtaken)))
+}
+
+/// Puts a rebuilt state in the place of one that cannot be read, or of none. Conditional too, though
+/// what is there means nothing: a put that is repeated, or late, must not undo the commits after it.
+pub(super) async fn put_rebuilt(store: &Store, bytes: Bytes) -> Result<()> {
+    let backend = store.backend();
+    let put = match backend.get(STATE_FILE).await {
+        Ok(object) => {
+            let expected = Version::from(&object.meta);
+            backend.replace(STATE_FILE, bytes, &expected).await? != Replaced::Lost
+        }
+        Err(Error::NotFound { .. }) => backend.create(STATE_FILE, bytes).await? != Created::Exists,
+        Err(error) => return Err(error),
+    };
+    if put {
+        return Ok(());
+    }
+    Err(Error::Conflict {
+        message: format!("{STATE_FILE} has changed meanwhile; look at it again"),
+        conflicts: Vec::new(),
+    })
 }
 
 /// Waits before the same bytes are sent again, unless the store has said that it will not take them.

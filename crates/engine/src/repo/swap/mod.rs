@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 
-use super::state::{STATE_FILE, State, SwapProtocol};
+use super::state::{State, SwapProtocol};
 use crate::error::{Error, Result};
 use crate::store::{Kind, Store, Version};
 
@@ -185,8 +185,7 @@ impl StateFile {
     pub(super) async fn put_rebuilt(&self, state: State) -> Result<()> {
         let bytes = checksum::seal(&state)?;
         match self.protocol()? {
-            // What is there is unreadable, so there is no version to condition on.
-            SwapProtocol::ConditionalPut => self.store.backend().put(STATE_FILE, vec![bytes]).await,
+            SwapProtocol::ConditionalPut => conditional_put::put_rebuilt(&self.store, bytes).await,
             SwapProtocol::GenerationClaim => {
                 generation_claim::put_rebuilt(&self.store, &state, bytes).await
             }
