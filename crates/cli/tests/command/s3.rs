@@ -43,7 +43,7 @@ fn a_repository_lives_in_a_bucket() {
     let set = ["repo", "set", url, "/a", "b.npy", "--region", "1:2,2:4", "-m", "second"];
     scratch.run(&set).code(0);
 
-    let read = scratch.run(&["repo", "get", url, "/a", "--region", "1:2,1:5"]).code(0);
+    let read = scratch.run(&["repo", "get", url, "/a", "-o", "-", "--region", "1:2,1:5"]).code(0);
     assert!(read.stdout.ends_with(&[8, 91, 92, 11]), "{:?}", read.stdout);
     let log = scratch.run(&["repo", "log", url]).code(0).text();
     assert!(log.contains("first") && log.contains("second"), "{log}");
@@ -51,7 +51,7 @@ fn a_repository_lives_in_a_bucket() {
     scratch.run(&["repo", "expire", url, "--keep-last", "1"]).code(0);
     scratch.run(&["repo", "gc", url, "--min-age", "0s"]).code(0);
     scratch.run(&["verify", url, "--level", "bytes"]).code(0);
-    let read = scratch.run(&["repo", "get", url, "/a", "--region", "1:2,1:5"]).code(0);
+    let read = scratch.run(&["repo", "get", url, "/a", "-o", "-", "--region", "1:2,1:5"]).code(0);
     assert!(read.stdout.ends_with(&[8, 91, 92, 11]), "{:?}", read.stdout);
 }
 
@@ -76,11 +76,11 @@ fn a_missing_bucket_is_named() {
 #[ignore = "needs an S3 server; run by `make test-s3`"]
 fn wrong_credentials_are_refused_at_once() {
     let url = fresh_url();
-    for wrong in [("AWS_SECRET_ACCESS_KEY", "wrong"), ("AWS_ACCESS_KEY_ID", "nobody")] {
-        for arguments in [["repo", "init"].as_slice(), &["info"]] {
-            let run = run_in(&[wrong], &[arguments, &[url.as_str()]].concat()).code(1);
-            assert!(run.stderr.contains("403 Forbidden"), "{}", run.stderr);
-        }
+    let wrong = [("AWS_SECRET_ACCESS_KEY", "wrong")];
+    for arguments in [["repo", "init"].as_slice(), &["info"]] {
+        let run = run_in(&wrong, &[arguments, &[url.as_str()]].concat()).code(1);
+        let said = run.stderr.contains("403 Forbidden") && run.stderr.contains("credentials");
+        assert!(said && run.stderr.len() < 1000, "{}", run.stderr);
     }
 }
 

@@ -74,11 +74,15 @@ struct Cautious {
 #[async_trait]
 impl HttpService for Cautious {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        let is_listing = request.uri().query().is_some_and(is_listing);
         let outcome = self.inner.execute(request).await;
         match outcome {
             Ok(reply) => {
                 self.refusals.store(ANSWERED, Ordering::Relaxed);
-                Ok(reply)
+                match reply.status().as_u16() {
+                    404 if is_listing => Err(HttpError::new(HttpErrorKind::Unknown, NoBucket)),
+                    _ => Ok(reply),
+                }
             }
             Err(error) if self.is_hopeless(error.kind()) => {
                 // Of all kinds this is the one that is not sent again.
@@ -87,6 +91,23 @@ impl HttpService for Cautious {
             Err(error) => Err(error),
         }
     }
+}
+
+/// There is no bucket of that name. Listings say so, where a prefix with nothing below it is no error;
+/// to a request for an object, a missing bucket looks like a missing object. The crate buries the
+/// status of a listing in its text, so it is noted here.
+#[derive(Debug, thiserror::Error)]
+#[error("there is no such bucket")]
+pub(super) struct NoBucket;
+
+/// S3 and those who speak like it, and Azure.
+fn is_listing(query: &str) -> bool {
+    query.split('&').any(|part| part == "list-type=2" || part == "comp=list")
+}
+
+/// Whether that is the cause of an error.
+pub(super) fn is_no_bucket(error: &(dyn std::error::Error + 'static)) -> bool {
+    std::iter::successors(Some(error), |error| error.source()).any(|error| error.is::<NoBucket>())
 }
 
 impl Cautious {

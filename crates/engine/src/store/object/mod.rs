@@ -208,8 +208,7 @@ impl Backend for ObjectBackend {
                 let path = path.strip_prefix(root.as_ref()).unwrap_or(path);
                 Ok(describe(path.trim_start_matches('/').to_owned(), meta))
             }
-            // A prefix with nothing below it is no error, so it is the bucket that is missing.
-            Err(Cause::NotFound { .. }) => Err(no_bucket(&*store)),
+            Err(error) if client::is_no_bucket(&error) => Err(no_bucket(&*store)),
             Err(error) => Err(translate("list", at.as_ref(), error)),
         });
         Ok(listed.boxed())
