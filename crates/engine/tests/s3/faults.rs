@@ -181,7 +181,7 @@ async fn nothing_is_lost_or_doubled_when_replies_are_lost() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 #[ignore = "needs an S3 server; run by `make test-s3`"]
 async fn nothing_is_lost_or_doubled_when_requests_arrive_late() {
-    run(21, 10, &[Harm::DelayRequest, Harm::HoldReply], 3).await;
+    run(21, 10, &[Harm::DelayRequest(STALL), Harm::HoldReply], 3).await;
 }
 
 /// Every put of the new state is late, so no look at the state finds it. "It failed" would be a lie:
@@ -192,15 +192,17 @@ async fn a_commit_that_may_still_land_is_not_reported_as_failed() {
     let url = fresh_url();
     let calm = open(&url, &[]);
     prepared(&calm, tiny(), 1, 1).await;
-    let proxy = Proxy::start(Plan::Swaps(Harm::DelayRequest));
-    let repo = reopen(&proxy.open(&url, &[("timeout", "100ms"), ("retries", "0")])).await;
+    // Longer than all attempts of the commit together.
+    let late = Duration::from_secs(8);
+    let proxy = Proxy::start(Plan::Swaps(Harm::DelayRequest(late)));
+    let repo = reopen(&proxy.open(&url, &[("timeout", "500ms"), ("retries", "0")])).await;
     let error = commit_cell(&repo, 0, 0).await.unwrap_err();
-    let landed = history(&reopen(&calm).await, "main").await.len();
-    assert!(matches!(error, Error::OutcomeUnknown { .. }), "{landed} {error:?}");
-    tokio::time::sleep(STALL + Duration::from_millis(300)).await;
+    assert!(matches!(error, Error::OutcomeUnknown { .. }), "{error:?}");
     let repo = reopen(&calm).await;
-    let messages: Vec<_> =
-        history(&repo, "main").await.iter().map(|snapshot| snapshot.message.clone()).collect();
+    assert_eq!(history(&repo, "main").await.len(), 2, "nothing has landed yet");
+    tokio::time::sleep(late + Duration::from_secs(2)).await;
+    let history = history(&repo, "main").await;
+    let messages: Vec<_> = history.iter().map(|snapshot| snapshot.message.as_str()).collect();
     assert_eq!(messages, ["0.0", "prepare", "create the repository"]);
     sound(&repo).await;
 }

@@ -93,8 +93,8 @@ impl Shared {
                 std::thread::sleep(STALL);
                 Ok(())
             }
-            Some(Harm::DelayRequest) => {
-                std::thread::sleep(STALL);
+            Some(Harm::DelayRequest(time)) => {
+                std::thread::sleep(time);
                 request.forward(&self.server).map(drop)
             }
             Some(Harm::Answer(status)) => client.write_all(http::answer(status).as_bytes()),

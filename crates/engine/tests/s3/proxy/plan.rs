@@ -16,8 +16,8 @@ pub(crate) enum Harm {
     LoseReply,
     /// It is done; the client has given up when the reply comes.
     HoldReply,
-    /// The client has given up when the request arrives, and then it is done.
-    DelayRequest,
+    /// The request arrives after so long, when the client has given up, and then it is done.
+    DelayRequest(Duration),
     /// The service refuses.
     Answer(u16),
     /// The service says it failed although it did not.
@@ -31,7 +31,7 @@ impl Harm {
         Self::LoseRequest,
         Self::LoseReply,
         Self::HoldReply,
-        Self::DelayRequest,
+        Self::DelayRequest(STALL),
         Self::Answer(429),
         Self::Answer(500),
         Self::Answer(503),
