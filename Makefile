@@ -43,15 +43,26 @@ check-dependencies: $(DENY) ## licences, bans, sources and advisories of all dep
 	scripts/check-dependencies $(DENY)
 
 .PHONY: test
-test: test-rust test-python ## all tests
+test: test-rust test-s3 test-python ## all tests
 
 .PHONY: test-rust
 test-rust: ## cargo test for the workspace, documentation examples included
 	$(CARGO) test --workspace
 
+# What needs a server is ignored unless it is asked for; what takes minutes has `stress` in its name.
+.PHONY: test-s3 test-in-bucket
+test-s3: ## repository and store on a real S3 server, which is built first if need be
+	scripts/with-s3-server $(MAKE) --no-print-directory test-in-bucket
+
+test-in-bucket:
+	$(CARGO) test -p chunkyard-engine --test main -- repo:: store::
+	$(CARGO) test -p chunkyard-engine --test main -- --ignored s3:: --skip stress
+	$(CARGO) test -p chunkyard-cli --test main -- --ignored s3::
+
 .PHONY: stress
-stress: ## the tests that take minutes: many writers, killed processes, every flipped bit
-	$(CARGO) test --release -p chunkyard-engine --lib --test main -- --ignored --test-threads 1
+stress: ## the tests that take minutes: many writers, killed processes, every flipped bit, bad networks
+	$(CARGO) test --release -p chunkyard-engine --lib --test main -- --ignored --test-threads 1 --skip s3::
+	scripts/with-s3-server $(CARGO) test --release -p chunkyard-engine --test main -- --ignored s3:: --test-threads 1
 	PROPTEST_CASES=2000 $(CARGO) test --release -p chunkyard-engine --test main -- repo::model
 
 .PHONY: bench

@@ -1,9 +1,11 @@
 //! How a command fails: what is printed, what to do next, and the exit code.
 
+use std::env;
 use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
+use chunkyard_engine::store::is_refusal;
 use chunkyard_engine::{Error, ErrorKind};
 
 use crate::context::Context;
@@ -73,7 +75,17 @@ fn message(error: &anyhow::Error) -> String {
             text = format!("{text}: {cause}");
         }
     }
-    text
+    match text.char_indices().nth(MESSAGE_CHARS_MAX) {
+        Some((end, _)) if is_of_a_store(error) => format!("{}…", &text[..end]),
+        _ => text,
+    }
+}
+
+/// Services answer with whole documents, of which the beginning says it.
+const MESSAGE_CHARS_MAX: usize = 600;
+
+fn is_of_a_store(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| matches!(cause.downcast_ref(), Some(Error::Store { .. })))
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
@@ -108,6 +120,9 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
     }
     cause.is::<Interrupted>().then_some(INTERRUPTED)
 }
+
+/// Where S3's credentials are looked for first.
+const KEY: &str = "AWS_ACCESS_KEY_ID";
 
 /// The next step, where there is one.
 fn hint(error: &anyhow::Error, place: Option<&str>) -> Option<String> {
@@ -145,6 +160,12 @@ fn hint(error: &anyhow::Error, place: Option<&str>) -> Option<String> {
         Error::Corrupt { .. } => {
             Some(format!("`chunkyard verify {place} --level bytes` lists all damage"))
         }
+        error if is_refusal(error) && matches!(error, Error::Store { .. }) => {
+            Some("the service does not accept these credentials, or they do not allow this".into())
+        }
+        Error::Store { .. } if place.starts_with("s3://") && env::var_os(KEY).is_none() => {
+            Some(format!("{KEY} is not set, so the credentials of this machine's role were used"))
+        }
         Error::OutcomeUnknown { .. } => Some(format!(
             "look at `chunkyard repo log {place}` before trying again: it may have happened"
         )),
@@ -173,6 +194,14 @@ mod tests {
     fn a_cause_that_is_quoted_already_is_not_repeated() {
         let error = anyhow::anyhow!("refused").context("connect: refused").context("read x");
         assert_eq!(message(&error), "read x: connect: refused");
+    }
+
+    #[test]
+    fn a_document_of_a_service_is_cut() {
+        let error = Error::store("read", "x", "ä".repeat(10_000));
+        let text = message(&error.into());
+        assert!(text.starts_with("cannot read x: ä") && text.ends_with("ä…"), "{text}");
+        assert_eq!(text.chars().count(), MESSAGE_CHARS_MAX + 1);
     }
 
     #[test]

@@ -2,6 +2,10 @@
 
 // Clippy lets functions outside `#[test]` unwrap only below a `cfg(test)`.
 #[cfg(test)]
+mod bucket;
+#[cfg(test)]
 mod repo;
+#[cfg(test)]
+mod s3;
 #[cfg(test)]
 mod store;

@@ -9,5 +9,6 @@ mod maintain;
 mod references;
 mod regions;
 mod round_trip;
+mod s3;
 mod support;
 mod transactions;

@@ -65,6 +65,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures::{TryStreamExt, stream};
 use serde_json::{Map, Value};
 
 pub use self::array::Array;
@@ -197,7 +198,9 @@ impl Repository {
         }
         if !create.force {
             refuse_leftovers(&store).await?;
-            refuse_leftovers(&data).await?;
+            if create.store_root.is_some() {
+                refuse_leftovers(&data).await?;
+            }
         }
         let now_ms = clock::now_ms();
         let dataset_id = id::fresh()?;
@@ -280,10 +283,7 @@ impl Repository {
     /// Like [`Repository::open`], in a store that is open.
     pub async fn open_in(store: Store, options: OpenOptions) -> Result<Self> {
         let loaded = match StateFile::new(store.clone()).read().await {
-            Err(Error::NotFound { .. }) => {
-                let name = format!("{} (no state.json there)", store.url());
-                return Err(Error::NotFound { what: "repository", name });
-            }
+            Err(Error::NotFound { .. }) => return Err(nothing_there(&store).await),
             other => other?,
         };
         Self::with_state(store, options, &loaded)
@@ -459,19 +459,32 @@ fn check_file(path: &str, bytes: &Bytes, size: Option<u64>, crc: Option<u32>) ->
     }
 }
 
-async fn refuse_leftovers(store: &Store) -> Result<()> {
-    use futures::StreamExt;
-    for directory in ["s", "a", "i", "c", "g"] {
-        if let Some(meta) = store.backend().list(directory).await?.next().await {
-            return Err(Error::AlreadyExists {
-                what: "file of an older repository",
-                name: format!(
-                    "{} in {}; remove what is there, or create with force",
-                    meta?.path,
-                    store.url()
-                ),
-            });
-        }
+/// Why there is no state file: to a request for an object, a missing bucket looks like a missing
+/// object. Listing tells them apart, where one can list.
+async fn nothing_there(store: &Store) -> Error {
+    if let Ok(mut listed) = store.backend().list("s").await
+        && let Err(error @ Error::NotFound { .. }) = listed.try_next().await
+    {
+        return error;
     }
-    Ok(())
+    let name = format!("{} (no state.json there)", store.url());
+    Error::NotFound { what: "repository", name }
+}
+
+async fn refuse_leftovers(store: &Store) -> Result<()> {
+    let mut listings = Vec::new();
+    for directory in ["s", "a", "i", "c", "g"] {
+        listings.push(store.backend().list(directory).await?);
+    }
+    match stream::select_all(listings).try_next().await? {
+        None => Ok(()),
+        Some(meta) => Err(Error::AlreadyExists {
+            what: "file of an older repository",
+            name: format!(
+                "{} in {}; remove what is there, or create with force",
+                meta.path,
+                store.url()
+            ),
+        }),
+    }
 }

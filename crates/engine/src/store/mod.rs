@@ -57,7 +57,7 @@ pub use self::fetch::Request;
 pub use self::guard::Guard;
 pub use self::limits::Limits;
 pub use self::local::{Local, TEMP_PREFIX};
-pub use self::object::ObjectBackend;
+pub use self::object::{ObjectBackend, is_refusal};
 pub use self::options::{Durability, Options};
 pub use self::path::check_path;
 pub(crate) use self::pool::Pooled;

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
-use object_store::aws::AmazonS3Builder;
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::azure::MicrosoftAzureBuilder;
 use object_store::gcp::GoogleCloudStorageBuilder;
 use object_store::http::HttpBuilder;
@@ -15,17 +15,15 @@ use object_store::{ClientConfigKey, ObjectStore, RetryConfig};
 use url::Url;
 
 use super::backend::Kind;
+use super::limits::Limits;
 use super::local::Local;
-use super::object::ObjectBackend;
+use super::object::{ObjectBackend, client};
 use super::options::Options;
 use super::{Backend, Store};
 use crate::error::{Error, Result};
 
 const SCHEMES: &str = "a plain path, file://, memory://, s3://, gs://, az://, azure://, abfs://, \
                        abfss://, http:// and https:// work";
-
-/// A request that moves a large part over a slow line takes minutes, one that hangs should not.
-const TIMEOUTS: [(&str, &str); 2] = [("timeout", "300s"), ("connect_timeout", "10s")];
 
 /// Stores in memory, by name, for as long as the process lives.
 static MEMORY: LazyLock<Mutex<HashMap<String, Arc<InMemory>>>> = LazyLock::new(Mutex::default);
@@ -86,12 +84,14 @@ fn remote(url: &Url, options: &Options) -> Result<Store> {
         "s3" => {
             let builder = AmazonS3Builder::from_env().with_url(text).with_retry(settings.retry());
             let builder = settings.apply(text, builder, AmazonS3Builder::with_config)?;
+            let builder = s3_over_http(builder).with_http_connector(client::FirstContact);
             (Arc::new(builder.build().map_err(failed)?), object)
         }
         "gs" => {
             let builder = GoogleCloudStorageBuilder::from_env().with_url(text);
             let builder = builder.with_retry(settings.retry());
             let builder = settings.apply(text, builder, GoogleCloudStorageBuilder::with_config)?;
+            let builder = builder.with_http_connector(client::FirstContact);
             (Arc::new(builder.build().map_err(failed)?), object)
         }
         "http" | "https" => {
@@ -104,16 +104,26 @@ fn remote(url: &Url, options: &Options) -> Result<Store> {
                 .with_retry(settings.retry())
                 .with_config(ClientConfigKey::AllowHttp, (url.scheme() == "http").to_string());
             let builder = settings.apply(text, builder, HttpBuilder::with_config)?;
+            let builder = builder.with_http_connector(client::FirstContact);
             (Arc::new(builder.build().map_err(failed)?), Kind::ReadOnly)
         }
         _ => {
             let builder = MicrosoftAzureBuilder::from_env().with_url(text);
             let builder = builder.with_retry(settings.retry());
             let builder = settings.apply(text, builder, MicrosoftAzureBuilder::with_config)?;
+            let builder = builder.with_http_connector(client::FirstContact);
             (Arc::new(builder.build().map_err(failed)?), object)
         }
     };
     Ok(finish(text, ObjectBackend::new(store, prefix, kind)))
+}
+
+/// An endpoint that somebody wrote down with http:// is meant so.
+fn s3_over_http(builder: AmazonS3Builder) -> AmazonS3Builder {
+    match builder.get_config_value(&AmazonS3ConfigKey::Endpoint) {
+        Some(endpoint) if endpoint.starts_with("http://") => builder.with_allow_http(true),
+        _ => builder,
+    }
 }
 
 fn finish(url: &str, backend: ObjectBackend) -> Store {
@@ -126,6 +136,7 @@ struct Settings {
     conditional_put: bool,
     retries: usize,
     retry_timeout: Duration,
+    limits: Limits,
     others: BTreeMap<String, String>,
 }
 
@@ -141,32 +152,30 @@ impl Settings {
             }
             _ => true,
         };
-        let retries = take(url, &mut others, "retries")?.unwrap_or(10);
-        let timeout_ms = take(url, &mut others, "retry_timeout_ms")?.unwrap_or(180_000);
+        let retries = take(url, &mut others, "retries")?.unwrap_or(client::RETRIES);
+        let timeout_ms = take(url, &mut others, "retry_timeout_ms")?;
+        let timeout_ms = timeout_ms.unwrap_or(client::RETRY_TIMEOUT_MS);
         let retry_timeout = Duration::from_millis(timeout_ms);
-        Ok(Self { conditional_put, retries, retry_timeout, others })
+        Ok(Self { conditional_put, retries, retry_timeout, limits: options.limits, others })
     }
 
     fn retry(&self) -> RetryConfig {
-        RetryConfig {
-            max_retries: self.retries,
-            retry_timeout: self.retry_timeout,
-            ..RetryConfig::default()
-        }
+        client::retry(self.retries, self.retry_timeout)
     }
 
-    /// Gives a builder our timeouts, then the caller's options.
+    /// Gives a builder our settings, then the caller's.
     fn apply<B, K: FromStr>(
         &self,
         url: &str,
         builder: B,
         set: impl Fn(B, K, String) -> B,
     ) -> Result<B> {
-        let given = self.others.iter().map(|(key, value)| (key.as_str(), value.as_str()));
-        TIMEOUTS.into_iter().chain(given).try_fold(builder, |builder, (key, value)| {
+        let given = self.others.iter().map(|(key, value)| (key.as_str(), value.clone()));
+        let ours = client::settings(&self.limits).into_iter();
+        ours.chain(given).try_fold(builder, |builder, (key, value)| {
             let known = key.to_ascii_lowercase().parse::<K>();
             let known = known.map_err(|_| refuse(url, format!("it has no option {key:?}")))?;
-            Ok(set(builder, known, value.to_owned()))
+            Ok(set(builder, known, value))
         })
     }
 }

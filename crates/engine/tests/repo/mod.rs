@@ -19,6 +19,6 @@ mod refs;
 mod regions;
 mod repair;
 mod sessions;
-mod stress;
-mod support;
+pub(crate) mod stress;
+pub(crate) mod support;
 mod virtual_chunks;

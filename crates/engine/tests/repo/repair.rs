@@ -5,7 +5,9 @@ use chunkyard_engine::repo::{CommitOptions, Config, Level, Repository, Version};
 use chunkyard_engine::store::Store;
 use futures::TryStreamExt;
 
-use super::support::{bytes_spec, create, directory, history, memory, read_at, reopen, write};
+use super::support::{
+    bytes_spec, create, directory, history, memory, read_at, reopen, tick, write,
+};
 
 /// Two commits on `main`, one on `side`; chunks in packs.
 async fn sample(store: &Store) -> Repository {
@@ -18,7 +20,7 @@ async fn sample(store: &Store) -> Repository {
     repo.create_branch("side", &Version::branch("main")).await.unwrap();
     for (branch, region, value) in [("main", "0:2", 2), ("side", "4:6", 3)] {
         // Packs whose age differs, for the repair that goes by it.
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        tick(store).await;
         let session = repo.writable_session(branch).await.unwrap();
         write(&session, "/a", region, value).await.unwrap();
         session.commit(CommitOptions::message(branch)).await.unwrap();

@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use chunkyard_engine::Result;
 use chunkyard_engine::repo::{CommitOptions, Config, OpenOptions, Rebase, Repository, Version};
 use chunkyard_engine::store::{Durability, Options, Store};
 
@@ -15,7 +16,12 @@ use super::support::{
 };
 
 /// One array with a chunk for every commit of every writer.
-async fn prepared(store: &Store, config: Config, writers: u64, commits: u64) -> Repository {
+pub(crate) async fn prepared(
+    store: &Store,
+    config: Config,
+    writers: u64,
+    commits: u64,
+) -> Repository {
     let repo = create(store, config).await;
     let session = repo.writable_session("main").await.unwrap();
     session.create_array("/a", bytes_spec(&[writers, commits], &[1, 1])).await.unwrap();
@@ -24,20 +30,25 @@ async fn prepared(store: &Store, config: Config, writers: u64, commits: u64) -> 
 }
 
 /// Commits one chunk, rebasing as often as needed, and returns the snapshot's id.
-async fn commit_chunk(repo: &Repository, writer: u64, number: u64) -> String {
-    let session = repo.writable_session("main").await.unwrap();
+pub(crate) async fn commit_cell(repo: &Repository, writer: u64, number: u64) -> Result<String> {
+    let session = repo.writable_session("main").await?;
     let region = format!("{writer}:{},{number}:{}", writer + 1, number + 1);
-    write(&session, "/a", &region, cell(writer, number)).await.unwrap();
+    write(&session, "/a", &region, cell(writer, number)).await?;
     let message = CommitOptions::message(format!("{writer}.{number}"));
-    session.commit(message.with_rebase(Rebase::default())).await.unwrap().snapshot_id.clone()
+    Ok(session.commit(message.with_rebase(Rebase::default())).await?.snapshot_id.clone())
 }
 
-fn cell(writer: u64, number: u64) -> u8 {
+async fn commit_chunk(repo: &Repository, writer: u64, number: u64) -> String {
+    commit_cell(repo, writer, number).await.unwrap()
+}
+
+/// What a writer puts into its cells.
+pub(crate) fn cell(writer: u64, number: u64) -> u8 {
     (1 + (writer * 31 + number * 7) % 255) as u8
 }
 
 /// Every acknowledged id once in the history of `main`, and nothing there that nobody made.
-async fn once_in_history(repo: &Repository, acknowledged: &[String]) {
+pub(crate) async fn once_in_history(repo: &Repository, acknowledged: &[String]) {
     let history = history(repo, "main").await;
     let mut counts: HashMap<&str, usize> = HashMap::new();
     for snapshot in &history {

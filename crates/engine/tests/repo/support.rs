@@ -13,12 +13,18 @@ use chunkyard_engine::repo::{
 use chunkyard_engine::store::{Durability, Options, Store};
 use futures::TryStreamExt;
 
-/// A fresh in-memory store.
+use crate::bucket;
+
+/// A fresh store in memory, or in the [bucket] if there is one.
 pub(crate) fn memory() -> Store {
+    Store::open(&fresh_url(), &Options::default()).unwrap()
+}
+
+fn fresh_url() -> String {
     use std::sync::atomic::{AtomicU64, Ordering};
     static NEXT: AtomicU64 = AtomicU64::new(0);
-    let url = format!("memory://repo-test-{}", NEXT.fetch_add(1, Ordering::Relaxed));
-    Store::open(&url, &Options::default()).unwrap()
+    let in_memory = || format!("memory://repo-test-{}", NEXT.fetch_add(1, Ordering::Relaxed));
+    bucket::fresh_url().unwrap_or_else(in_memory)
 }
 
 /// A directory that goes away with the test, and a store on it that skips fsync.
@@ -77,17 +83,15 @@ pub(crate) async fn history(repo: &Repository, branch: &str) -> Vec<Arc<Snapshot
     state.ancestry(&tip).cloned().collect()
 }
 
-/// A fresh in-memory store that can create an object once but not replace it conditionally.
+/// Like [`memory`], but it can create an object once and not replace it conditionally.
 pub(crate) fn create_only() -> Store {
-    use std::sync::atomic::{AtomicU64, Ordering};
-    static NEXT: AtomicU64 = AtomicU64::new(0);
     let mut options = Options::default();
     options.values.insert("conditional_put".into(), "false".into());
-    let url = format!("memory://repo-test-create-only-{}", NEXT.fetch_add(1, Ordering::Relaxed));
-    Store::open(&url, &options).unwrap()
+    Store::open(&fresh_url(), &options).unwrap()
 }
 
-/// The three ways in which a repository guards its state.
+/// The three ways in which a repository guards its state. The last two are in memory or in the
+/// [bucket].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
     Local,
@@ -95,8 +99,26 @@ pub(crate) enum Place {
     CreateOnly,
 }
 
+/// All places worth a test: with a bucket, those in it.
+pub(crate) struct AllPlaces;
+
+impl IntoIterator for AllPlaces {
+    type Item = Place;
+    type IntoIter = std::vec::IntoIter<Place>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        let all = [Place::Local, Place::Memory, Place::CreateOnly];
+        all.into_iter().filter(|place| place.is_wanted()).collect::<Vec<_>>().into_iter()
+    }
+}
+
 impl Place {
-    pub(crate) const ALL: [Self; 3] = [Self::Local, Self::Memory, Self::CreateOnly];
+    pub(crate) const ALL: AllPlaces = AllPlaces;
+
+    /// Whether to test here. With a bucket directories are left out: nothing about them changes.
+    pub(crate) fn is_wanted(self) -> bool {
+        self != Self::Local || bucket::name().is_none()
+    }
 
     /// A fresh store; the directory goes away with the guard.
     pub(crate) fn open(self) -> (Option<tempfile::TempDir>, Store) {
@@ -109,6 +131,18 @@ impl Place {
             Self::CreateOnly => (None, create_only()),
         }
     }
+}
+
+/// `many` repetitions in memory, `few` over a network.
+pub(crate) fn repetitions<T>(many: T, few: T) -> T {
+    if bucket::name().is_some() { few } else { many }
+}
+
+/// Waits until what is written next is younger, by the store's clock, than what is there. S3 counts
+/// seconds.
+pub(crate) async fn tick(store: &Store) {
+    let pause_ms = if store.url().starts_with("s3://") { 1100 } else { 5 };
+    tokio::time::sleep(std::time::Duration::from_millis(pause_ms)).await;
 }
 
 /// Thresholds so low that a small repository has every kind of file.

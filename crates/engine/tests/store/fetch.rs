@@ -72,7 +72,7 @@ proptest! {
         at_once in 0..5usize,
         local: bool,
     ) {
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let directory = scratch(Durability::None);
             let store = if local { directory.store.clone() } else { memory("fetch-property") };

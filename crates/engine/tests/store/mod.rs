@@ -34,8 +34,11 @@ fn scratch(durability: Durability) -> Scratch {
     Scratch { _directory: directory, store }
 }
 
+/// A store in memory, or in the [bucket](crate::bucket) if there is one.
 fn memory(name: &str) -> Store {
-    Store::open(&format!("memory://{name}/some/prefix"), &Options::default()).unwrap()
+    let in_memory = || format!("memory://{name}/some/prefix");
+    let url = crate::bucket::fresh_url().unwrap_or_else(in_memory);
+    Store::open(&url, &Options::default()).unwrap()
 }
 
 fn buffers<const N: usize>(parts: [&'static str; N]) -> Vec<Bytes> {

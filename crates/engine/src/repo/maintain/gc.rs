@@ -5,7 +5,7 @@
 //! announcement fail; a commit after it sees the higher epoch and checks its own files against the
 //! list before it swaps. So no committed snapshot ever names a deleted file.
 
-use futures::TryStreamExt;
+use futures::{TryStreamExt, stream};
 use serde::Serialize;
 
 use super::collection_list;
@@ -106,16 +106,19 @@ impl Repository {
         let mut needed = self.mark(state).await?;
         needed.extend(state.gc.iter().flat_map(|gc| &gc.lists).map(|l| format!("gc/{}", l.file)));
         let (mut candidates, mut report) = (Vec::new(), GcReport::default());
+        // All directories at the same time: each page of a listing is a request.
+        let mut listings = Vec::new();
         for directory in DATA_DIRECTORIES.into_iter().chain(["gc", TEMPORARY]) {
-            let mut listed = self.store().backend().list(directory).await?;
-            while let Some(meta) = listed.try_next().await? {
-                if needed.contains(&meta.path) || meta.modified_ms > now_ms - options.min_age_ms {
-                    report.kept += 1;
-                } else {
-                    report.files += 1;
-                    report.bytes += meta.size;
-                    candidates.push(meta.path);
-                }
+            listings.push(self.store().backend().list(directory).await?);
+        }
+        let mut listed = stream::select_all(listings);
+        while let Some(meta) = listed.try_next().await? {
+            if needed.contains(&meta.path) || meta.modified_ms > now_ms - options.min_age_ms {
+                report.kept += 1;
+            } else {
+                report.files += 1;
+                report.bytes += meta.size;
+                candidates.push(meta.path);
             }
         }
         candidates.sort();

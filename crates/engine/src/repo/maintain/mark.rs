@@ -3,7 +3,9 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use crate::error::Result;
+use futures::{StreamExt, TryStreamExt, stream};
+
+use crate::error::{Error, Result};
 use crate::repo::Repository;
 use crate::repo::manifest::{Native, Payload, Scan, decode_file};
 use crate::repo::node::{Attributes, Inventory, Node};
@@ -11,6 +13,9 @@ use crate::repo::state::{Snapshot, State};
 
 /// The directories whose files are data of the repository.
 pub(in crate::repo) const DATA_DIRECTORIES: [&str; 4] = ["s", "a", "i", "c"];
+
+/// Manifests fetched at the same time. Each may be large, and is kept until it is decoded.
+const MANIFESTS_AT_ONCE: usize = 8;
 
 /// Chunk file to the references into it.
 pub(super) type LiveChunks = HashMap<Arc<str>, Vec<(Arc<Node>, Vec<u8>, Native)>>;
@@ -21,12 +26,11 @@ impl Repository {
     pub(in crate::repo) async fn mark(&self, state: &State) -> Result<HashSet<String>> {
         let mut files = HashSet::new();
         let mut manifests: HashMap<Arc<str>, Inventory> = HashMap::new();
-        for snapshot in &state.snapshots {
-            files.insert(format!("s/{}", snapshot.structure_file));
-            if let Some(file) = &snapshot.change_file {
-                files.insert(format!("i/{file}"));
-            }
-            for node in self.tree(snapshot).await?.nodes() {
+        let mut trees = stream::iter(state.snapshots.clone())
+            .map(|snapshot| async move { self.tree(&snapshot).await })
+            .buffer_unordered(self.limits().requests.max(1));
+        while let Some(tree) = trees.try_next().await? {
+            for node in tree.nodes() {
                 if let Attributes::File(reference) = &node.attributes {
                     files.insert(format!("a/{}", reference.file));
                 }
@@ -35,9 +39,18 @@ impl Repository {
                 }
             }
         }
-        for (file, entry) in manifests {
-            files.insert(format!("i/{file}"));
-            let bytes = self.inner.manifests.get(&file, entry.file_size).await?;
+        for snapshot in &state.snapshots {
+            files.insert(format!("s/{}", snapshot.structure_file));
+            files.extend(snapshot.change_file.iter().map(|file| format!("i/{file}")));
+        }
+        files.extend(manifests.keys().map(|file| format!("i/{file}")));
+        let mut fetched = stream::iter(manifests)
+            .map(|(file, entry)| async move {
+                let bytes = self.inner.manifests.get(&file, entry.file_size).await?;
+                Ok::<_, Error>((file, entry, bytes))
+            })
+            .buffer_unordered(MANIFESTS_AT_ONCE);
+        while let Some((file, entry, bytes)) = fetched.try_next().await? {
             for block in &decode_file(&file, &self.inner.dataset_id, &bytes, entry.tail)? {
                 files.extend(block.chunk_files().map(|name| format!("c/{name}")));
             }

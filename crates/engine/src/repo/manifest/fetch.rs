@@ -24,6 +24,9 @@ pub(in crate::repo) struct Manifests {
     limits: Limits,
     footers: ByteCache<Arc<str>, Arc<Footer>>,
     blocks: ByteCache<BlockKey, Arc<Vec<Block>>>,
+    /// Small files as they were written. The next commit looks into the manifests of the last one,
+    /// and on an object store reading them back is a round trip.
+    written: ByteCache<Arc<str>, Bytes>,
 }
 
 /// A file and the rows of it that a cached block holds.
@@ -63,7 +66,17 @@ impl Manifests {
             footer.parquet().memory_size() + 1024
         });
         let blocks = ByteCache::new(cache_bytes_max, weigh);
-        Self { store, dataset_id, limits, footers, blocks }
+        let written = ByteCache::new(cache_bytes_max / 8, |_, bytes: &Bytes| bytes.len() + 128);
+        Self { store, dataset_id, limits, footers, blocks, written }
+    }
+
+    /// Writes a new manifest.
+    pub(in crate::repo) async fn put(&self, file: &Arc<str>, bytes: &Bytes) -> Result<()> {
+        self.store.backend().put(&path_of(file), vec![bytes.clone()]).await?;
+        if bytes.len() as u64 <= WHOLE_MAX {
+            self.written.insert(file.clone(), bytes.clone());
+        }
+        Ok(())
     }
 
     /// All rows of an inventory entry.
@@ -165,11 +178,15 @@ impl Manifests {
         let blocks = match self.blocks.get(&key) {
             Some(blocks) => blocks,
             None => {
-                let bytes = self.get(&entry.file, entry.file_size).await?;
+                let bytes = match self.written.get(&entry.file) {
+                    Some(bytes) => bytes,
+                    None => self.get(&entry.file, entry.file_size).await?,
+                };
                 let file = &entry.file;
                 let blocks = decode_file(file, &self.dataset_id, &bytes, entry.tail)?;
                 let blocks = Arc::new(blocks);
                 self.blocks.insert(key, blocks.clone());
+                self.written.remove(file);
                 blocks
             }
         };

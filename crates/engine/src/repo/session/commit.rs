@@ -72,11 +72,17 @@ impl Session {
             });
         }
         let _busy = self.hold()?;
-        self.flush_chunks().await?;
+        // The last pack is written while the state is read: on an object store each is a round trip.
+        let (flushed, loaded) = futures::join!(self.flush_chunks(), self.repo.load());
+        flushed?;
+        let mut loaded = Some(loaded?);
         let snapshot_id = id::fresh()?;
         let mut delta: Option<Delta> = None;
         for attempt in 0.. {
-            let current = self.repo.load().await?;
+            let current = match loaded.take() {
+                Some(first) => first,
+                None => self.repo.load().await?,
+            };
             match self.attempt(&current, branch, &snapshot_id, &options, &mut delta).await {
                 Ok(Some(snapshot)) => return Ok(snapshot),
                 Ok(None) => {}
@@ -428,8 +434,7 @@ impl<'a> Writer<'a> {
         }
         let written = builder.finish(self.label("manifest"))?;
         let file: Arc<str> = id::fresh()?.into();
-        let path = format!("i/{file}");
-        self.store.backend().put(&path, vec![written.sealed.bytes.clone()]).await?;
+        self.manifests.put(&file, &written.sealed.bytes).await?;
         Ok(Delta { file, written, handles, rows })
     }
 
@@ -509,7 +514,7 @@ impl<'a> Writer<'a> {
         let file: Arc<str> = id::fresh()?.into();
         let path = format!("i/{file}");
         *bytes_written += written.sealed.bytes.len() as u64;
-        self.store.backend().put(&path, vec![written.sealed.bytes.clone()]).await?;
+        self.manifests.put(&file, &written.sealed.bytes).await?;
         for (node, plan) in plans {
             let merged = written.inventories(&file, node.id, plan.level);
             let inventories = plan.result(merged);

@@ -3,11 +3,19 @@
 //! A store client repeats requests. So «the condition failed» may mean that our own put landed, the
 //! reply was lost, and the repeat met our own new version. Whenever the answer is anything but a
 //! plain success the state is read back, and its write ids decide.
+//!
+//! And a request that timed out may still be on its way. As long as the version it is conditioned on
+//! is the latest, it may land. So «nothing has landed» is never an outcome: the same bytes are sent
+//! again, which settles it one way or the other, and if that cannot be done the outcome is unknown.
+//! Only when the state has moved on without us is the race lost; then the condition of whatever is
+//! still on its way fails.
 
-use super::{Attempt, Loaded, StateFile, Swap, landed, unknown_outcome};
+use bytes::Bytes;
+
+use super::{Attempt, Loaded, StateFile, Swap, landed, overtaken, unknown_outcome};
 use crate::error::{Error, Result};
 use crate::repo::state::STATE_FILE;
-use crate::store::{Created, Replaced, Version};
+use crate::store::{Created, Replaced, Store, Version, is_refusal};
 
 /// Attempts to send the same bytes while nothing lands.
 const ATTEMPTS: u32 = 5;
@@ -21,6 +29,7 @@ pub(super) async fn read(file: &StateFile) -> Result<Loaded> {
 
 pub(super) async fn create(file: &StateFile, ours: Attempt<'_>) -> Result<Swap> {
     file.store.backend().sync(ours.files).await?;
+    let mut last = None;
     for attempt in 0..ATTEMPTS {
         let failure = match file.store.backend().create(STATE_FILE, ours.bytes.clone()).await {
             Ok(Created::Done(version)) => return Ok(won(ours, version)),
@@ -34,15 +43,12 @@ pub(super) async fn create(file: &StateFile, ours: Attempt<'_>) -> Result<Swap> 
                     _ => Ok(Swap::Lost),
                 };
             }
-            // Nothing there: the create did not land. Some stores answer «exists» to that too.
-            Err(Error::NotFound { .. }) => match failure {
-                Some(error) if attempt + 1 == ATTEMPTS => return Err(error),
-                _ => super::back_off(attempt).await,
-            },
+            // Nothing there so far. Some stores answer «exists» to that too.
+            Err(Error::NotFound { .. }) => last = pause(failure, attempt).await?,
             Err(error) => return Err(unknown_outcome(ours.next, failure.unwrap_or(error))),
         }
     }
-    Ok(Swap::Lost)
+    Err(unknown_outcome(ours.next, last.unwrap_or_else(overtaken)))
 }
 
 pub(super) async fn swap(file: &StateFile, current: &Loaded, ours: Attempt<'_>) -> Result<Swap> {
@@ -50,6 +56,7 @@ pub(super) async fn swap(file: &StateFile, current: &Loaded, ours: Attempt<'_>) 
         return Err(Error::Invalid { what: "a state without a version cannot be replaced".into() });
     };
     file.store.backend().sync(ours.files).await?;
+    let mut last = None;
     for attempt in 0..ATTEMPTS {
         let bytes = ours.bytes.clone();
         let failure = match file.store.backend().replace(STATE_FILE, bytes, expected).await {
@@ -62,26 +69,48 @@ pub(super) async fn swap(file: &StateFile, current: &Loaded, ours: Attempt<'_>) 
             Err(error) => return Err(unknown_outcome(ours.next, failure.unwrap_or(error))),
         };
         if latest.state.generation < ours.next.generation {
-            // Nothing landed: the same bytes may be sent again.
-            match failure {
-                Some(error) if attempt + 1 == ATTEMPTS => return Err(error),
-                _ => super::back_off(attempt).await,
-            }
+            last = pause(failure, attempt).await?;
             continue;
         }
         return match landed(&latest.state, &ours) {
             Some(true) => Ok(Swap::Won(latest)),
             Some(false) => Ok(Swap::Lost),
-            None => Err(unknown_outcome(
-                ours.next,
-                failure.unwrap_or_else(|| Error::Conflict {
-                    message: "overtaken by many writers".into(),
-                    conflicts: Vec::new(),
-                }),
-            )),
+            None => Err(unknown_outcome(ours.next, failure.unwrap_or_else(overtaken))),
         };
     }
-    Ok(Swap::Lost)
+    Err(unknown_outcome(ours.next, last.unwrap_or_else(overtaken)))
+}
+
+/// Puts a rebuilt state in the place of one that cannot be read, or of none. Conditional too, though
+/// what is there means nothing: a put that is repeated, or late, must not undo the commits after it.
+pub(super) async fn put_rebuilt(store: &Store, bytes: Bytes) -> Result<()> {
+    let backend = store.backend();
+    let put = match backend.get(STATE_FILE).await {
+        Ok(object) => {
+            let expected = Version::from(&object.meta);
+            backend.replace(STATE_FILE, bytes, &expected).await? != Replaced::Lost
+        }
+        Err(Error::NotFound { .. }) => backend.create(STATE_FILE, bytes).await? != Created::Exists,
+        Err(error) => return Err(error),
+    };
+    if put {
+        return Ok(());
+    }
+    Err(Error::Conflict {
+        message: format!("{STATE_FILE} has changed meanwhile; look at it again"),
+        conflicts: Vec::new(),
+    })
+}
+
+/// Waits before the same bytes are sent again, unless the store has said that it will not take them.
+async fn pause(failure: Option<Error>, attempt: u32) -> Result<Option<Error>> {
+    match failure {
+        Some(error) if is_refusal(&error) => Err(error),
+        other => {
+            super::back_off(attempt).await;
+            Ok(other)
+        }
+    }
 }
 
 fn won(ours: Attempt<'_>, version: Version) -> Swap {

@@ -8,11 +8,13 @@
 use bytes::Bytes;
 use futures::TryStreamExt;
 
-use super::{Attempt, Loaded, Memory, StateFile, Swap, checksum, landed, unknown_outcome};
+use super::{
+    Attempt, Loaded, Memory, StateFile, Swap, checksum, landed, overtaken, unknown_outcome,
+};
 use crate::error::{Error, Result};
 use crate::repo::id;
 use crate::repo::state::{RECENT, STATE_FILE, State};
-use crate::store::{Created, Kind, Linked, Store};
+use crate::store::{Created, Kind, Linked, Store, is_refusal};
 
 /// Directory of the claims.
 pub(in crate::repo) const CLAIMS: &str = "g";
@@ -229,13 +231,7 @@ async fn publish(
                 backend.delete(&[claim_path(generation), temporary.to_owned()]).await?;
                 return Ok(Swap::Lost);
             }
-            None => {
-                let source = Error::Conflict {
-                    message: "overtaken by many writers".into(),
-                    conflicts: Vec::new(),
-                };
-                return Err(undecided(source));
-            }
+            None => return Err(undecided(overtaken())),
         }
         if let Some(bytes) = &published {
             let published = checksum::open(bytes, STATE_FILE).map_err(undecided)?;
@@ -390,13 +386,7 @@ async fn swap_listed(file: &StateFile, ours: Attempt<'_>) -> Result<Swap> {
             backend.delete(&[claim_path(next.generation)]).await?;
             return Ok(Swap::Lost);
         }
-        None => {
-            let source = Error::Conflict {
-                message: "overtaken by many writers".into(),
-                conflicts: Vec::new(),
-            };
-            return Err(unknown_outcome(next, source));
-        }
+        None => return Err(unknown_outcome(next, overtaken())),
     }
     // Only a hint: a failure or a race here costs readers nothing but a look at the claims.
     tolerate(backend.put(STATE_FILE, vec![ours.bytes.clone()]).await)?;
@@ -433,8 +423,9 @@ async fn create_claim(file: &StateFile, ours: &Attempt<'_>) -> Result<bool> {
             Err(error) => return Err(unknown_outcome(ours.next, failure.unwrap_or(error))),
         }
     }
+    // A request may still be on its way and claim the number for us.
     match failure {
-        Some(error) => Err(error),
-        None => Ok(false),
+        Some(error) if is_refusal(&error) => Err(error),
+        other => Err(unknown_outcome(ours.next, other.unwrap_or_else(overtaken))),
     }
 }

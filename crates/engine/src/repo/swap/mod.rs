@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 
-use super::state::{STATE_FILE, State, SwapProtocol};
+use super::state::{State, SwapProtocol};
 use crate::error::{Error, Result};
 use crate::store::{Kind, Store, Version};
 
@@ -194,8 +194,7 @@ impl StateFile {
     pub(super) async fn put_rebuilt(&self, state: State) -> Result<()> {
         let bytes = self.memory.seal(&state)?;
         match self.protocol()? {
-            // What is there is unreadable, so there is no version to condition on.
-            SwapProtocol::ConditionalPut => self.store.backend().put(STATE_FILE, vec![bytes]).await,
+            SwapProtocol::ConditionalPut => conditional_put::put_rebuilt(&self.store, bytes).await,
             SwapProtocol::GenerationClaim => {
                 generation_claim::put_rebuilt(&self.store, &state, bytes).await
             }
@@ -282,6 +281,10 @@ fn unknown_outcome(ours: &State, source: Error) -> Error {
         what: format!("generation {}, newest snapshot {snapshot}", ours.generation),
         source: Box::new(source),
     }
+}
+
+fn overtaken() -> Error {
+    Error::Conflict { message: "overtaken by many writers".into(), conflicts: Vec::new() }
 }
 
 /// Pauses between attempts: full jitter, doubling from 20 ms to 5 s.

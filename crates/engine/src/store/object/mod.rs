@@ -1,10 +1,11 @@
 //! Object stores: memory, S3, GCS, Azure and web servers, through the `object_store` crate.
 //!
-//! That crate retries what is safe to retry. A conditional put may be retried too, after its first
-//! attempt succeeded and only the reply was lost; the answer is then "exists" or "lost" although the
-//! object holds our bytes. This module passes on what the store said and claims no more: whoever
-//! commits reads back.
+//! That crate retries what is safe to retry; [`client`] says when and how often. A conditional put may
+//! be retried too, after its first attempt succeeded and only the reply was lost; the answer is then
+//! "exists" or "lost" although the object holds our bytes. This module passes on what the store said
+//! and claims no more: whoever commits reads back.
 
+pub(super) mod client;
 mod multipart;
 mod read;
 
@@ -66,12 +67,33 @@ impl ObjectBackend {
         if self.kind == Kind::ReadOnly { Err(no(self.kind, op, path)) } else { Ok(()) }
     }
 
+    /// What an error of a write means: an object may be missing, but not to be written.
+    fn unwritten(&self, op: &'static str, path: &str, error: Cause) -> Error {
+        match error {
+            Cause::NotFound { .. } => no_bucket(&*self.store),
+            other => translate(op, path, other),
+        }
+    }
+
     async fn put_if(&self, at: &Path, bytes: Bytes, mode: PutMode) -> PutOutcome {
         self.store.put_opts(at, bytes.into(), PutOptions::from(mode)).await
     }
 }
 
 type PutOutcome = std::result::Result<PutResult, Cause>;
+
+/// Whether an error is the store's word that it did not do what was asked, and never will. Any other
+/// error of a write (a timeout, a broken connection, a failing server) says nothing about whether the
+/// write happened or is about to.
+pub fn is_refusal(error: &Error) -> bool {
+    match error {
+        Error::Store { source, .. } => matches!(
+            source.downcast_ref::<Cause>(),
+            Some(Cause::PermissionDenied { .. } | Cause::Unauthenticated { .. })
+        ),
+        other => matches!(other, Error::Invalid { .. } | Error::Unsupported { .. }),
+    }
+}
 
 /// What an error of the object store means to the caller.
 fn translate(op: &'static str, path: &str, error: Cause) -> Error {
@@ -82,6 +104,10 @@ fn translate(op: &'static str, path: &str, error: Cause) -> Error {
         }
         other => Error::store(op, path, other),
     }
+}
+
+fn no_bucket(store: &dyn ObjectStore) -> Error {
+    Error::NotFound { what: "bucket", name: store.to_string() }
 }
 
 fn describe(path: String, meta: ObjectMeta) -> Meta {
@@ -132,7 +158,7 @@ impl Backend for ObjectBackend {
         } else {
             self.store.put(&at, PutPayload::from_iter(bytes)).await.map(drop)
         };
-        put.map_err(|error| translate("write", path, error))
+        put.map_err(|error| self.unwritten("write", path, error))
     }
 
     async fn sync(&self, paths: &[String]) -> Result<()> {
@@ -146,7 +172,7 @@ impl Backend for ObjectBackend {
         match self.put_if(&at, bytes, PutMode::Create).await {
             Ok(put) => Ok(Created::Done(version(put))),
             Err(Cause::AlreadyExists { .. } | Cause::Precondition { .. }) => Ok(Created::Exists),
-            Err(error) => Err(translate("create", path, error)),
+            Err(error) => Err(self.unwritten("create", path, error)),
         }
     }
 
@@ -159,8 +185,11 @@ impl Backend for ObjectBackend {
             UpdateVersion { e_tag: expected.etag.clone(), version: expected.version.clone() };
         match self.put_if(&at, bytes, PutMode::Update(expected)).await {
             Ok(put) => Ok(Replaced::Done(version(put))),
-            // Some stores call it not found when there is nothing left to replace.
-            Err(Cause::Precondition { .. } | Cause::NotFound { .. }) => Ok(Replaced::Lost),
+            // Some stores call it not found when there is nothing left to replace, and S3 calls it a
+            // conflict when another conditional put of the same object is under way.
+            Err(
+                Cause::Precondition { .. } | Cause::NotFound { .. } | Cause::AlreadyExists { .. },
+            ) => Ok(Replaced::Lost),
             Err(error) => Err(translate("replace", path, error)),
         }
     }
@@ -171,6 +200,7 @@ impl Backend for ObjectBackend {
         self.writable("list", if directory.is_empty() { "the root" } else { directory })?;
         let at = self.below(directory)?;
         let root = self.prefix.clone();
+        let store = self.store.clone();
         let found = self.store.list((!at.as_ref().is_empty()).then_some(&at));
         let listed = found.map(move |item| match item {
             Ok(meta) => {
@@ -178,6 +208,7 @@ impl Backend for ObjectBackend {
                 let path = path.strip_prefix(root.as_ref()).unwrap_or(path);
                 Ok(describe(path.trim_start_matches('/').to_owned(), meta))
             }
+            Err(error) if client::is_no_bucket(&error) => Err(no_bucket(&*store)),
             Err(error) => Err(translate("list", at.as_ref(), error)),
         });
         Ok(listed.boxed())

@@ -1,0 +1,98 @@
+//! A repository in a bucket: all of its life, and what is said when the way there is wrong.
+//!
+//! Server, credentials and bucket come from the environment, see `scripts/with-s3-server`.
+
+use std::time::{Duration, Instant};
+
+use super::support::{Run, Scratch, npy};
+
+/// A place in the bucket that nobody has used.
+fn fresh_url() -> String {
+    let bucket = std::env::var("CHUNKYARD_TEST_S3").expect("run `make test-s3`");
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    format!("s3://{bucket}/cli-{}-{}", std::process::id(), now.as_nanos())
+}
+
+/// Runs with other variables, and demands an answer within seconds.
+fn run_in(environment: &[(&str, &str)], arguments: &[&str]) -> Run {
+    let started = Instant::now();
+    let scratch = Scratch::new();
+    let mut command = scratch.command(arguments);
+    let output = command.envs(environment.iter().copied()).output().unwrap();
+    let elapsed = started.elapsed();
+    assert!(elapsed < Duration::from_secs(20), "{arguments:?} took {elapsed:?}");
+    Run {
+        code: output.status.code().unwrap(),
+        stdout: output.stdout,
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+#[test]
+#[ignore = "needs an S3 server; run by `make test-s3`"]
+fn a_repository_lives_in_a_bucket() {
+    let (scratch, url) = (Scratch::new(), fresh_url());
+    let url = url.as_str();
+    scratch.run(&["repo", "init", url]).code(0);
+    scratch.run(&["repo", "init", url]).code(4);
+    let values: Vec<u8> = (1..=24).collect();
+    scratch.write("a.npy", &npy("|u1", false, &[4, 6], &values));
+    let set = ["repo", "set", url, "/a", "a.npy", "--chunks", "2,3", "-m", "first"];
+    scratch.run(&set).code(0);
+    scratch.write("b.npy", &npy("|u1", false, &[1, 2], &[91, 92]));
+    let set = ["repo", "set", url, "/a", "b.npy", "--region", "1:2,2:4", "-m", "second"];
+    scratch.run(&set).code(0);
+
+    let read = scratch.run(&["repo", "get", url, "/a", "-o", "-", "--region", "1:2,1:5"]).code(0);
+    assert!(read.stdout.ends_with(&[8, 91, 92, 11]), "{:?}", read.stdout);
+    let log = scratch.run(&["repo", "log", url]).code(0).text();
+    assert!(log.contains("first") && log.contains("second"), "{log}");
+    scratch.run(&["verify", url, "--level", "bytes"]).code(0);
+    scratch.run(&["repo", "expire", url, "--keep-last", "1"]).code(0);
+    scratch.run(&["repo", "gc", url, "--min-age", "0s"]).code(0);
+    scratch.run(&["verify", url, "--level", "bytes"]).code(0);
+    let read = scratch.run(&["repo", "get", url, "/a", "-o", "-", "--region", "1:2,1:5"]).code(0);
+    assert!(read.stdout.ends_with(&[8, 91, 92, 11]), "{:?}", read.stdout);
+}
+
+#[test]
+#[ignore = "needs an S3 server; run by `make test-s3`"]
+fn an_empty_place_has_no_repository() {
+    let run = run_in(&[], &["info", &fresh_url()]).code(3);
+    assert!(run.stderr.contains("repository not found"), "{}", run.stderr);
+}
+
+#[test]
+#[ignore = "needs an S3 server; run by `make test-s3`"]
+fn a_missing_bucket_is_named() {
+    for arguments in [["repo", "init"].as_slice(), &["info"]] {
+        let run = run_in(&[], &[arguments, &["s3://no-such-bucket/x"]].concat()).code(3);
+        let said = run.stderr.contains("bucket") && run.stderr.contains("no-such-bucket");
+        assert!(said, "{}", run.stderr);
+    }
+}
+
+#[test]
+#[ignore = "needs an S3 server; run by `make test-s3`"]
+fn wrong_credentials_are_refused_at_once() {
+    let url = fresh_url();
+    let wrong = [("AWS_SECRET_ACCESS_KEY", "wrong")];
+    for arguments in [["repo", "init"].as_slice(), &["info"]] {
+        let run = run_in(&wrong, &[arguments, &[url.as_str()]].concat()).code(1);
+        let said = run.stderr.contains("403 Forbidden") && run.stderr.contains("credentials");
+        assert!(said && run.stderr.len() < 1000, "{}", run.stderr);
+    }
+}
+
+/// Neither needs a server; that nobody is there is the point.
+#[test]
+fn an_endpoint_where_nobody_answers_is_given_up_soon() {
+    let keys = [("AWS_ACCESS_KEY_ID", "a"), ("AWS_SECRET_ACCESS_KEY", "b")];
+    for endpoint in ["http://127.0.0.1:1", "http://no-such-host.invalid:9000"] {
+        let environment = [keys[0], keys[1], ("AWS_ENDPOINT_URL", endpoint)];
+        for arguments in [["repo", "init"].as_slice(), &["info"]] {
+            let run = run_in(&environment, &[arguments, &["s3://bucket/x"]].concat()).code(1);
+            assert!(run.stderr.contains(endpoint), "{}", run.stderr);
+        }
+    }
+}
