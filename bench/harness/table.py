@@ -16,9 +16,11 @@ def seconds(value: float | None) -> str:
 
 
 def number(value: float | None) -> str:
-    """Two or three digits, as many as matter."""
+    """Two or three digits, as many as matter; whole numbers when large."""
     if value is None:
         return "–"
+    if value >= 10_000:
+        return f"{value:,.0f}"
     return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
@@ -54,6 +56,8 @@ def show(row: dict[str, Any]) -> None:
         print("    " + ", ".join(part for part in (against, verdict(row)) if part))
     elif said := verdict(row):
         print(f"    {said}")
+    if facts := ours["facts"]:
+        print("    " + ", ".join(f"{name} {number(value)}" for name, value in facts.items()))
     peers = sorted(row["peers"].items(), key=lambda peer: peer[1].get("ratio", float("inf")))
     for name, peer in peers:
         if peer["seconds"] is None:

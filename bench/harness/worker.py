@@ -34,11 +34,20 @@ class Side:
         return [sys.executable, "-m", "peers.worker", self.program]
 
 
-def call(side: Side, workload: str, place: Path, options: Mapping[str, Any]) -> dict[str, Any]:
+def call(
+    side: Side,
+    workload: str,
+    place: Path,
+    options: Mapping[str, Any],
+    memory_max: int | None = None,
+) -> dict[str, Any]:
     """The worker's answer; a failure is an answer that says so."""
     place.parent.mkdir(parents=True, exist_ok=True)
     pairs = [f"{key}={value}" for key, value in {**options, **side.options}.items()]
     command = [*side.command(), workload, str(place), *pairs]
+    if memory_max is not None:
+        # The address space, so that a runaway ends alone and not with the machine.
+        command = ["prlimit", f"--as={memory_max}", *command]
     quiet = {"ICECHUNK_LOG": "off", "RUST_LOG": "off", "PYTHONWARNINGS": "ignore"}
     try:
         done = subprocess.run(

@@ -57,7 +57,7 @@ fn chunk_bytes(at: u64) -> Bytes {
     Bytes::from(vec![at as u8 | 1; CHUNK])
 }
 
-/// Makes the repository: `of=references|arrays|commits count=N`.
+/// Makes the repository: `of=references|arrays|commits count=N`. Commits stop after `seconds=N`.
 pub async fn prepare(directory: &str, options: &Options) -> Outcome {
     let (much, count) = (Much::parse(options.text("of"))?, options.number("count", 1000)?);
     let (mut staging, mut all) = (Samples::default(), Samples::default());
@@ -76,8 +76,13 @@ pub async fn prepare(directory: &str, options: &Options) -> Outcome {
     }
     staging.add(clock);
     session.commit(CommitOptions::message("prepare")).await?;
+    let mut reached = count;
     if much == Much::Commits {
         for at in 0..count {
+            if clock.wall().as_secs() >= options.number("seconds", 600)? {
+                reached = at;
+                break;
+            }
             let session = repo.writable_session("main").await?;
             session.set_chunk("/a", &commits::index(at % 10_000), chunk_bytes(at)).await?;
             session.commit(CommitOptions::message(format!("commit {at}"))).await?;
@@ -90,6 +95,7 @@ pub async fn prepare(directory: &str, options: &Options) -> Outcome {
         .measure("staging", &staging)
         .measure("step", &all)
         .fact("memory", memory)
+        .fact("reached", reached)
         .fact("written-bytes", disk.bytes())
         .fact("files", disk.files()))
 }
