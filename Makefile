@@ -66,9 +66,21 @@ stress: ## the tests that take minutes: many writers, killed processes, every fl
 	PROPTEST_CASES=2000 $(CARGO) test --release -p chunkyard-engine --test main -- repo::model
 
 .PHONY: bench
-bench: bench/.venv/.installed ## ours and the rivals side by side, short; bench/README.md has more
-	cd bench/ours && CARGO_TARGET_DIR=target $(CARGO) build --release
+bench: bench-build ## ours and the rivals side by side, about five minutes; bench/README.md has more
 	bench/.venv/bin/python bench/run.py
+
+.PHONY: bench-full
+bench-full: bench-build ## the same with 1 GiB and 10^6 references
+	bench/.venv/bin/python bench/run.py --full
+
+.PHONY: bench-scale
+bench-scale: bench-build ## ours alone with 10^7 references, 10^5 arrays, 10^4 commits
+	bench/.venv/bin/python bench/scale.py
+
+.PHONY: bench-build
+bench-build: bench/.venv/.installed
+	cd bench/ours && CARGO_TARGET_DIR=target $(CARGO) build --locked --release
+	cd bench/zarrs && CARGO_TARGET_DIR=target $(CARGO) build --locked --release
 
 # Icechunk needs CPython 3.12 or later.
 bench/.venv/.installed: bench/requirements.txt

@@ -1,42 +1,40 @@
-//! Our side of the benchmarks. `chunkyard-bench WORKLOAD DIRECTORY [KEY=VALUE …]` runs one workload
-//! in this process and prints one JSON line: seconds (best), CPU seconds, bytes, and a checksum of
-//! the data where there is any, so that the harness can compare it with the peers'.
+//! Our side of the benchmarks, and the limits of the machine: `chunkyard-bench WORKLOAD DIRECTORY
+//! [KEY=VALUE …]` does one workload in this process and prints one JSON line; `bench_measure` says
+//! what is in it.
 
 mod arrays;
 mod commits;
+mod disk;
 mod limits;
-mod measure;
+mod scale;
 
-use std::collections::HashMap;
+use std::error::Error;
+
+use bench_measure::{Data, Options};
 
 #[tokio::main]
-async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut arguments = std::env::args().skip(1);
-    let usage = "chunkyard-bench WORKLOAD DIRECTORY [KEY=VALUE …]";
-    let workload = arguments.next().ok_or(usage)?;
-    let directory = arguments.next().ok_or(usage)?;
-    let options: HashMap<String, String> = arguments
-        .filter_map(|pair| pair.split_once('=').map(|(k, v)| (k.to_owned(), v.to_owned())))
-        .collect();
-    let number =
-        |key: &str, default: u64| options.get(key).map_or(Ok(default), |text| text.parse::<u64>());
-    let repeats = number("repeats", 3)?;
-    let refs = number("refs", 100_000)?;
-    let data = options.get("data").map_or("", String::as_str);
-    let result = match workload.as_str() {
-        "limits" => limits::run(&directory)?,
-        "prepare-refs" => commits::prepare(&directory, refs).await?,
-        "commit-one" => commits::one_chunk(&directory, refs, number("chunks", 1)?, repeats).await?,
-        "commit-bulk" => commits::bulk(&directory, refs).await?,
-        "open-first-chunk" => commits::open_first_chunk(&directory, refs, repeats).await?,
-        "write-tiny" => commits::tiny(&directory, number("chunks", 100_000)?).await?,
-        "history" => commits::history(&directory, number("commits", 1000)?).await?,
-        "write" | "write-labels" => arrays::write(&directory, data, &workload, repeats).await?,
-        "read" | "read-labels" => arrays::read(&directory, data, &workload, repeats).await?,
-        "read-chunk" => arrays::read_chunk(&directory, number("clients", 1)?).await?,
-        "read-series" => arrays::read_series(&directory, repeats).await?,
+async fn main() -> Result<(), Box<dyn Error>> {
+    let options = Options::from_arguments()?;
+    let directory = options.directory.as_str();
+    let (repeats, refs) = (options.number("repeats", 3)?, options.number("refs", 100_000)?);
+    let data = || Data::load(&options);
+    let answer = match options.workload.as_str() {
+        "limits" => limits::all(directory, &options)?,
+        "write" => arrays::write(directory, data()?, options.text("codec"), repeats).await?,
+        "read" => arrays::read(directory, data()?, repeats).await?,
+        "read-cold" => arrays::read_cold(directory, &options).await?,
+        "read-chunk" => arrays::read_chunk(directory, &data()?).await?,
+        "read-series" => arrays::read_series(directory, &data()?, repeats).await?,
+        "prepare" => commits::prepare(directory, refs).await?,
+        "commit" => commits::change(directory, refs, options.number("chunks", 1)?, repeats).await?,
+        "bulk" => commits::bulk(directory, refs, repeats).await?,
+        "open-chunk" => commits::open_chunk(directory, refs, repeats).await?,
+        "tiny" => commits::tiny(directory, options.number("chunks", 100_000)?).await?,
+        "history" => commits::history(directory, options.number("commits", 1000)?).await?,
+        "scale-prepare" => scale::prepare(directory, &options).await?,
+        "scale-step" => scale::step(directory, &options).await?,
         other => return Err(format!("no workload {other:?}").into()),
     };
-    println!("{result}");
+    println!("{}", answer.line());
     Ok(())
 }

@@ -1,0 +1,1 @@
+"""Runs workers, keeps their samples, and turns them into tables."""

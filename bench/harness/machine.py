@@ -1,0 +1,67 @@
+"""Where and with what a run was made."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import platform
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+PACKAGES = [
+    "blosc2",
+    "h5py",
+    "icechunk",
+    "numpy",
+    "pylance",
+    "tensorstore",
+    "tiledb",
+    "zarr",
+    "zarrs",
+]
+
+
+def describe(bench: Path) -> dict[str, Any]:
+    """Date, machine, command and versions."""
+    return {
+        "date": datetime.date.today().isoformat(),
+        "command": " ".join(["python", *sys.argv]),
+        "machine": {
+            "cpus": os.cpu_count(),
+            "model": cpu_model(),
+            "memory-bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+            "kernel": platform.release(),
+        },
+        "versions": versions(bench),
+    }
+
+
+def cpu_model() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
+    return platform.machine()
+
+
+def versions(bench: Path) -> dict[str, str]:
+    found = {"python": platform.python_version(), "chunkyard": commit(bench)}
+    lock = tomllib.loads((bench / "zarrs" / "Cargo.lock").read_text())
+    for package in lock["package"]:
+        if package["name"] == "zarrs":
+            found["zarrs (crate)"] = package["version"]
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "absent"
+    return found
+
+
+def commit(bench: Path) -> str:
+    command = ["git", "-C", str(bench), "describe", "--always", "--dirty"]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    return done.stdout.strip() or "unknown"

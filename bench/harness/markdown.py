@@ -1,0 +1,184 @@
+"""Results as Markdown tables, section by section."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness.table import number, seconds
+
+Document = dict[str, Any]
+
+
+def table(head: list[str], lines: list[list[str]]) -> str:
+    """A Markdown table."""
+    rows = [head, ["---"] * len(head), *lines]
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+
+
+def of_result(document: Document) -> dict[str, str]:
+    """Sections of a run: `run`, `limits`, `verdicts`, `commits`, `arrays`, `cpu` and so on."""
+    commits = [row for row in document["rows"] if row["key"].startswith("C1")]
+    arrays = [row for row in document["rows"] if not row["key"].startswith("C1")]
+    return {
+        "run": run(document),
+        "limits": limits(document["limits"]),
+        "verdicts": verdicts(document["rows"]),
+        "commits": ratios(commits),
+        "arrays": ratios(arrays),
+        "cpu": cpu(document["rows"]),
+        "facts": facts(commits),
+        "cannot": cannot(document["rows"]),
+    }
+
+
+def run(document: Document) -> str:
+    machine = document["machine"]
+    gib = machine["memory-bytes"] / 2**30
+    versions = ", ".join(f"{name} {what}" for name, what in document["versions"].items())
+    return (
+        f"The {document['size']} run of {document['date']}, `{document['command']}`: "
+        f"{machine['cpus']} CPUs ({machine['model']}), {gib:.0f} GiB, Linux {machine['kernel']}. "
+        f"Versions: {versions}."
+    )
+
+
+def limits(found: Document) -> str:
+    lines = []
+    for name, limit in found.items():
+        if "gb-per-s" in limit:
+            lines.append([name, f"{number(limit['gb-per-s'])} GB/s"])
+        elif "seconds" in limit:
+            lines.append([name, seconds(limit["seconds"])])
+    return table(["Limit", "Best"], lines)
+
+
+def verdicts(rows: list[Document]) -> str:
+    """Every row that has something to reach."""
+    lines = []
+    for row in rows:
+        if "growth" in row:
+            reached = f"{number(row['growth'])} of “{row['against']}”"
+            must = f"at most {row['growth-max']}"
+        elif row["target"] is not None:
+            reached = f"{number(row.get('ratio'))} ({row.get('best-peer', 'no rival')})"
+            must = f"at least {row['target']}"
+        else:
+            continue
+        lines.append([row["key"], must, reached, "met" if row.get("met") else "**not met**"])
+    return table(["Row", "Must reach", "Reached", ""], lines)
+
+
+def ratios(rows: list[Document]) -> str:
+    """Ours in absolute figures, and how many times longer each rival took."""
+    names = list(dict.fromkeys(name for row in rows for name in row["peers"]))
+    lines = []
+    for row in rows:
+        cells = [row["title"], absolute(row), number(row.get("of-limit"))]
+        lines.append([*cells, *(ratio(row, name) for name in names)])
+    return table(["Workload", "Ours", "Of the limit", *names], lines)
+
+
+def absolute(row: Document) -> str:
+    ours = row["ours"]
+    if ours["seconds"] is None:
+        return ours["cannot"]
+    rate = f", {number(ours['gb-per-s'])} GB/s" if row["size"] else ""
+    return seconds(ours["seconds"]) + rate
+
+
+def ratio(row: Document, name: str) -> str:
+    """A ratio; bold where the rival is faster, a dash where it does not take part or cannot."""
+    value = row["peers"].get(name, {}).get("ratio")
+    if value is None:
+        return "–"
+    text = number(value) + ("¹" if "apart" in row["peers"][name] else "")
+    return f"**{text}**" if value < 1 else text
+
+
+def cpu(rows: list[Document]) -> str:
+    """GB per CPU second, or CPU time where no bytes are moved."""
+    names = list(dict.fromkeys(name for row in rows for name in row["peers"]))
+    lines = []
+    for row in rows:
+        sides = [row["ours"], *(row["peers"].get(name, {}) for name in names)]
+        lines.append([row["key"], *(cpu_cell(side) for side in sides)])
+    return table(["Row", "Ours", *names], lines)
+
+
+def cpu_cell(side: Document) -> str:
+    if side.get("gb-per-cpu-s"):
+        return f"{number(side['gb-per-cpu-s'])} GB"
+    return seconds(side.get("cpu-seconds"))
+
+
+def facts(rows: list[Document]) -> str:
+    """Bytes and memory beside the times."""
+    wanted = {
+        "bytes-besides-chunks": "bytes written besides the chunks",
+        "bytes-per-reference": "bytes per reference on disk",
+        "memory-above-idle": "memory above idle, bytes",
+        "files": "files",
+    }
+    lines = []
+    for row in rows:
+        if row["key"].endswith("returned"):
+            continue
+        sides = {"ours": row["ours"], **row["peers"]}
+        for fact, title in wanted.items():
+            known = {n: side.get("facts", {}).get(fact) for n, side in sides.items()}
+            said = [f"{n} {number(v)}" for n, v in known.items() if v is not None]
+            if said:
+                lines.append([row["key"], title, ", ".join(said)])
+    return table(["Row", "What", "Who"], lines)
+
+
+def cannot(rows: list[Document]) -> str:
+    """Why cells are empty, and which rivals are shown but do not count."""
+    said: dict[str, None] = {}
+    for row in rows:
+        for name, peer in row["peers"].items():
+            if "cannot" in peer:
+                said[f"- {row['key']}: {name}: {peer['cannot']}."] = None
+            if "apart" in peer:
+                said[
+                    f"- ¹ {row['key']}: {name} does not count for the target: {peer['apart']}."
+                ] = None
+    return "\n".join(said) or "Every rival did every workload."
+
+
+def of_scale(document: Document) -> dict[str, str]:
+    """One table per thing there is much of: a step per line, a size per column."""
+    found = {"scale-run": run({"size": "scale", **document})}
+    steps = document["steps"]
+    for of in dict.fromkeys(step["of"] for step in steps):
+        mine = [step for step in steps if step["of"] == of]
+        counts = sorted({step["count"] for step in mine})
+        by = {(step["step"], step["count"]): step for step in mine}
+        lines = [
+            [name, *(scale_cell(by.get((name, count), {})) for count in counts)]
+            for name in dict.fromkeys(step["step"] for step in mine)
+        ]
+        found[f"scale-{of}"] = table(["Step", *(f"{count:,}" for count in counts)], lines)
+    return found
+
+
+def scale_cell(step: Document) -> str:
+    if "cannot" in step:
+        return step["cannot"]
+    if not step:
+        return "–"
+    moved = step.get("read-bytes", 0), step["written-bytes"]
+    parts = [seconds(step["seconds"]), f"{seconds(step['cpu-seconds'])} CPU"]
+    parts.append(f"{number(step['memory'] / 2**20)} MiB")
+    parts += [f"{verb} {size(n)}" for verb, n in zip(("reads", "writes"), moved, strict=True) if n]
+    if step.get("reached", step["count"]) < step["count"]:
+        parts.append(f"stopped at {step['reached']:,}")
+    return ", ".join(parts)
+
+
+def size(count: int) -> str:
+    """Bytes, for people."""
+    for unit, factor in (("B", 1), ("kB", 1e3), ("MB", 1e6)):
+        if count < 1000 * factor:
+            return f"{number(count / factor) if factor > 1 else count} {unit}"
+    return f"{number(count / 1e9)} GB"

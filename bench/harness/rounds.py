@@ -1,0 +1,50 @@
+"""Runs a workload: all sides in turn, round after round, each call a fresh process."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+from harness import cold
+from harness.samples import Record
+from harness.worker import Side, call
+from rows.model import Workload
+
+
+def slug(name: str) -> str:
+    return "".join(letter if letter.isalnum() else "-" for letter in name.lower())
+
+
+def run(workload: Workload, rounds: int, work: Path) -> dict[str, Record]:
+    """The records of all sides, by name."""
+    records = {side.name: Record() for side in workload.sides}
+    for _ in range(min(rounds, workload.rounds_max)):
+        for side in workload.sides:
+            record = records[side.name]
+            # Whoever failed or cannot at all is not asked again.
+            if "*" not in record.cannot:
+                progress(f"{workload.name}: {side.name}")
+                record.add(one(workload, side, work))
+    progress("")
+    return records
+
+
+def one(workload: Workload, side: Side, work: Path) -> dict[str, object]:
+    place = work / workload.place / slug(side.name)
+    options = {**workload.options, **workload.special.get(side.name, {})}
+    if workload.prepare is None:
+        shutil.rmtree(place, ignore_errors=True)
+    elif not place.exists():
+        made = call(side, workload.prepare, place, {**options, "repeats": 0})
+        if "failed" in made or "*" in made.get("cannot", {}):
+            return made
+    if workload.cold:
+        cold.drop(place)
+    return call(side, workload.worker, place, options)
+
+
+def progress(text: str) -> None:
+    """One line that is overwritten, when somebody looks."""
+    if sys.stderr.isatty():
+        print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)

@@ -1,0 +1,40 @@
+"""python-blosc2: one file, chunks made of blocks that decode one by one."""
+
+from __future__ import annotations
+
+import blosc2
+import numpy as np
+
+from peers.base import ArrayPeer, Key
+from peers.clock import Cannot
+from peers.data import Data
+
+
+class Arrays(ArrayPeer):
+    def file(self) -> str:
+        return str(self.path / "a.b2nd")
+
+    def create(self, data: Data) -> None:
+        self.data = data
+
+    def open(self) -> None:
+        self.array = blosc2.open(self.file(), mode="r")
+
+    def write(self, values: np.ndarray) -> None:
+        labels = self.data.name == "labels"
+        filters = [blosc2.Filter.NOFILTER if labels else blosc2.Filter.SHUFFLE]
+        # Level 2 is zstd level 3, here too.
+        params = blosc2.CParams(codec=blosc2.Codec.ZSTD, clevel=2, filters=filters)
+        chunks = self.data.chunk
+        blosc2.asarray(values, chunks=chunks, urlpath=self.file(), mode="w", cparams=params)
+
+    def select(self, key: Key) -> np.ndarray:
+        return np.asarray(self.array[key])
+
+    def select_into(self, key: Key, out: np.ndarray) -> None:
+        parts = [part for part in key if isinstance(part, slice)]
+        if len(parts) < len(key):
+            raise Cannot("points only into fresh memory")
+        bounds = [part.indices(size) for part, size in zip(parts, self.array.shape, strict=True)]
+        start, stop = [low for low, _, _ in bounds], [high for _, high, _ in bounds]
+        self.array.get_slice_numpy(out, (start, stop))

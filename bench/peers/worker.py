@@ -1,0 +1,57 @@
+"""One workload of one rival: `python -m peers.worker PEER WORKLOAD DIRECTORY [KEY=VALUE …]`.
+
+Prints one JSON line, see `peers.clock.Answer`. The data is compared outside of what is timed.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from peers import array_workloads, commit_workloads
+from peers.clock import Answer, Cannot
+
+# Module and class of each rival, by kind of workload.
+ARRAYS = {
+    "tensorstore": ("tensorstore", "Arrays"),
+    "zarr": ("zarr_python", "Arrays"),
+    "zarr+zarrs": ("zarr_python", "ZarrsArrays"),
+    "icechunk": ("icechunk", "Arrays"),
+    "blosc2": ("blosc2", "Arrays"),
+    "h5py": ("hdf5", "Arrays"),
+    "tiledb": ("tiledb", "Arrays"),
+}
+COMMITS = {
+    "icechunk": ("icechunk", "Commits"),
+    "tiledb": ("tiledb", "Commits"),
+    "lance": ("lance", "Commits"),
+}
+
+
+def run(peer: str, workload: str, directory: Path, options: dict[str, str]) -> Answer:
+    of_arrays = workload in array_workloads.WORKLOADS
+    module, name = (ARRAYS if of_arrays else COMMITS)[peer]
+    kind: Callable[..., Any] = getattr(importlib.import_module(f"peers.{module}"), name)
+    run: Callable[..., Answer]
+    run = (array_workloads.WORKLOADS if of_arrays else commit_workloads.WORKLOADS)[workload]
+    return run(partial(kind, directory, options), directory, options)
+
+
+def main() -> None:
+    peer, workload, directory, *pairs = sys.argv[1:]
+    options = dict(pair.split("=", 1) for pair in pairs)
+    try:
+        answer = run(peer, workload, Path(directory), options)
+    except Cannot as reason:
+        answer = Answer(cannot={"*": str(reason)})
+    print(json.dumps(answer.to_json()), flush=True)
+    os._exit(0)  # some rivals keep threads that delay a normal exit
+
+
+main()

@@ -1,0 +1,50 @@
+"""zarr-python on a directory, with its own codec pipeline or that of zarrs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import zarr
+from zarr.codecs import BloscCodec, ZstdCodec
+from zarr.core.buffer.cpu import NDBuffer
+
+from peers.base import BLOSC, ZSTD_LEVEL, ArrayPeer, Key
+from peers.data import Data
+
+
+class Arrays(ArrayPeer):
+    def store(self) -> Any:
+        return str(self.path)
+
+    def create(self, data: Data) -> None:
+        codec = ZstdCodec(level=ZSTD_LEVEL) if data.name == "labels" else BloscCodec(**BLOSC)
+        self.array = zarr.create_array(
+            self.store(),
+            name="a",
+            shape=data.values.shape,
+            chunks=data.chunk,
+            dtype=data.values.dtype,
+            compressors=[codec],
+            filters=None,
+        )
+
+    def open(self) -> None:
+        self.array = zarr.open_array(self.store(), path="a", mode="r")
+
+    def write(self, values: np.ndarray) -> None:
+        self.array[...] = values
+
+    def select(self, key: Key) -> np.ndarray:
+        return np.asarray(self.array[key])
+
+    def select_into(self, key: Key, out: np.ndarray) -> None:
+        self.array.get_basic_selection(key, out=NDBuffer.from_numpy_array(out))
+
+
+class ZarrsArrays(Arrays):
+    """The same, decoded and encoded by zarrs."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        zarr.config.set({"codec_pipeline.path": "zarrs.ZarrsCodecPipeline"})

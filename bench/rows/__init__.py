@@ -1,0 +1,1 @@
+"""What is measured, by whom, and what must be reached."""
