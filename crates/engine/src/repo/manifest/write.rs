@@ -152,8 +152,13 @@ impl Written {
         array_id: u32,
         level: u32,
     ) -> Vec<Inventory> {
-        let tiles = self.tiles.iter().filter(|tile| tile.array_id == array_id);
+        // Rows are sorted by array, and so are tiles: with many arrays in one file a walk over all
+        // tiles for each array would be quadratic.
+        let start = self.tiles.partition_point(|tile| tile.array_id < array_id);
+        let tiles = self.tiles.get(start..).unwrap_or_default();
         tiles
+            .iter()
+            .take_while(|tile| tile.array_id == array_id)
             .enumerate()
             .map(|(at, tile)| Inventory {
                 file: file.clone(),
