@@ -45,6 +45,8 @@ mod config;
 mod coord;
 mod diff;
 mod fetch;
+#[doc(hidden)]
+pub mod fuzzing;
 mod id;
 mod maintain;
 mod manifest;

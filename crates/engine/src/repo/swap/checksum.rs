@@ -8,7 +8,7 @@ use crate::repo::state::State;
 const KEY: &str = ",\"crc32c\":";
 
 /// Renders a state with its checksum.
-pub(super) fn seal(state: &State) -> Result<Bytes> {
+pub(in crate::repo) fn seal(state: &State) -> Result<Bytes> {
     let mut bytes = state.render()?;
     bytes.pop(); // the closing brace comes after the checksum
     let crc = crc32c::crc32c(&bytes);

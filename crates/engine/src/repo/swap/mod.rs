@@ -22,7 +22,7 @@ use super::state::{STATE_FILE, State, SwapProtocol};
 use crate::error::{Error, Result};
 use crate::store::{Kind, Store, Version};
 
-pub(super) use checksum::open as parse_state;
+pub(super) use checksum::{open as parse_state, seal as seal_state};
 pub(super) use generation_claim::{CLAIMS, TEMPORARY, claim_generation};
 
 /// A state as it was read, with what is needed to replace exactly it.
