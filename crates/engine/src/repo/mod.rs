@@ -52,6 +52,7 @@ mod maintain;
 mod manifest;
 mod node;
 mod pack;
+mod parquet_bounds;
 mod parquet_file;
 mod refs;
 mod repair;
