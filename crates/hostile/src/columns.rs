@@ -107,10 +107,10 @@ fn any_type(choices: &mut Choices<'_>, depth: usize) -> DataType {
         4 => DataType::Float64,
         5 => DataType::Utf8,
         6 => DataType::Binary,
-        7 => DataType::FixedSizeBinary(choices.below(18) as i32),
+        7 => DataType::FixedSizeBinary(1 + choices.below(18) as i32),
         8 => DataType::List(item(choices)),
         9 => DataType::LargeList(item(choices)),
-        10 => DataType::FixedSizeList(item(choices), choices.below(4) as i32),
+        10 => DataType::FixedSizeList(item(choices), 1 + choices.below(4) as i32),
         _ => DataType::Struct(vec![item(choices)].into()),
     }
 }

@@ -32,6 +32,8 @@ mod parquet;
 mod state;
 mod text;
 
+pub use self::parquet::split_pages;
+
 /// A parser or decoder, and what must hold of it for any bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {

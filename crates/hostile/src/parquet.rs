@@ -43,15 +43,22 @@ pub(crate) fn manifest(data: &[u8]) {
     }
 }
 
-/// Manifests read page by page: the first two bytes are a coordinate, the next two say how much of
-/// the end was fetched as footer.
+/// Manifests read page by page. Before the file stand a coordinate with its length, and how much of
+/// the end of the file is fetched as footer.
 pub(crate) fn manifest_pages(data: &[u8]) {
-    let Some(([a, b, low, high], file)) = data.split_first_chunk() else { return };
-    let tail = usize::from(u16::from_le_bytes([*low, *high]));
+    let Some((coord, tail, file)) = split_pages(data) else { return };
     let bytes = Bytes::copy_from_slice(file);
-    if let Err(error) = fuzzing::read_pages(DATASET, &bytes, tail, &[*a, *b]) {
+    if let Err(error) = fuzzing::read_pages(DATASET, &bytes, tail, coord) {
         is_about_bytes(&error);
     }
+}
+
+/// The parts of an input for [`manifest_pages`].
+pub fn split_pages(data: &[u8]) -> Option<(&[u8], usize, &[u8])> {
+    let (&length, rest) = data.split_first()?;
+    let (coord, rest) = rest.split_at_checked(length.into())?;
+    let (tail, file) = rest.split_first_chunk()?;
+    Some((coord, u16::from_le_bytes(*tail).into(), file))
 }
 
 /// Attributes files.

@@ -15,6 +15,9 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 
 use super::run::fuzz_directory;
 
+/// The dataset of the golden repository.
+const DATASET: &str = "66f08abx07q8mbwfg5r7fb72rw";
+
 fn keep(target: &str, name: &str, bytes: &[u8]) {
     let directory = fuzz_directory().join("seeds").join(target);
     std::fs::create_dir_all(&directory).unwrap();
@@ -76,11 +79,13 @@ fn make_seeds_of_a_repository() {
     for (name, bytes) in golden("i") {
         let (file, end) = plain(&bytes);
         let tail = u16::try_from(file.len() - end).unwrap().to_le_bytes();
-        keep("manifest_pages", &name, &[&[0, 0], &tail[..], &file].concat());
+        let rows = fuzzing::parse_manifest(DATASET, &Bytes::from(bytes)).unwrap();
+        let coord = &rows[0].1;
+        let length = [coord.len() as u8];
+        keep("manifest_pages", &name, &[&length, &coord[..], &tail, &file].concat());
     }
     let list = ["c/ab/file".to_owned(), "i/x".to_owned()];
-    let dataset = "66f08abx07q8mbwfg5r7fb72rw";
-    let list = fuzzing::render_collection(dataset, &list).unwrap();
+    let list = fuzzing::render_collection(DATASET, &list).unwrap();
     keep("collection", "written", &list);
     keep("collection", "two", &plain(&list).0);
     for (at, kind) in [0u8, 1, 2, 3].into_iter().enumerate() {
