@@ -11,6 +11,8 @@ TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
 DENY_VERSION := 0.20.2
 # The version is part of the path, so a new pin installs itself.
 DENY := .tools/cargo-deny-$(DENY_VERSION)/bin/cargo-deny
+FUZZ_VERSION := 0.13.2
+FUZZ := .tools/cargo-fuzz-$(FUZZ_VERSION)/bin/cargo-fuzz
 VENV := .venv
 
 .PHONY: help
@@ -65,6 +67,15 @@ stress: ## the tests that take minutes: many writers, killed processes, every fl
 	scripts/with-s3-server $(CARGO) test --release -p chunkyard-engine --test main -- --ignored s3:: --test-threads 1
 	PROPTEST_CASES=2000 $(CARGO) test --release -p chunkyard-engine --test main -- repo::model
 
+.PHONY: fuzz
+fuzz: $(FUZZ) ## every parser and decoder, FUZZ_SECONDS (60) each; fuzz/README.md has more
+	scripts/fuzz $(FUZZ)
+
+.PHONY: fuzz-seeds
+fuzz-seeds: ## make fuzz/seeds anew, from the golden repository and the codecs
+	rm -rf fuzz/seeds
+	$(CARGO) test -p chunkyard-hostile --test main -- --ignored
+
 .PHONY: bench
 bench: bench-build ## ours and the rivals side by side, about five minutes; bench/README.md has more
 	bench/.venv/bin/python bench/run.py
@@ -101,4 +112,9 @@ $(VENV)/.installed: tests/python/requirements.txt
 $(DENY):
 	$(CARGO) install cargo-deny --locked --version =$(DENY_VERSION) \
 		--root .tools/cargo-deny-$(DENY_VERSION) --target-dir .tools/build
+	rm -rf .tools/build
+
+$(FUZZ):
+	$(CARGO) install cargo-fuzz --locked --version =$(FUZZ_VERSION) \
+		--root .tools/cargo-fuzz-$(FUZZ_VERSION) --target-dir .tools/build
 	rm -rf .tools/build

@@ -9,7 +9,7 @@ use chunkyard_engine::store::is_refusal;
 use chunkyard_engine::{Error, ErrorKind};
 
 use crate::context::Context;
-use crate::output::paint_stderr;
+use crate::output::{paint_stderr, talk};
 
 /// The exit code of a command that Ctrl-C ended: 128 and the number of the signal.
 const INTERRUPTED: u8 = 130;
@@ -58,9 +58,9 @@ pub(crate) fn report(error: &anyhow::Error, context: &Context) -> ExitCode {
         // Whoever read our output has seen enough.
         return ExitCode::SUCCESS;
     }
-    eprintln!("{} {}", paint_stderr("1;31", "error:"), message(error));
+    talk(format_args!("{} {}", paint_stderr("1;31", "error:"), message(error)));
     if let Some(hint) = hint(error, context.place()) {
-        eprintln!("{} {hint}", paint_stderr("1", "hint:"));
+        talk(format_args!("{} {hint}", paint_stderr("1", "hint:")));
     }
     ExitCode::from(exit_code(error))
 }

@@ -23,6 +23,8 @@ mod progress;
 mod slabs;
 mod units;
 
+use std::io;
+use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -35,7 +37,8 @@ use self::failure::Interrupted;
 fn main() -> ExitCode {
     let Cli { global, command } = Cli::parse();
     let context = Context::new(&global);
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    let builder = || tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = match check_descriptors().and_then(|()| builder()) {
         Ok(runtime) => runtime,
         Err(error) => return failure::report(&error.into(), &context),
     };
@@ -51,6 +54,13 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => failure::report(&error, &context),
     }
+}
+
+/// Fails where a process may hardly open anything. Tokio needs about six descriptors for itself, and
+/// panics where it does not get those for signals.
+fn check_descriptors() -> io::Result<()> {
+    let _room = (0..4).map(|_| UnixStream::pair()).collect::<io::Result<Vec<_>>>()?;
+    Ok(())
 }
 
 /// Returns at Ctrl-C. Where the system does not tell us, it ends the process by itself.

@@ -73,7 +73,7 @@ impl Output {
     /// Says something on standard error, unless that is not wanted.
     pub(crate) fn remark(self, text: &str) {
         if self.talks() {
-            eprintln!("{text}");
+            talk(text);
         }
     }
 
@@ -105,6 +105,12 @@ impl Output {
     fn paint(self, code: &str, text: &str) -> String {
         paint(self.colours, code, text)
     }
+}
+
+/// Says something on standard error. Where nobody can hear it, because that is a file on a disk that
+/// is full, the work is done all the same and the exit code tells the rest; `eprintln!` would panic.
+pub(crate) fn talk(text: impl std::fmt::Display) {
+    drop(writeln!(io::stderr(), "{text}"));
 }
 
 /// Colours text for standard error.

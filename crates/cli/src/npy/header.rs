@@ -85,7 +85,7 @@ impl Header {
     }
 
     /// The header of a file of little-endian elements in C order.
-    pub(super) fn render(dtype: &DType, shape: &[u64]) -> Result<Vec<u8>> {
+    pub(crate) fn render(dtype: &DType, shape: &[u64]) -> Result<Vec<u8>> {
         let descr = dtype
             .to_numpy()
             .ok_or_else(|| Error::unsupported(format!("data type {dtype} in a .npy file")))?;

@@ -41,7 +41,12 @@ impl Reader {
         Self::new(&name, Box::new(file), length)
     }
 
-    fn new(name: &str, mut source: Box<dyn Read + Send>, length: Option<u64>) -> Result<Self> {
+    /// Reads the header of a source, of which the length may be known.
+    pub(crate) fn new(
+        name: &str,
+        mut source: Box<dyn Read + Send>,
+        length: Option<u64>,
+    ) -> Result<Self> {
         let not_npy = || {
             Error::invalid(format!(
                 "{name} is no .npy file; numpy.save writes one, and an .npz must be unpacked first"

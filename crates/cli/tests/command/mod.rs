@@ -4,6 +4,7 @@ mod collision;
 mod damage;
 mod demo;
 mod describe;
+mod exhaustion;
 mod help;
 mod maintain;
 mod references;

@@ -87,7 +87,7 @@ fn render(map: &Map<String, Value>) -> Result<Vec<u8>> {
     serde_json::to_vec(map).map_err(|error| Error::Invalid { what: error.to_string() })
 }
 
-fn seal(documents: &[Vec<u8>], label: Label<'_>) -> Result<Sealed> {
+pub(super) fn seal(documents: &[Vec<u8>], label: Label<'_>) -> Result<Sealed> {
     let schema = Arc::new(Schema::new(vec![
         Field::new("row", DataType::UInt64, false),
         Field::new("attrs", DataType::Binary, false),

@@ -45,11 +45,14 @@ mod config;
 mod coord;
 mod diff;
 mod fetch;
+#[doc(hidden)]
+pub mod fuzzing;
 mod id;
 mod maintain;
 mod manifest;
 mod node;
 mod pack;
+mod parquet_bounds;
 mod parquet_file;
 mod refs;
 mod repair;

@@ -120,7 +120,7 @@ fn file_name(fan_out: bool) -> Result<Arc<str>> {
     Ok(if fan_out { format!("{}/{id}", id.get(..2).unwrap_or("00")).into() } else { id.into() })
 }
 
-fn render_trailer(entries: &[PackEntry]) -> Bytes {
+pub(super) fn render_trailer(entries: &[PackEntry]) -> Bytes {
     let mut index = Vec::with_capacity(entries.len() * 48 + 64);
     index.extend_from_slice(&(entries.len() as u64).to_le_bytes());
     for entry in entries {

@@ -25,6 +25,7 @@ use parquet::file::metadata::{KeyValue, PageIndexPolicy, ParquetMetaData, Parque
 use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder};
 use parquet::file::reader::{ChunkReader, Length};
 
+use super::parquet_bounds;
 use super::state::FORMAT_VERSION;
 use crate::error::{Error, Result};
 
@@ -177,15 +178,23 @@ impl Footer {
                 })?;
             check_crc(file, "footer", tail.crc32c, bytes)?;
         }
+        let data_len = tail.map_or(size, |tail| size.saturating_sub(tail.size));
         let metadata = guarded(file, || {
-            let mut reader =
-                ParquetMetaDataReader::new().with_page_index_policy(PageIndexPolicy::Optional);
+            let mut reader = ParquetMetaDataReader::new();
             reader.try_parse_sized(tail_bytes, size)?;
             reader.finish()
         })?;
+        parquet_bounds::check(file, &metadata, data_len)?;
+        parquet_bounds::check_index(file, &metadata, tail_bytes, size)?;
+        let metadata = guarded(file, || {
+            let mut reader = ParquetMetaDataReader::new_with_metadata(metadata)
+                .with_page_index_policy(PageIndexPolicy::Optional);
+            reader.read_page_indexes_sized(tail_bytes, size)?;
+            reader.finish()
+        })?;
+        parquet_bounds::check_pages(file, &metadata, data_len)?;
         let key_values = key_values(&metadata);
         check_label(file, label, &key_values)?;
-        let data_len = tail.map_or(size, |tail| size - tail.size);
         let block_crcs = match key_values.get(BLOCK_CRCS) {
             Some(text) => Some(parse_crcs(file, text)?),
             None => None,
@@ -258,7 +267,8 @@ impl Footer {
                 for (at, block) in bytes.chunks(BLOCK).enumerate() {
                     let number = *offset as usize / BLOCK + at;
                     let start = number * BLOCK;
-                    let found = block.get(..block.len().min(self.data_len as usize - start));
+                    let left = (self.data_len as usize).saturating_sub(start);
+                    let found = block.get(..block.len().min(left));
                     let (Some(&expected), Some(found)) = (crcs.get(number), found) else {
                         return Err(corrupt(
                             &self.file,

@@ -24,6 +24,9 @@ pub(super) const KNOWN_FEATURES: &[&str] =
 /// How many write ids are remembered, and how many generations a claim outlives its state.
 pub(super) const RECENT: usize = 64;
 
+/// No counter and no time is above this: beyond it, JavaScript and others no longer count by one.
+const COUNT_MAX: u64 = (1 << 53) - 1;
+
 /// What the state file says.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -284,6 +287,7 @@ impl State {
 
     /// The invariants every reader and writer relies on.
     pub fn check(&self, file: &str) -> Result<()> {
+        self.check_numbers(file)?;
         let mut order = HashMap::with_capacity(self.snapshots.len());
         for (position, snapshot) in self.snapshots.iter().enumerate() {
             let id = &snapshot.snapshot_id;
@@ -331,6 +335,21 @@ impl State {
                 let expected = format!("the default branch {:?}", self.default_branch);
                 Err(corrupt(file, "refs", &expected, "none"))
             }
+        }
+    }
+
+    /// Generations and times are counted on from, so they must leave room.
+    fn check_numbers(&self, file: &str) -> Result<()> {
+        let expected = format!("at most {COUNT_MAX}");
+        for (what, found) in [("generation", self.generation), ("gc-epoch", self.gc_epoch)] {
+            if found > COUNT_MAX {
+                return Err(corrupt(file, what, &expected, &found.to_string()));
+            }
+        }
+        let late = |snapshot: &&Arc<Snapshot>| snapshot.timestamp_ms > COUNT_MAX as i64;
+        match self.snapshots.iter().find(late) {
+            Some(s) => Err(corrupt(file, "timestamp-ms", &expected, &s.timestamp_ms.to_string())),
+            None => Ok(()),
         }
     }
 

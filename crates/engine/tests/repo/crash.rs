@@ -19,7 +19,7 @@ use super::support::{
 
 /// What is interrupted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Work {
+pub(super) enum Work {
     Commit,
     Amend,
     Tag,
@@ -35,7 +35,7 @@ fn large_attributes(seed: &str) -> Map<String, Value> {
 }
 
 /// A repository with every kind of file, a tag, dead bytes, and files that nothing refers to.
-async fn furnished(store: &Store) -> Repository {
+pub(super) async fn furnished(store: &Store) -> Repository {
     let repo = create(store, tiny()).await;
     let session = repo.writable_session("main").await.unwrap();
     session.create_array("/a/b", bytes_spec(&[12, 12], &[4, 4])).await.unwrap();
@@ -63,7 +63,7 @@ async fn furnished(store: &Store) -> Repository {
 }
 
 impl Work {
-    const ALL: [Self; 8] = [
+    pub(super) const ALL: [Self; 8] = [
         Self::Commit,
         Self::Amend,
         Self::Tag,
@@ -75,13 +75,13 @@ impl Work {
     ];
 
     /// What must have happened before, so that there is something to do.
-    async fn prepare(self, repo: &Repository) {
+    pub(super) async fn prepare(self, repo: &Repository) {
         if self == Self::Collect {
             Self::Expire.run(repo.store()).await.unwrap();
         }
     }
 
-    async fn run(self, store: &Store) -> Result<()> {
+    pub(super) async fn run(self, store: &Store) -> Result<()> {
         let repo = Repository::open_in(store.clone(), OpenOptions::default()).await?;
         match self {
             Self::Commit | Self::Amend => {
@@ -168,7 +168,7 @@ async fn interrupt_everywhere(
 }
 
 /// The repository is in the state before or after, is sound, and goes on.
-async fn survives(
+pub(super) async fn survives(
     store: &Store,
     before: &Picture,
     after: &Picture,
@@ -284,7 +284,7 @@ async fn every_operation_can_be_the_last_of_creating_a_repository() {
 }
 
 /// Creates a repository where the first attempt died: leftovers need the caller's word.
-async fn again(store: &Store) {
+pub(super) async fn again(store: &Store) {
     let options = OpenOptions::default();
     let created =
         Repository::create_in(store.clone(), options.clone(), CreateOptions::default()).await;

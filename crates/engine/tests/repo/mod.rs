@@ -6,6 +6,7 @@ mod bit_flips;
 mod conflict;
 mod crash;
 mod draft;
+mod exhaustion;
 mod expire;
 mod gc;
 mod golden;

@@ -14,7 +14,7 @@ use crate::repo::state::CollectionList;
 use crate::repo::{Repository, check_file};
 
 /// Renders a list.
-pub(super) fn render(files: &[String], dataset_id: &str, now_ms: i64) -> Result<Sealed> {
+pub(in crate::repo) fn render(files: &[String], dataset_id: &str, now_ms: i64) -> Result<Sealed> {
     let schema = Arc::new(Schema::new(vec![Field::new("file", DataType::Utf8, false)]));
     let column: StringArray = files.iter().map(Some).collect();
     let batch = RecordBatch::try_new(schema, vec![Arc::new(column)])
@@ -25,7 +25,12 @@ pub(super) fn render(files: &[String], dataset_id: &str, now_ms: i64) -> Result<
     parquet_file::seal(label, &batch, properties, &[])
 }
 
-fn parse(path: &str, dataset_id: &str, bytes: &Bytes) -> Result<HashSet<String>> {
+/// Parses a list whose checksum was compared.
+pub(in crate::repo) fn parse(
+    path: &str,
+    dataset_id: &str,
+    bytes: &Bytes,
+) -> Result<HashSet<String>> {
     let label = Label { format: "collection", dataset_id, created_ms: 0 };
     let (_, batches) = parquet_file::read_whole(path, &label, bytes, None)?;
     let mut files = HashSet::new();

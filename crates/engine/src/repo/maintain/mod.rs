@@ -3,7 +3,7 @@
 //! None of it changes what any kept snapshot says, and all of it goes through the same swap as
 //! commits, so it is safe beside running readers and writers.
 
-mod collection_list;
+pub(super) mod collection_list;
 mod expire;
 mod gc;
 mod mark;

@@ -309,6 +309,19 @@ fn find_page(footer: &Footer, row: u64, rows: u64, coord: &[u8]) -> PageSearch {
     PageSearch::Absent
 }
 
+/// The page of `rows` rows from `row` on in which `coord` must be: its row group and its rows there.
+pub(in crate::repo) fn locate_page(
+    footer: &Footer,
+    row: u64,
+    rows: u64,
+    coord: &[u8],
+) -> Option<(usize, Range<usize>)> {
+    match find_page(footer, row, rows, coord) {
+        PageSearch::Found { row_group, rows, .. } => Some((row_group, rows)),
+        PageSearch::Absent | PageSearch::Unknown => None,
+    }
+}
+
 fn partition(count: usize, before: impl Fn(usize) -> bool) -> usize {
     let (mut low, mut high) = (0, count);
     while low < high {

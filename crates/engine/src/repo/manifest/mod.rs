@@ -19,7 +19,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-pub(super) use fetch::Manifests;
+pub(super) use fetch::{Manifests, locate_page};
 pub(super) use lookup::Scan;
 pub(super) use read::{Block, decode_file};
 pub(super) use write::{RunBuilder, Written};

@@ -90,6 +90,11 @@ impl Memory {
     }
 }
 
+/// The bytes of a state, without anything kept from an earlier one.
+pub(super) fn seal_state(state: &State) -> Result<Bytes> {
+    checksum::seal(state, &mut Rendered::default())
+}
+
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // What is behind it is replaced whole, so a panic elsewhere cannot have left it half-made.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)

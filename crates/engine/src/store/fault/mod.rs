@@ -34,7 +34,7 @@ mod power;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-pub use self::plan::{Mode, Plan, Unsynced};
+pub use self::plan::{Mode, Plan, Refusal, Unsynced};
 use self::power::Ledger;
 use super::Store;
 use super::backend::{Backend, Kind};
@@ -59,6 +59,8 @@ struct State {
     log: Vec<String>,
     fired: bool,
     dead: bool,
+    refusing: Option<Refusal>,
+    over: bool,
 }
 
 /// An operation under way.
@@ -110,6 +112,12 @@ impl Fault {
         self.state().dead
     }
 
+    /// Ends a [refusal](Mode::Refuse), or sees to it that none begins any more: somebody made space.
+    pub fn relent(&self) {
+        let mut state = self.state();
+        (state.refusing, state.over) = (None, true);
+    }
+
     /// Pulls the plug now, whatever the plan says.
     pub async fn die(&self) -> Result<()> {
         let died_before = std::mem::replace(&mut self.state().dead, true);
@@ -151,11 +159,17 @@ impl Fault {
                 return Err(step.injected("the store is dead"));
             }
             if counted {
-                if state.log.len() == self.plan.at {
+                if state.log.len() == self.plan.at && !state.over {
                     state.fired = true;
                     step.mode = Some(self.plan.mode);
                 }
                 state.log.push(format!("{op} {path}"));
+            }
+            if let Some(Mode::Refuse(refusal)) = step.mode {
+                state.refusing = Some(refusal);
+            }
+            if let Some(refusal) = state.refusing.filter(|refusal| !refusal.spares(op, path)) {
+                return Err(Error::store(op, path, refusal.error()));
             }
         }
         if step.tears() && !tearable {
@@ -171,7 +185,9 @@ impl Fault {
                 tokio::time::sleep(time).await;
                 Ok(step)
             }
-            Some(Mode::DieAfter | Mode::Tear | Mode::LoseReply) | None => Ok(step),
+            Some(Mode::DieAfter | Mode::Tear | Mode::LoseReply | Mode::Refuse(_)) | None => {
+                Ok(step)
+            }
         }
     }
 

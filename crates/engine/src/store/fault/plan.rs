@@ -1,6 +1,9 @@
 //! When and how a store goes wrong.
 
+use std::io;
 use std::time::Duration;
+
+use rustix::io::Errno;
 
 /// How an operation goes wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,8 +19,52 @@ pub enum Mode {
     LoseReply,
     /// It fails without effect; what comes after works.
     FailOnce,
+    /// It and everything like it fails without effect, until [`Fault::relent`] is called.
+    ///
+    /// [`Fault::relent`]: super::Fault::relent
+    Refuse(Refusal),
     /// It takes longer.
     Stall(Duration),
+}
+
+/// Why a machine says no.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// The disk is full. One can still read and delete.
+    NoSpace,
+    /// The file system was mounted read-only, as it is after an error of the disk.
+    ReadOnly,
+    /// Writing is not permitted.
+    Denied,
+    /// Nothing can be opened. What needs no descriptor works.
+    TooManyFiles,
+}
+
+impl Refusal {
+    /// Whether an operation works all the same.
+    pub(super) fn spares(self, op: &str, path: &str) -> bool {
+        let reads = matches!(op, "get" | "get_ranges" | "head" | "list");
+        // To sync or delete no files needs nothing of the system.
+        if path.is_empty() && matches!(op, "sync" | "delete") {
+            return true;
+        }
+        match self {
+            Self::NoSpace => reads || op == "delete",
+            Self::ReadOnly | Self::Denied => reads,
+            Self::TooManyFiles => matches!(op, "delete" | "link" | "rename" | "head"),
+        }
+    }
+
+    /// What the system says.
+    pub(super) fn error(self) -> io::Error {
+        let errno = match self {
+            Self::NoSpace => Errno::NOSPC,
+            Self::ReadOnly => Errno::ROFS,
+            Self::Denied => Errno::ACCESS,
+            Self::TooManyFiles => Errno::MFILE,
+        };
+        errno.into()
+    }
 }
 
 /// What death does to that which was written and not synced. Either may happen when the power

@@ -1,0 +1,31 @@
+//! What a refusal must look like.
+
+use chunkyard_array::Error as ArrayError;
+use chunkyard_engine::repo::fuzzing::FILE;
+use chunkyard_engine::{Error, ErrorKind};
+
+/// The engine refused bytes: for what they are, and saying whose they are.
+pub(crate) fn is_about_bytes(error: &Error) {
+    let kind = error.kind();
+    assert!(
+        matches!(kind, ErrorKind::Corrupt | ErrorKind::Invalid | ErrorKind::Unsupported),
+        "bytes cannot cause {error:?}"
+    );
+    if let Error::Corrupt { file, what, .. } = error {
+        assert!(file == FILE && !what.is_empty(), "which bytes? {error:?}");
+    }
+}
+
+/// The array model refused a document or a text.
+pub(crate) fn is_about_document(error: &ArrayError) {
+    assert!(
+        matches!(error, ArrayError::Invalid { .. } | ArrayError::Unsupported { .. }),
+        "a document cannot cause {error:?}"
+    );
+    assert!(!error.to_string().is_empty());
+}
+
+/// A decoder refused a chunk.
+pub(crate) fn is_about_chunk(error: &ArrayError) {
+    assert!(matches!(error, ArrayError::Corrupt { .. }), "a chunk cannot cause {error:?}");
+}

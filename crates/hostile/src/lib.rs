@@ -1,0 +1,81 @@
+//! What bytes from outside must not do, whatever they are.
+//!
+//! Each target feeds bytes to one parser or decoder and asserts more than that it returns: what was
+//! understood is rendered and understood again as the same, what was refused was refused for what
+//! it is, and neither takes memory on the word of a length field.
+//!
+//! ```text
+//!  fuzz/fuzz_targets/<name>.rs ──┐              libFuzzer invents the bytes         make fuzz
+//!                                ├──▶ TARGETS ──▶ parser
+//!  tests/main.rs ────────────────┘              seeds and regressions, every time   cargo test
+//! ```
+//!
+//! A target gets behind the checksums on purpose: it computes them for the bytes it was given, or
+//! enters below the check. An attacker can compute a CRC-32C too.
+
+#![forbid(unsafe_code)]
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a promise that does not hold must stop the test or the fuzzer"
+)]
+
+mod choices;
+pub mod codec;
+mod columns;
+mod coordinate;
+mod error;
+mod metadata;
+mod npy;
+mod pack;
+mod parquet;
+mod state;
+mod text;
+
+pub use self::parquet::split_pages;
+
+/// A parser or decoder, and what must hold of it for any bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    /// Name of the fuzz target and of the directory of its seeds.
+    pub name: &'static str,
+    /// Panics when something does not hold.
+    pub check: fn(&[u8]),
+}
+
+/// All targets, in the order in which they are reported.
+pub const TARGETS: &[Target] = &[
+    target("state", state::check),
+    target("structure", parquet::structure),
+    target("manifest", parquet::manifest),
+    target("manifest_pages", parquet::manifest_pages),
+    target("attributes", parquet::attributes),
+    target("collection", parquet::collection),
+    target("columns", columns::check),
+    target("pack", pack::check),
+    target("coordinate", coordinate::check),
+    target("array_metadata", metadata::array),
+    target("group_metadata", metadata::group),
+    target("region", text::region),
+    target("shorthand", text::shorthand),
+    target("names", text::names),
+    target("npy", npy::check),
+    target("codec_bytes", codec::bytes),
+    target("codec_zstd", codec::zstd),
+    target("codec_blosc", codec::blosc),
+    target("codec_deflate", codec::deflate),
+    target("codec_checksum", codec::checksum),
+    target("codec_transpose", codec::transpose),
+    target("codec_shard", codec::shard),
+    target("codec_text", codec::text),
+    target("codec_pcodec", codec::pcodec),
+];
+
+const fn target(name: &'static str, check: fn(&[u8])) -> Target {
+    Target { name, check }
+}
+
+/// The target of that name.
+pub fn find(name: &str) -> Option<&'static Target> {
+    TARGETS.iter().find(|target| target.name == name)
+}

@@ -1,0 +1,90 @@
+//! The Parquet files of a repository, byte by byte.
+//!
+//! Most mutations die in Parquet's own framing; the seeds are not compressed, so that those of
+//! values live. [`crate::columns`] goes where these rarely get.
+
+use std::collections::HashSet;
+
+use bytes::Bytes;
+use chunkyard_engine::repo::{Coord, fuzzing};
+
+use crate::error::is_about_bytes;
+
+/// The dataset all seeds belong to.
+pub(crate) const DATASET: &str = "66f08abx07q8mbwfg5r7fb72rw";
+
+/// Structure files.
+pub(crate) fn structure(data: &[u8]) {
+    let nodes = match fuzzing::parse_structure(DATASET, &Bytes::copy_from_slice(data)) {
+        Ok(nodes) => nodes,
+        Err(error) => return is_about_bytes(&error),
+    };
+    match fuzzing::render_structure(DATASET, &nodes) {
+        Ok(rendered) => {
+            let again = fuzzing::parse_structure(DATASET, &rendered);
+            assert_eq!(again.expect("what was rendered can be parsed"), nodes);
+        }
+        Err(error) => is_about_bytes(&error),
+    }
+}
+
+/// Manifests and change files.
+pub(crate) fn manifest(data: &[u8]) {
+    let rows = match fuzzing::parse_manifest(DATASET, &Bytes::copy_from_slice(data)) {
+        Ok(rows) => rows,
+        Err(error) => return is_about_bytes(&error),
+    };
+    // Order and coordinates are for the reader of a row to judge; a writer demands both.
+    let Some((_, first, _)) = rows.first() else { return };
+    let rank = (0..=8).find(|&rank| Coord::from_bytes(first).decode(rank).is_ok());
+    if let Some(Ok(rendered)) = rank.map(|rank| fuzzing::render_manifest(DATASET, rank, &rows)) {
+        let again = fuzzing::parse_manifest(DATASET, &rendered);
+        assert_eq!(again.expect("what was rendered can be parsed"), rows);
+    }
+}
+
+/// Manifests read page by page. Before the file stand a coordinate with its length, and how much of
+/// the end of the file is fetched as footer.
+pub(crate) fn manifest_pages(data: &[u8]) {
+    let Some((coord, tail, file)) = split_pages(data) else { return };
+    let bytes = Bytes::copy_from_slice(file);
+    if let Err(error) = fuzzing::read_pages(DATASET, &bytes, tail, coord) {
+        is_about_bytes(&error);
+    }
+}
+
+/// The parts of an input for [`manifest_pages`].
+pub fn split_pages(data: &[u8]) -> Option<(&[u8], usize, &[u8])> {
+    let (&length, rest) = data.split_first()?;
+    let (coord, rest) = rest.split_at_checked(length.into())?;
+    let (tail, file) = rest.split_first_chunk()?;
+    Some((coord, u16::from_le_bytes(*tail).into(), file))
+}
+
+/// Attributes files.
+pub(crate) fn attributes(data: &[u8]) {
+    let documents = match fuzzing::parse_attributes(DATASET, &Bytes::copy_from_slice(data)) {
+        Ok(documents) => documents,
+        Err(error) => return is_about_bytes(&error),
+    };
+    let texts: Vec<Vec<u8>> = documents
+        .iter()
+        .map(|document| serde_json::to_vec(&**document).expect("JSON is JSON"))
+        .collect();
+    let rendered = fuzzing::render_attributes(DATASET, &texts).expect("documents can be rendered");
+    let again = fuzzing::parse_attributes(DATASET, &rendered);
+    assert_eq!(again.expect("what was rendered can be parsed"), documents);
+}
+
+/// Lists of announced collections.
+pub(crate) fn collection(data: &[u8]) {
+    let files = match fuzzing::parse_collection(DATASET, &Bytes::copy_from_slice(data)) {
+        Ok(files) => files,
+        Err(error) => return is_about_bytes(&error),
+    };
+    let list: Vec<String> = files.iter().cloned().collect();
+    let rendered = fuzzing::render_collection(DATASET, &list).expect("a list can be rendered");
+    let again: HashSet<String> =
+        fuzzing::parse_collection(DATASET, &rendered).expect("what was rendered can be parsed");
+    assert_eq!(again, files);
+}

@@ -1,0 +1,34 @@
+//! State files.
+
+use chunkyard_engine::repo::{State, Version, fuzzing};
+
+use crate::error::is_about_bytes;
+
+/// Below the checksum, where all of the document is the fuzzer's; and above it.
+pub(crate) fn check(data: &[u8]) {
+    if let Err(error) = fuzzing::parse_state(data) {
+        is_about_bytes(&error);
+    }
+    let state = match State::parse(data, fuzzing::FILE) {
+        Ok(state) => state,
+        Err(error) => return is_about_bytes(&error),
+    };
+    let rendered = state.render().expect("what was parsed can be rendered");
+    let again = State::parse(&rendered, fuzzing::FILE).expect("what was rendered can be parsed");
+    assert_eq!(again, state);
+
+    // Questions that readers and writers ask of any state they were given.
+    for reference in state.refs.values() {
+        assert!(state.ancestry(&reference.snapshot_id).count() <= state.snapshots.len());
+    }
+    assert!(state.reachable().len() <= state.snapshots.len());
+    for version in [Version::Default, Version::Named(state.id.clone())] {
+        let _found = version.resolve(&state).is_ok();
+    }
+    let next = state.successor(0).expect("a state that is accepted can be replaced");
+    assert_eq!(next.generation, state.generation + 1);
+    if !state.unknown.contains_key("crc32c") {
+        let sealed = fuzzing::seal_state(&next).expect("a state can be sealed");
+        assert_eq!(fuzzing::parse_state(&sealed).expect("what was sealed can be opened"), next);
+    }
+}

@@ -1,0 +1,181 @@
+//! How the seeds are made: from the golden repository and from what the codecs encode.
+//!
+//! `make fuzz-seeds` runs this. Seeds are small and few; a fuzzer finds the rest.
+
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use chunkyard_array::{ArraySpec, Codecs, ElementsBuf};
+use chunkyard_engine::repo::{Coord, fuzzing};
+use chunkyard_hostile::codec::cases;
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::basic::Compression;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+
+use super::run::fuzz_directory;
+
+/// The dataset of the golden repository.
+const DATASET: &str = "66f08abx07q8mbwfg5r7fb72rw";
+
+fn keep(target: &str, name: &str, bytes: &[u8]) {
+    let directory = fuzz_directory().join("seeds").join(target);
+    std::fs::create_dir_all(&directory).unwrap();
+    std::fs::write(directory.join(name), bytes).unwrap();
+}
+
+fn golden(kind: &str) -> Vec<(String, Vec<u8>)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/repo/v1/repository");
+    let mut files: Vec<PathBuf> =
+        std::fs::read_dir(root.join(kind)).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    let name = |file: &Path| file.file_name().unwrap().to_str().unwrap()[..4].to_owned();
+    files.iter().map(|file| (name(file), std::fs::read(file).unwrap())).collect()
+}
+
+/// The same rows without compression, so that a bent byte is a bent value; and where the data ends.
+fn plain(file: &[u8]) -> (Vec<u8>, usize) {
+    let bytes = Bytes::copy_from_slice(file);
+    let reader = ParquetRecordBatchReaderBuilder::try_new(bytes).unwrap();
+    let schema = reader.schema().clone();
+    let pairs = reader.metadata().file_metadata().key_value_metadata().cloned().unwrap_or_default();
+    let kept = ["format", "dataset-id", "next-id"];
+    let pairs = pairs.into_iter().filter(|pair| kept.contains(&pair.key.as_str())).collect();
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::UNCOMPRESSED)
+        .set_dictionary_enabled(false)
+        .set_statistics_enabled(EnabledStatistics::Page)
+        .set_created_by("seed".into())
+        .set_key_value_metadata(Some(pairs));
+    let mut out = Vec::new();
+    let mut writer = ArrowWriter::try_new(&mut out, schema, Some(properties.build())).unwrap();
+    for batch in reader.build().unwrap() {
+        writer.write(&batch.unwrap()).unwrap();
+    }
+    let metadata = writer.close().unwrap();
+    let columns = metadata.row_groups().iter().flat_map(|group| group.columns());
+    let end = columns.map(|column| column.byte_range()).map(|(start, len)| start + len).max();
+    (out, end.unwrap() as usize)
+}
+
+#[test]
+#[ignore = "writes fuzz/seeds"]
+fn make_seeds_of_a_repository() {
+    for (name, bytes) in golden("g").into_iter().rev().take(2) {
+        keep("state", &name, &bytes);
+    }
+    let draft = br#"{"id":"d","generation":0,"snapshots":[{"snapshot-id":"s","timestamp-ms":1,"structure-file":"f"}]}"#;
+    keep("state", "draft", draft);
+    for (target, kind) in [("structure", "s"), ("manifest", "i"), ("attributes", "a")] {
+        for (at, (name, bytes)) in golden(kind).into_iter().enumerate() {
+            if at == 0 {
+                keep(target, &format!("{name}-written"), &bytes);
+            }
+            if at < 3 {
+                keep(target, &name, &plain(&bytes).0);
+            }
+        }
+    }
+    for (name, bytes) in golden("i") {
+        let (file, end) = plain(&bytes);
+        let tail = u16::try_from(file.len() - end).unwrap().to_le_bytes();
+        let rows = fuzzing::parse_manifest(DATASET, &Bytes::from(bytes)).unwrap();
+        let coord = &rows[0].1;
+        let length = [coord.len() as u8];
+        keep("manifest_pages", &name, &[&length, &coord[..], &tail, &file].concat());
+    }
+    let list = ["c/ab/file".to_owned(), "i/x".to_owned()];
+    let list = fuzzing::render_collection(DATASET, &list).unwrap();
+    keep("collection", "written", &list);
+    keep("collection", "two", &plain(&list).0);
+    for (at, kind) in [0u8, 1, 2, 3].into_iter().enumerate() {
+        let decisions: Vec<u8> = (0..200u8).map(|byte| byte.wrapping_mul(37) | 32).collect();
+        keep("columns", &format!("kind-{at}"), &[&[kind, 2], &decisions[..]].concat());
+    }
+    let uid = chunkyard_engine::repo::Uid::try_from(&[7u8; 16][..]).unwrap();
+    let entries = [(uid, vec![0, 1], 0, 3, 9), (uid, vec![0x80, 1], 3, 1, 5)];
+    let trailer = fuzzing::render_pack(&entries);
+    keep("pack", "index", &[&[4], &b"abcd"[..], &trailer[..trailer.len() - 20]].concat());
+    keep("pack", "whole", &[b"abcd", &trailer[..]].concat());
+    let (a, b) = (Coord::encode(&[5, 300]), Coord::encode(&[5, u64::MAX]));
+    let first = 2 + 8 * a.as_bytes().len() as u8;
+    keep("coordinate", "pair", &[&[first], a.as_bytes(), b.as_bytes()].concat());
+}
+
+#[test]
+#[ignore = "writes fuzz/seeds"]
+fn make_seeds_of_documents_and_texts() {
+    let group = br#"{"zarr_format": 3, "node_type": "group", "attributes": {"a": [1, null]}}"#;
+    keep("group_metadata", "group", group);
+    for (at, case) in cases().iter().enumerate() {
+        if at % 3 == 0 {
+            keep("array_metadata", &format!("case-{at}"), &case.spec().render());
+        }
+    }
+    let spec = ArraySpec::builder(&[9, 9], &[2, 3], "float32").fill_value("NaN");
+    let spec = spec.dimension_names(["y", "x"]).build().unwrap();
+    keep("array_metadata", "named", &spec.render());
+    for (at, text) in ["0:2,1:3", "...,-1", ":,5", ""].iter().enumerate() {
+        let shape = [3, 7, 200, 5, 4];
+        let length = text.len() as u8;
+        keep("region", &format!("text-{at}"), &[&shape[..], &[length], text.as_bytes()].concat());
+    }
+    for (at, text) in
+        ["zstd:3+crc32c", "blosc:lz4:5:shuffle", "none", "gzip", "<M8[25s]"].iter().enumerate()
+    {
+        let length = text.len() as u8;
+        keep("shorthand", &format!("text-{at}"), &[&[1, length], text.as_bytes()].concat());
+    }
+    for (at, text) in ["main", "3f/3f9c", "/a/b", "../x", "."].iter().enumerate() {
+        keep("names", &format!("text-{at}"), text.as_bytes());
+    }
+    for (at, text) in [
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }\n",
+        "{'descr': '>i2', 'fortran_order': True, 'shape': (2, 3), }\n",
+        "{'descr': '|S3', 'fortran_order': False, 'shape': (4,), }\n",
+    ]
+    .iter()
+    .enumerate()
+    {
+        let length = (text.len() as u16).to_le_bytes();
+        let file = [b"\x93NUMPY\x01\x00", &length[..], text.as_bytes(), &[7; 12]].concat();
+        keep("npy", &format!("file-{at}"), &file);
+    }
+}
+
+#[test]
+#[ignore = "writes fuzz/seeds"]
+fn make_seeds_of_chunks() {
+    let mut position = std::collections::HashMap::new();
+    for case in cases() {
+        let at: &mut u8 = position.entry(case.target).or_default();
+        let codecs = Codecs::new(&case.spec()).unwrap();
+        let (compressible, varied) = match codecs.chunk_bytes() {
+            Some(len) => {
+                // Bytes that are sound for every type: a bool is 0 or 1.
+                let ramp = (0..len).map(|i| (i / 16 % 2) as u8).collect();
+                let mixed = (0..len).map(|i| (i * i % 251 % 2 + i % 2) as u8 & 1).collect();
+                (ElementsBuf::Fixed(ramp), ElementsBuf::Fixed(mixed))
+            }
+            None => (words(&codecs, "ab"), words(&codecs, "né, and more of it")),
+        };
+        for (name, chunk) in [("even", compressible), ("mixed", varied)] {
+            let encoded = codecs.encode(chunk.as_ref()).unwrap();
+            let chunk = case.seal.open(&encoded);
+            assert_eq!(case.seal.close(&chunk), encoded, "{case:?}");
+            keep(case.target, &format!("{at:02}-{name}"), &[&[*at], &chunk[..]].concat());
+        }
+        *at += 1;
+    }
+}
+
+fn words(codecs: &Codecs, word: &str) -> ElementsBuf {
+    let count: u64 = codecs.chunk_shape().iter().product();
+    let mut offsets = vec![0];
+    let mut bytes = Vec::new();
+    for at in 0..count {
+        bytes.extend_from_slice(if at % 2 == 0 { word.as_bytes() } else { b"" });
+        offsets.push(bytes.len() as u64);
+    }
+    ElementsBuf::Variable { bytes, offsets }
+}
