@@ -5,6 +5,11 @@
 //! index has two encodings, and no encoding is a prefix of another. `docs/formats/repo.md` has the
 //! proof and the test vectors.
 
+use smallvec::SmallVec;
+
+/// A coordinate up to this length needs no memory of its own: a session may hold millions of them.
+const INLINE_BYTES: usize = 16;
+
 /// The smallest value that takes `n + 1` bytes.
 const BASE: [u64; 9] = [
     0,
@@ -20,7 +25,7 @@ const BASE: [u64; 9] = [
 
 /// An encoded chunk index. Ordered like the index itself.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
-pub struct Coord(Vec<u8>);
+pub struct Coord(SmallVec<[u8; INLINE_BYTES]>);
 
 /// Why bytes are no coordinate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -39,7 +44,7 @@ pub enum CoordError {
 impl Coord {
     /// Encodes a chunk index.
     pub fn encode(index: &[u64]) -> Self {
-        let mut bytes = Vec::with_capacity(index.len() * 2);
+        let mut bytes = SmallVec::new();
         for &component in index {
             push_component(component, &mut bytes);
         }
@@ -48,7 +53,7 @@ impl Coord {
 
     /// Takes bytes that were encoded before; `decode` says whether they are sound.
     pub fn from_bytes(bytes: &[u8]) -> Self {
-        Self(bytes.to_vec())
+        Self(SmallVec::from_slice(bytes))
     }
 
     /// The encoded bytes.
@@ -62,6 +67,12 @@ impl Coord {
     }
 }
 
+impl AsRef<[u8]> for Coord {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
 impl std::fmt::Debug for Coord {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Coord(")?;
@@ -72,7 +83,7 @@ impl std::fmt::Debug for Coord {
     }
 }
 
-fn push_component(value: u64, bytes: &mut Vec<u8>) {
+fn push_component(value: u64, bytes: &mut SmallVec<[u8; INLINE_BYTES]>) {
     let n = BASE.partition_point(|&base| base <= value);
     let payload = value - BASE[n - 1];
     if n == 9 {
@@ -88,8 +99,19 @@ fn push_component(value: u64, bytes: &mut Vec<u8>) {
 }
 
 /// Decodes the chunk index of an array of that rank.
-pub(super) fn decode(mut bytes: &[u8], rank: usize) -> Result<Vec<u64>, CoordError> {
+pub(super) fn decode(bytes: &[u8], rank: usize) -> Result<Vec<u64>, CoordError> {
     let mut index = Vec::with_capacity(rank);
+    decode_into(bytes, rank, &mut index)?;
+    Ok(index)
+}
+
+/// Like [`decode`], into a vector that is used again and again.
+pub(super) fn decode_into(
+    mut bytes: &[u8],
+    rank: usize,
+    index: &mut Vec<u64>,
+) -> Result<(), CoordError> {
+    index.clear();
     for _ in 0..rank {
         let (&first, _) = bytes.split_first().ok_or(CoordError::Truncated)?;
         let n = first.leading_ones() as usize + 1;
@@ -105,7 +127,7 @@ pub(super) fn decode(mut bytes: &[u8], rank: usize) -> Result<Vec<u64>, CoordErr
         index.push(payload.checked_add(BASE[n - 1]).ok_or(CoordError::TooLarge)?);
         bytes = rest;
     }
-    if bytes.is_empty() { Ok(index) } else { Err(CoordError::Trailing) }
+    if bytes.is_empty() { Ok(()) } else { Err(CoordError::Trailing) }
 }
 
 #[cfg(test)]

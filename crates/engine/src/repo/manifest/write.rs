@@ -1,5 +1,6 @@
 //! Laying out manifests.
 
+use std::borrow::Borrow;
 use std::sync::Arc;
 
 use arrow_array::builder::{
@@ -35,7 +36,8 @@ pub(in crate::repo) struct RunBuilder {
     writer: Option<FileWriter>,
     pending: Columns,
     rows: u64,
-    last: Option<(u32, Vec<u8>)>,
+    /// Array and coordinate of the last row, if there is one.
+    last: (u32, Vec<u8>),
     tiles: Vec<Tile>,
 }
 
@@ -66,47 +68,52 @@ impl RunBuilder {
             writer: None,
             pending: Columns::default(),
             rows: 0,
-            last: None,
+            last: (0, Vec::new()),
             tiles: Vec::new(),
         }
     }
 
     /// Appends the rows of one array, sorted by coordinate. Arrays come in order of their handle.
     /// `rank` is the array's; `expected` is how many rows will come, to decide on row groups.
-    pub(in crate::repo) fn push_array(
+    pub(in crate::repo) fn push_array<C: AsRef<[u8]>, P: Borrow<Payload>>(
         &mut self,
         array_id: u32,
         rank: usize,
         expected: usize,
-        rows: impl IntoIterator<Item = Result<(Vec<u8>, Payload)>>,
+        rows: impl IntoIterator<Item = Result<(C, P)>>,
     ) -> Result<()> {
         let own_groups = expected >= OWN_GROUP_ROWS;
         if own_groups {
             self.cut()?;
         }
         let mut tile: Option<Tile> = None;
+        let mut index = Vec::with_capacity(rank);
         for row in rows {
             let (coordinate, payload) = row?;
+            let (coordinate, payload) = (coordinate.as_ref(), payload.borrow());
             if tile.as_ref().is_some_and(|tile| tile.rows as usize == TILE_ROWS) {
                 self.tiles.extend(tile.take());
             }
-            let index = coord::decode(&coordinate, rank)
+            coord::decode_into(coordinate, rank, &mut index)
                 .map_err(|error| Error::Invalid { what: format!("chunk coordinate: {error}") })?;
             let at = self.rows;
-            let current = tile.get_or_insert_with(|| Tile::new(array_id, at, &coordinate, rank));
-            current.add(&coordinate, &index, &payload);
+            let current = tile.get_or_insert_with(|| Tile::new(array_id, at, coordinate, rank));
+            current.add(coordinate, &index, payload);
             self.push(array_id, coordinate, payload)?;
         }
         self.tiles.extend(tile);
         if own_groups { self.cut() } else { Ok(()) }
     }
 
-    fn push(&mut self, array_id: u32, coordinate: Vec<u8>, payload: Payload) -> Result<()> {
-        if self.last.as_ref().is_some_and(|(id, last)| (*id, last) >= (array_id, &coordinate)) {
+    fn push(&mut self, array_id: u32, coordinate: &[u8], payload: &Payload) -> Result<()> {
+        let (last_id, last) = &mut self.last;
+        if self.rows > 0 && (*last_id, last.as_slice()) >= (array_id, coordinate) {
             return Err(Error::Invalid { what: "manifest rows out of order".into() });
         }
-        self.pending.push(self.rows, array_id, &coordinate, &payload)?;
-        self.last = Some((array_id, coordinate));
+        *last_id = array_id;
+        last.clear();
+        last.extend_from_slice(coordinate);
+        self.pending.push(self.rows, array_id, coordinate, payload)?;
         self.rows += 1;
         if self.pending.len() == TILE_ROWS { self.cut() } else { Ok(()) }
     }

@@ -4,12 +4,13 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use chunkyard_array::Grid;
 
 use super::edit::{record, require_node};
 use super::{Session, lock};
 use crate::error::{Error, Result};
 use crate::repo::coord::Coord;
-use crate::repo::manifest::{Native, Payload, Virtual};
+use crate::repo::manifest::{Native, Payload};
 use crate::repo::node::Node;
 use crate::repo::pack::ChunkFile;
 use crate::store::Request;
@@ -61,56 +62,6 @@ impl Session {
             Some(name) => self.confirm(&name).await,
             None => Ok(()),
         }
-    }
-
-    /// Points a chunk at a range of somebody else's object. The reference must carry a guard (etag,
-    /// modification time or checksum), taken before the range was parsed, so that a source that
-    /// changes later is noticed and never read as if it were the old one.
-    pub fn set_virtual(&self, path: &str, index: &[u64], reference: Virtual) -> Result<()> {
-        let guarded = reference.etag.is_some()
-            || reference.last_modified_ms.is_some()
-            || reference.crc32c.is_some();
-        if !guarded {
-            return Err(Error::Invalid {
-                what: format!(
-                    "{path}: a reference to {} without etag, modification time or checksum would \
-                     not notice a changed source",
-                    reference.url
-                ),
-            });
-        }
-        self.set_virtual_unchecked(path, index, reference)
-    }
-
-    /// Like [`Session::set_virtual`], for sources that have neither etag nor modification time.
-    pub fn set_virtual_unchecked(
-        &self,
-        path: &str,
-        index: &[u64],
-        mut reference: Virtual,
-    ) -> Result<()> {
-        let node = self.node(path)?;
-        check_index(&node, index)?;
-        if !reference.url.contains("://") || reference.length == 0 {
-            return Err(Error::Invalid {
-                what: format!("{path}: a virtual chunk needs an absolute URL and a length above 0"),
-            });
-        }
-        if reference.offset.checked_add(reference.length).is_none() {
-            return Err(Error::Invalid {
-                what: format!("{path}: the range of {} overflows", reference.url),
-            });
-        }
-        let mut work = self.require_writable()?;
-        require_node(&work, &node)?;
-        // Neighbours mostly lie in one object: they share its name.
-        match &work.last_url {
-            Some(known) if *known == reference.url => reference.url = known.clone(),
-            _ => work.last_url = Some(reference.url.clone()),
-        }
-        let payload = Payload::Virtual(Box::new(reference));
-        record(&mut work, node.uid, Coord::encode(index), payload);
-        Ok(())
     }
 
     /// Removes a chunk: readers see the fill value.
@@ -286,7 +237,11 @@ fn part_at(file: &ChunkFile, native: &Native) -> Option<Bytes> {
 
 /// Refuses indices outside the array's grid.
 fn check_index(node: &Node, index: &[u64]) -> Result<()> {
-    let grid = node.array()?.grid()?;
+    check_index_in(&node.array()?.grid()?, node, index)
+}
+
+/// Like [`check_index`], for those who ask often.
+pub(super) fn check_index_in(grid: &Grid, node: &Node, index: &[u64]) -> Result<()> {
     if grid.contains(index) {
         return Ok(());
     }

@@ -361,9 +361,7 @@ impl Session {
             let Some(node) = nodes.get(&id) else { continue };
             let rank = node.array()?.shape().len();
             let count = refs.len();
-            let refs =
-                refs.into_iter().map(|(coord, payload)| Ok((coord.as_bytes().to_vec(), payload)));
-            builder.push_array(id, rank, count, refs)?;
+            builder.push_array(id, rank, count, refs.into_iter().map(Ok))?;
         }
         if builder.rows() == 0 {
             return Ok(None);
@@ -428,8 +426,7 @@ impl<'a> Writer<'a> {
         for (id, uid) in &handles {
             let (Some(node), Some(changes)) = (tree.by_uid(uid), chunks.get(uid)) else { continue };
             let rank = node.array()?.shape().len();
-            let refs = changes.refs.iter();
-            let refs = refs.map(|(c, change)| Ok((c.as_bytes().to_vec(), change.payload.clone())));
+            let refs = changes.refs.iter().map(|(coord, change)| Ok((coord, &change.payload)));
             builder.push_array(*id, rank, changes.refs.len(), refs)?;
         }
         let written = builder.finish(self.label("manifest"))?;

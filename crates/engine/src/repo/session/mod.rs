@@ -11,6 +11,7 @@ mod conflict;
 mod edit;
 mod fork;
 mod rebase;
+mod virtual_chunks;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
