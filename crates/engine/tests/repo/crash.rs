@@ -13,8 +13,8 @@ use chunkyard_engine::{Error, Result};
 use serde_json::{Map, Value};
 
 use super::support::{
-    Picture, Place, bytes_spec, collect, create, duplicate, picture, reopen, sound, tiny,
-    write_noise,
+    Picture, Place, bytes_spec, collect, create, duplicate, picture, reopen, repetitions, sound,
+    tiny, write_noise,
 };
 
 /// What is interrupted.
@@ -115,7 +115,8 @@ impl Work {
 /// The deaths worth trying: only file systems tear files and forget what was not synced.
 fn deaths(place: Place) -> Vec<(Mode, Unsynced)> {
     if place != Place::Local {
-        return vec![(Mode::Die, Unsynced::Kept), (Mode::DieAfter, Unsynced::Kept)];
+        let both = [(Mode::DieAfter, Unsynced::Kept), (Mode::Die, Unsynced::Kept)];
+        return both[..repetitions(2, 1)].to_vec();
     }
     vec![
         (Mode::Die, Unsynced::Kept),

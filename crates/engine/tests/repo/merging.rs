@@ -7,7 +7,9 @@ use bytes::Bytes;
 use chunkyard_engine::repo::{CommitOptions, Config, Inventory, Repository, Version};
 use futures::TryStreamExt;
 
-use super::support::{bytes_spec, collect, create, memory, read_at, reopen, sound, tiny, write};
+use super::support::{
+    bytes_spec, collect, create, memory, read_at, reopen, repetitions, sound, tiny, write,
+};
 
 /// Runs of an array by their level.
 async fn runs(repo: &Repository, path: &str) -> BTreeMap<u32, usize> {
@@ -32,7 +34,7 @@ async fn runs_stay_few_over_many_commits_and_nothing_is_lost() {
     write(&session, "/rare", "0:4", 9).await.unwrap();
     session.commit(CommitOptions::message("base")).await.unwrap();
     let mut model = vec![0u8; 40];
-    for n in 0..500u64 {
+    for n in 0..repetitions(500u64, 130) {
         let at = (n * 17 + n / 7) % 40;
         let value = if n % 5 == 3 { 0 } else { 1 + (n % 250) as u8 };
         let session = repo.writable_session("main").await.unwrap();

@@ -11,8 +11,8 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::support::{
-    bytes_spec, create, directory, memory, noise, read_all, read_at, reopen, sound, tiny, write,
-    write_noise,
+    bytes_spec, create, directory, memory, noise, read_all, read_at, reopen, repetitions, sound,
+    tiny, write, write_noise,
 };
 
 /// Copies a box of bytes between whole arrays, the slow and obvious way.
@@ -57,7 +57,7 @@ fn work() -> impl Strategy<Value = (Vec<u64>, Vec<u64>, Vec<(Region, u64)>)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: repetitions(60, 15), ..ProptestConfig::default() })]
 
     #[test]
     fn random_regions_do_what_a_plain_array_does((shape, chunks, writes) in work()) {
