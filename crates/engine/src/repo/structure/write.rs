@@ -104,7 +104,7 @@ pub(in crate::repo) fn render(
     let batch = RecordBatch::try_new(schema, arrays).map_err(failed)?;
     let label = Label { format: "structure", dataset_id, created_ms: snapshot.timestamp_ms };
     // A structure file is read whole; statistics and dictionaries would only make it larger.
-    let properties = parquet_file::properties()
+    let properties = parquet_file::properties(Some(&batch))
         .set_statistics_enabled(EnabledStatistics::None)
         .set_dictionary_enabled(false)
         .set_offset_index_disabled(true)
