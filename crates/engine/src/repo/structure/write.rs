@@ -129,10 +129,8 @@ type Split = (Option<ArrayColumns>, Map<String, Value>);
 fn split(node: &Node) -> Result<Split> {
     match &node.kind {
         NodeKind::Group { extra } => Ok((None, extra.clone())),
-        NodeKind::Array(spec) => {
-            let document: Map<String, Value> = serde_json::from_slice(&spec.render())
-                .map_err(|error| Error::Invalid { what: error.to_string() })?;
-            let (columns, extra) = document::split(&document);
+        NodeKind::Array(metadata) => {
+            let (columns, extra) = document::split(&metadata.document(&node.path)?);
             Ok((Some(columns), extra))
         }
     }
