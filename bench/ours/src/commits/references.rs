@@ -23,10 +23,7 @@ fn reference(at: u64) -> Virtual {
 
 /// Sets all references of the array `/a`.
 pub fn stage(session: &Arc<Session>, refs: u64) -> Result<(), Box<dyn Error>> {
-    for at in 0..refs {
-        session.set_virtual("/a", &index(at), reference(at))?;
-    }
-    Ok(())
+    Ok(session.set_virtual_all("/a", (0..refs).map(|at| (index(at), reference(at))))?)
 }
 
 /// A repository with one array of so many references, and two commits of one chunk on top, so that

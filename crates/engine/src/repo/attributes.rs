@@ -98,8 +98,7 @@ pub(super) fn seal(documents: &[Vec<u8>], label: Label<'_>) -> Result<Sealed> {
     let crcs = UInt32Array::from_iter_values(documents.iter().map(|d| crc32c::crc32c(d)));
     let batch = RecordBatch::try_new(schema, vec![Arc::new(rows), Arc::new(attrs), Arc::new(crcs)])
         .map_err(|error| Error::Invalid { what: error.to_string() })?;
-    let properties =
-        parquet_file::properties(batch.num_rows()).set_dictionary_enabled(false).build();
+    let properties = parquet_file::properties(Some(&batch)).set_dictionary_enabled(false).build();
     parquet_file::seal(label, &batch, properties, &[])
 }
 

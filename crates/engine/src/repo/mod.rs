@@ -38,6 +38,7 @@
 //! ```
 
 mod array;
+mod array_metadata;
 mod attributes;
 mod clock;
 mod columns;
@@ -72,6 +73,7 @@ use futures::{TryStreamExt, stream};
 use serde_json::{Map, Value};
 
 pub use self::array::Array;
+pub use self::array_metadata::ArrayMetadata;
 pub use self::config::{Compat, Config};
 pub use self::coord::{Coord, CoordError};
 pub use self::diff::{ChunkChanges, Diff, NodeChange};

@@ -6,6 +6,7 @@ use chunkyard_array::ArraySpec;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::array_metadata::ArrayMetadata;
 use super::id::Uid;
 use super::parquet_file::Tail;
 use crate::error::{Error, Result};
@@ -37,8 +38,8 @@ pub enum NodeKind {
         /// Usually empty.
         extra: Map<String, Value>,
     },
-    /// An array; its specification carries no attributes, these are the node's.
-    Array(#[serde(with = "spec_as_json")] Arc<ArraySpec>),
+    /// An array.
+    Array(ArrayMetadata),
 }
 
 /// User attributes, in place or in an attributes file.
@@ -150,10 +151,10 @@ impl Node {
         })
     }
 
-    /// The array's specification; an error for groups.
+    /// The array's specification, parsed when it is first asked for; an error for groups.
     pub fn array(&self) -> Result<&Arc<ArraySpec>> {
         match &self.kind {
-            NodeKind::Array(spec) => Ok(spec),
+            NodeKind::Array(metadata) => metadata.spec(&self.path),
             NodeKind::Group { .. } => Err(Error::NotFound {
                 what: "array",
                 name: format!("{} (it is a group)", self.path),
@@ -212,27 +213,6 @@ pub(super) fn is_within(path: &str, group: &str) -> bool {
     group == "/"
         || path == group
         || path.strip_prefix(group).is_some_and(|rest| rest.starts_with('/'))
-}
-
-mod spec_as_json {
-    use super::*;
-    use serde::de::Error as _;
-    use serde::ser::Error as _;
-
-    pub(super) fn serialize<S: serde::Serializer>(
-        spec: &Arc<ArraySpec>,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        let document: Value = serde_json::from_slice(&spec.render()).map_err(S::Error::custom)?;
-        document.serialize(serializer)
-    }
-
-    pub(super) fn deserialize<'de, D: serde::Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Arc<ArraySpec>, D::Error> {
-        let document = Value::deserialize(deserializer)?;
-        ArraySpec::parse(document.to_string().as_bytes()).map(Arc::new).map_err(D::Error::custom)
-    }
 }
 
 #[cfg(test)]

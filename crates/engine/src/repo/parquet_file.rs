@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
+use arrow_array::{Array, RecordBatch};
 use arrow_schema::SchemaRef;
 use bytes::Bytes;
 use parquet::arrow::ArrowWriter;
@@ -61,11 +61,11 @@ pub struct Tail {
     pub crc32c: u32,
 }
 
-/// The settings of a file of so many rows: zstd level 3 unless it is small, exact page bounds, pages
-/// of at most 1,024 rows.
-pub(super) fn properties(rows: usize) -> WriterPropertiesBuilder {
-    let compression = match rows {
-        ..COMPRESSED_ROWS_MIN => Compression::UNCOMPRESSED,
+/// The settings all files share: zstd level 3, exact page bounds, pages of at most 1,024 rows.
+/// `content` is all that the file will hold, where that is known: small files are not compressed.
+pub(super) fn properties(content: Option<&RecordBatch>) -> WriterPropertiesBuilder {
+    let compression = match content.map(data_bytes) {
+        Some(0..=PLAIN_BYTES_MAX) => Compression::UNCOMPRESSED,
         _ => Compression::ZSTD(ZstdLevel::default()),
     };
     WriterProperties::builder()
@@ -77,12 +77,18 @@ pub(super) fn properties(rows: usize) -> WriterPropertiesBuilder {
         .set_statistics_truncate_length(None)
 }
 
-/// Below this there is little to compress, and the library makes a context of zstd for each column:
-/// forty of them were a quarter of a small commit's CPU time.
-const COMPRESSED_ROWS_MIN: usize = 64;
-
 /// Rows of one data page.
 pub(super) const PAGE_ROWS: usize = 1024;
+
+/// Files of at most so much data are not compressed. Their pages are some ten bytes each, which zstd
+/// makes no smaller, while the library sets up a compressor and a decompressor for each column,
+/// reading or writing: over a millisecond for the columns of a structure file.
+const PLAIN_BYTES_MAX: usize = 8 << 10;
+
+fn data_bytes(batch: &RecordBatch) -> usize {
+    let sizes = batch.columns().iter().map(|column| column.to_data().get_slice_memory_size());
+    sizes.map(|size| size.unwrap_or(usize::MAX)).fold(0, usize::saturating_add)
+}
 
 fn writer_name() -> String {
     concat!("chunkyard ", env!("CARGO_PKG_VERSION")).into()
@@ -200,7 +206,10 @@ impl Footer {
             None => None,
         };
         let metadata = guarded(file, || {
-            ArrowReaderMetadata::try_new(Arc::new(metadata), ArrowReaderOptions::new())
+            // The Arrow schema in the key-value metadata says nothing that we need: columns are
+            // cast to what is expected, whatever they are.
+            let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+            ArrowReaderMetadata::try_new(Arc::new(metadata), options)
         })?;
         Ok(Self { file: file.into(), metadata, key_values, size, data_len, block_crcs })
     }

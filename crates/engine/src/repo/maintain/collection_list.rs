@@ -20,8 +20,7 @@ pub(in crate::repo) fn render(files: &[String], dataset_id: &str, now_ms: i64) -
     let batch = RecordBatch::try_new(schema, vec![Arc::new(column)])
         .map_err(|error| Error::Invalid { what: error.to_string() })?;
     let label = Label { format: "collection", dataset_id, created_ms: now_ms };
-    let properties =
-        parquet_file::properties(batch.num_rows()).set_dictionary_enabled(false).build();
+    let properties = parquet_file::properties(Some(&batch)).set_dictionary_enabled(false).build();
     parquet_file::seal(label, &batch, properties, &[])
 }
 

@@ -32,7 +32,7 @@ const OWN_GROUP_ROWS: usize = 4096;
 pub(in crate::repo) struct RunBuilder {
     compat: Compat,
     schema: SchemaRef,
-    /// Begun with the first row group, whose size decides how it writes.
+    /// Begun with the first row group: its settings depend on whether there will be more.
     writer: Option<FileWriter>,
     pending: Columns,
     rows: u64,
@@ -118,21 +118,24 @@ impl RunBuilder {
         if self.pending.len() == TILE_ROWS { self.cut() } else { Ok(()) }
     }
 
+    /// Ends a row group that others may follow.
     fn cut(&mut self) -> Result<()> {
-        let rows = self.pending.len();
-        if rows > 0 {
-            let arrays = std::mem::take(&mut self.pending).finish(self.compat)?;
-            let batch = RecordBatch::try_new(self.schema.clone(), arrays).map_err(failed)?;
-            self.writer(rows)?.row_group(&batch)?;
+        if self.pending.len() == 0 {
+            return Ok(());
         }
+        let batch = self.take_pending()?;
+        let mut writer = match self.writer.take() {
+            Some(writer) => writer,
+            None => FileWriter::new(self.schema.clone(), properties(None))?,
+        };
+        writer.row_group(&batch)?;
+        self.writer = Some(writer);
         Ok(())
     }
 
-    fn writer(&mut self, rows: usize) -> Result<&mut FileWriter> {
-        match &mut self.writer {
-            Some(writer) => Ok(writer),
-            none => Ok(none.insert(FileWriter::new(self.schema.clone(), properties(rows))?)),
-        }
+    fn take_pending(&mut self) -> Result<RecordBatch> {
+        let arrays = std::mem::take(&mut self.pending).finish(self.compat)?;
+        RecordBatch::try_new(self.schema.clone(), arrays).map_err(failed)
     }
 
     /// How many rows were pushed.
@@ -142,11 +145,14 @@ impl RunBuilder {
 
     /// Seals the file.
     pub(in crate::repo) fn finish(mut self, label: Label<'_>) -> Result<Written> {
-        self.cut()?;
-        self.writer(0)?;
-        let Some(writer) = self.writer else {
-            return Err(Error::Invalid { what: "a manifest without a writer".into() });
+        let last = self.take_pending()?;
+        let mut writer = match self.writer {
+            Some(writer) => writer,
+            None => FileWriter::new(self.schema, properties(Some(&last)))?,
         };
+        if last.num_rows() > 0 {
+            writer.row_group(&last)?;
+        }
         Ok(Written { sealed: writer.seal(label, &[])?, tiles: self.tiles })
     }
 }
@@ -317,10 +323,10 @@ fn schema(compat: Compat) -> SchemaRef {
     Arc::new(Schema::new(fields))
 }
 
-fn properties(rows: usize) -> WriterProperties {
+fn properties(content: Option<&RecordBatch>) -> WriterProperties {
     let column = |name: &str| ColumnPath::from(name);
     let sorted = |at| SortingColumn { column_idx: at, descending: false, nulls_first: false };
-    let mut builder = parquet_file::properties(rows)
+    let mut builder = parquet_file::properties(content)
         .set_dictionary_enabled(false)
         .set_statistics_enabled(EnabledStatistics::None)
         .set_sorting_columns(Some(vec![sorted(1), sorted(2)]))

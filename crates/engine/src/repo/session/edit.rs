@@ -18,7 +18,7 @@ impl Session {
     pub async fn create_array(self: &Arc<Self>, path: &str, spec: ArraySpec) -> Result<Array> {
         let attributes = spec.attributes().clone();
         let spec = spec.with_attributes(Map::new())?;
-        let node = self.create(path, NodeKind::Array(Arc::new(spec)), attributes)?;
+        let node = self.create(path, NodeKind::Array(spec.into()), attributes)?;
         Array::open(self.clone(), &node)
     }
 
@@ -83,7 +83,7 @@ impl Session {
         }
         let tree = Arc::make_mut(&mut work.tree);
         let mut changed = (**tree.require(&path)?).clone();
-        changed.kind = NodeKind::Array(Arc::new(spec));
+        changed.kind = NodeKind::Array(spec.into());
         if !attributes.is_empty() {
             changed.attributes = Attributes::Inline(Arc::new(attributes));
         }

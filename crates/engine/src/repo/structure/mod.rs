@@ -3,7 +3,9 @@
 //! `docs/formats/repo.md` §3 lists the columns. The array document shown to Zarr is rebuilt from
 //! the columns; whatever they cannot hold is kept verbatim in `extra_metadata`.
 
+mod arrays;
 mod document;
+mod inventories;
 mod read;
 mod write;
 

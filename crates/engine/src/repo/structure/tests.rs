@@ -42,7 +42,7 @@ fn with(key: &str, value: Value) -> Value {
 fn tree_of(document: &Value) -> Result<Tree> {
     let spec = ArraySpec::parse(document.to_string().as_bytes())?;
     let mut tree = Tree::with_root()?;
-    let kind = NodeKind::Array(Arc::new(spec));
+    let kind = NodeKind::Array(spec.into());
     let node = Node::new(tree.take_id()?, "/a", kind, Map::new())?;
     tree.put(Arc::new(node));
     Ok(tree)

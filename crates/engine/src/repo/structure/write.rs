@@ -104,7 +104,7 @@ pub(in crate::repo) fn render(
     let batch = RecordBatch::try_new(schema, arrays).map_err(failed)?;
     let label = Label { format: "structure", dataset_id, created_ms: snapshot.timestamp_ms };
     // A structure file is read whole; statistics and dictionaries would only make it larger.
-    let properties = parquet_file::properties(nodes.len())
+    let properties = parquet_file::properties(Some(&batch))
         .set_statistics_enabled(EnabledStatistics::None)
         .set_dictionary_enabled(false)
         .set_offset_index_disabled(true)
@@ -129,10 +129,8 @@ type Split = (Option<ArrayColumns>, Map<String, Value>);
 fn split(node: &Node) -> Result<Split> {
     match &node.kind {
         NodeKind::Group { extra } => Ok((None, extra.clone())),
-        NodeKind::Array(spec) => {
-            let document: Map<String, Value> = serde_json::from_slice(&spec.render())
-                .map_err(|error| Error::Invalid { what: error.to_string() })?;
-            let (columns, extra) = document::split(&document);
+        NodeKind::Array(metadata) => {
+            let (columns, extra) = document::split(&metadata.document(&node.path)?);
             Ok((Some(columns), extra))
         }
     }
