@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -76,27 +77,27 @@ def samples(records: results.Records) -> dict[str, Any]:
 
 
 def main() -> None:
+    load = os.getloadavg()[0]
     options = arguments()
     size = FULL if options.full else SMOKE if options.smoke else SHORT
     work: Path = options.work
     work.mkdir(parents=True, exist_ok=True)
     data = work / "data"
     make(data, size.field_planes, size.labels_planes)
-    for old in work.iterdir():
-        if old.is_dir() and old != data:
-            shutil.rmtree(old)
+    rows = [*commits.rows(size), *arrays.rows(size)]
+    rows = [row for row in rows if wanted(row, options.only)]
+    workloads = [*commits.workloads(size), *arrays.workloads(size, data)]
+    for workload in workloads:
+        shutil.rmtree(work / workload.place, ignore_errors=True)
     limits = measure_limits(work, data)
     for name, limit in limits.to_json().items():
         if "gb-per-s" in limit:
             print(f"limit {name:<22} {table.number(limit['gb-per-s'])} GB/s")
         elif "seconds" in limit:
             print(f"limit {name:<22} {table.seconds(limit['seconds'])}")
-    rows = [*commits.rows(size), *arrays.rows(size)]
-    rows = [row for row in rows if wanted(row, options.only)]
-    workloads = [*commits.workloads(size), *arrays.workloads(size, data)]
     records, found = run(workloads, rows, size, work, limits)
     document = {
-        **machine.describe(BENCH),
+        **machine.describe(BENCH, load),
         "size": "full" if options.full else "smoke" if options.smoke else "short",
         "limits": limits.to_json(),
         "rows": found,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -62,6 +63,7 @@ def show(found: dict[str, Any]) -> None:
 
 
 def main() -> None:
+    load = os.getloadavg()[0]
     options = arguments()
     found = []
     for of, sizes in SIZES.items():
@@ -74,7 +76,7 @@ def main() -> None:
                 found.append(step(name, of, count, place, options.seconds_max))
                 show(found[-1])
             shutil.rmtree(place, ignore_errors=True)
-    document = {**machine.describe(BENCH), "steps": found}
+    document = {**machine.describe(BENCH, load), "steps": found}
     file = options.json or options.work / "scale.json"
     file.write_text(json.dumps(document, indent=1))
     print(f"as JSON: {file}")

@@ -25,8 +25,8 @@ PACKAGES = [
 ]
 
 
-def describe(bench: Path) -> dict[str, Any]:
-    """Date, machine, command and versions."""
+def describe(bench: Path, load: float) -> dict[str, Any]:
+    """Date, machine, its load before the run, command and versions."""
     return {
         "date": datetime.date.today().isoformat(),
         "command": " ".join(["python", *sys.argv]),
@@ -35,6 +35,8 @@ def describe(bench: Path) -> dict[str, Any]:
             "model": cpu_model(),
             "memory-bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
             "kernel": platform.release(),
+            # Of the last minute: above zero, somebody else was at work too.
+            "load": load,
         },
         "versions": versions(bench),
     }

@@ -37,7 +37,8 @@ def run(document: Document) -> str:
     versions = ", ".join(f"{name} {what}" for name, what in document["versions"].items())
     return (
         f"The {document['size']} run of {document['date']}, `{document['command']}`: "
-        f"{machine['cpus']} CPUs ({machine['model']}), {gib:.0f} GiB, Linux {machine['kernel']}. "
+        f"{machine['cpus']} CPUs ({machine['model']}), {gib:.0f} GiB, "
+        f"Linux {machine['kernel']}, load before the run {machine['load']:.1f}. "
         f"Versions: {versions}."
     )
 

@@ -19,7 +19,7 @@ def slug(name: str) -> str:
 def run(workload: Workload, rounds: int, work: Path) -> dict[str, Record]:
     """The records of all sides, by name."""
     records = {side.name: Record() for side in workload.sides}
-    for _ in range(min(rounds, workload.rounds_max)):
+    for _ in range(min(max(rounds, workload.rounds_min), workload.rounds_max)):
         for side in workload.sides:
             record = records[side.name]
             # Whoever failed or cannot at all is not asked again.
@@ -32,7 +32,7 @@ def run(workload: Workload, rounds: int, work: Path) -> dict[str, Record]:
 
 def one(workload: Workload, side: Side, work: Path) -> dict[str, object]:
     place = work / workload.place / slug(side.name)
-    options = {**workload.options, **workload.special.get(side.name, {})}
+    options = workload.options
     if workload.prepare is None:
         shutil.rmtree(place, ignore_errors=True)
     elif not place.exists():

@@ -29,10 +29,11 @@ def workloads(size: Size, data: Path) -> list[Workload]:
     sides = (OURS, *PEERS)
     field = {"data": data, "name": "field", "repeats": size.repeats}
     labels = {**field, "name": "labels"}
+    cold: dict[str, Any] = {"prepare": "write", "cold": True, "rounds_min": 3}
     return [
         Workload("write field", "write", "field", (*sides, OWN), field),
         Workload("read field", "read", "field", sides, field, prepare="write"),
-        Workload("read field cold", "read-cold", "field", sides, field, prepare="write", cold=True),
+        Workload("read field cold", "read-cold", "field", sides, field, **cold),
         Workload("read chunk", "read-chunk", "field", sides, field, prepare="write"),
         Workload("read series", "read-series", "field", (*sides, OWN), field, prepare="write"),
         Workload("write labels", "write", "labels", sides, labels),

@@ -34,23 +34,16 @@ def workloads(size: Size) -> list[Workload]:
     found = []
     for refs in size.references:
         place = f"references-{refs}"
-        # The rivals' commits take longer: fewer of them say as much.
-        few = {side.name: {"repeats": 5} for side in ALL if side is not OURS}
         for chunks in (1, 100):
-            options = {"refs": refs, "chunks": chunks, "repeats": 20}
-            found.append(
-                Workload(
-                    f"commit {chunks} of {refs}",
-                    "commit",
-                    place,
-                    ALL,
-                    options,
-                    few,
-                    prepare="prepare",
-                )
-            )
-        options = {"refs": refs, "repeats": 5}
-        found.append(Workload(f"open {refs}", "open-chunk", place, ALL, options, prepare="prepare"))
+            options = {"refs": refs, "chunks": chunks, "repeats": size.commits}
+            name = f"commit {chunks} of {refs}"
+            found.append(Workload(name, "commit", place, ALL, options, prepare="prepare"))
+        open_, warm = "open-chunk", {"refs": refs, "repeats": size.commits}
+        found.append(Workload(f"open {refs}", open_, place, ALL, warm, prepare="prepare"))
+        name, once = f"open {refs} cold", {"refs": refs, "repeats": 0}
+        found.append(
+            Workload(name, open_, place, ALL, once, prepare="prepare", cold=True, rounds_min=3)
+        )
         found.append(
             Workload(f"bulk {refs}", "bulk", f"bulk-{refs}", PLAIN, {"refs": refs, "repeats": 1})
         )
@@ -110,6 +103,9 @@ def rows(size: Size) -> list[Row]:
                 "open",
                 target=TARGETS.get(f"C1 open, {count}"),
             )
+        )
+        found.append(
+            Row(f"C1 open cold, {count}", "the same, cold", f"open {refs} cold", "open"),
         )
         found.append(
             Row(

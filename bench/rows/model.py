@@ -21,6 +21,8 @@ class Size:
     history_commits: int
     rounds: int
     repeats: int
+    # Commits per process.
+    commits: int
 
     @property
     def field_bytes(self) -> int:
@@ -31,10 +33,10 @@ class Size:
         return self.labels_planes << 21
 
 
-FULL = Size(1024, 512, (100_000, 1_000_000), 100_000, 1000, rounds=3, repeats=3)
-SHORT = Size(128, 64, (100_000,), 10_000, 100, rounds=1, repeats=2)
+FULL = Size(1024, 512, (100_000, 1_000_000), 100_000, 1000, rounds=3, repeats=3, commits=10)
+SHORT = Size(128, 64, (100_000,), 10_000, 100, rounds=2, repeats=1, commits=5)
 # Only to see that everything works.
-SMOKE = Size(16, 64, (10_000,), 1000, 40, rounds=1, repeats=1)
+SMOKE = Size(16, 64, (10_000,), 1000, 40, rounds=1, repeats=1, commits=2)
 
 
 @dataclass(frozen=True)
@@ -46,11 +48,11 @@ class Workload:
     place: str
     sides: tuple[Side, ...]
     options: Mapping[str, Any] = field(default_factory=dict)
-    # Options of one side only, by its name.
-    special: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     # The worker that makes the directory, if it is not there; without one, each call begins afresh.
     prepare: str | None = None
+    # Whether the page cache is dropped before each call. Such a call gives one sample.
     cold: bool = False
+    rounds_min: int = 1
     rounds_max: int = 9
 
 
