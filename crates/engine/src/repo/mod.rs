@@ -52,6 +52,7 @@ mod manifest;
 mod node;
 mod pack;
 mod parquet_file;
+mod parquet_stream;
 mod refs;
 mod repair;
 mod session;
