@@ -21,4 +21,5 @@ mod repair;
 mod sessions;
 mod stress;
 mod support;
+mod verify;
 mod virtual_chunks;

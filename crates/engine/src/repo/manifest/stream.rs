@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::read::Block;
 use crate::error::Result;
 use crate::repo::columns::Columns;
 use crate::repo::parquet_file::{Label, Tail};
@@ -11,6 +12,22 @@ use crate::repo::parquet_stream;
 
 fn label(dataset_id: &str) -> Label<'_> {
     Label { format: "manifest", dataset_id, created_ms: 0 }
+}
+
+/// All rows of a manifest in memory, some thousands at a time.
+pub(in crate::repo) fn stream_blocks(
+    file: &Arc<str>,
+    dataset_id: &str,
+    bytes: &Bytes,
+    tail: Option<Tail>,
+) -> Result<impl Iterator<Item = Result<Block>>> {
+    let batches = parquet_stream::stream(file, &label(dataset_id), bytes, tail, None)?;
+    let (file, mut first_row) = (file.clone(), 0);
+    Ok(batches.map(move |batch| {
+        let block = Block::new(&file, first_row, &batch?)?;
+        first_row += block.len() as u64;
+        Ok(block)
+    }))
 }
 
 /// Calls `each` with the chunk files under `c/` that a manifest names, each at least once. Decodes
