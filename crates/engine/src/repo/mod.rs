@@ -55,6 +55,7 @@ mod node;
 mod pack;
 mod parquet_bounds;
 mod parquet_file;
+mod parquet_stream;
 mod refs;
 mod repair;
 mod session;

@@ -218,6 +218,11 @@ impl Footer {
         &self.file
     }
 
+    /// What the library needs to read the file.
+    pub(super) fn arrow(&self) -> &ArrowReaderMetadata {
+        &self.metadata
+    }
+
     pub(super) fn parquet(&self) -> &ParquetMetaData {
         self.metadata.metadata()
     }
@@ -373,7 +378,7 @@ pub(super) fn corrupt(file: &str, what: &str, expected: &str, found: &str) -> Er
 
 /// Runs a call into the Parquet library on bytes from outside. The library returns errors for most
 /// unsound files and panics on a few; both are the file's fault.
-fn guarded<T>(
+pub(super) fn guarded<T>(
     file: &str,
     call: impl FnOnce() -> std::result::Result<T, ParquetError>,
 ) -> Result<T> {

@@ -22,4 +22,5 @@ mod repair;
 mod sessions;
 pub(crate) mod stress;
 pub(crate) mod support;
+mod verify;
 mod virtual_chunks;

@@ -7,7 +7,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 
 use crate::error::{Error, Result};
 use crate::repo::Repository;
-use crate::repo::manifest::{Native, Payload, Scan, decode_file};
+use crate::repo::manifest::{Native, Payload, Scan, chunk_files};
 use crate::repo::node::{Attributes, Inventory, Node};
 use crate::repo::state::{Snapshot, State};
 
@@ -22,7 +22,8 @@ pub(super) type LiveChunks = HashMap<Arc<str>, Vec<(Arc<Node>, Vec<u8>, Native)>
 
 impl Repository {
     /// The files that the snapshots of a state need, relative to the root. Each manifest is read
-    /// once.
+    /// once, and of its rows only the names of chunk files are decoded. The flags of its entries
+    /// cannot spare that: they tell of inline and virtual chunks, but not that there are no others.
     pub(in crate::repo) async fn mark(&self, state: &State) -> Result<HashSet<String>> {
         let mut files = HashSet::new();
         let mut manifests: HashMap<Arc<str>, Inventory> = HashMap::new();
@@ -51,9 +52,9 @@ impl Repository {
             })
             .buffer_unordered(MANIFESTS_AT_ONCE);
         while let Some((file, entry, bytes)) = fetched.try_next().await? {
-            for block in &decode_file(&file, &self.inner.dataset_id, &bytes, entry.tail)? {
-                files.extend(block.chunk_files().map(|name| format!("c/{name}")));
-            }
+            chunk_files(&file, &self.inner.dataset_id, &bytes, entry.tail, |name| {
+                files.insert(format!("c/{name}"));
+            })?;
         }
         Ok(files)
     }

@@ -147,16 +147,6 @@ impl Block {
         }
     }
 
-    /// Names of the chunk files under `c/` that rows refer to, each at least once.
-    pub(in crate::repo) fn chunk_files(&self) -> impl Iterator<Item = &str> {
-        let mut last = None;
-        self.files.iter().flatten().filter(move |name| {
-            let fresh = last != Some(*name);
-            last = Some(*name);
-            fresh && !name.contains("://")
-        })
-    }
-
     pub(in crate::repo) fn row(&self, at: usize) -> Result<Row> {
         let id = self.array_id(at);
         Ok(Row {

@@ -1,104 +1,116 @@
 //! Level 1: every metadata file of every snapshot, and that they agree with each other.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use bytes::Bytes;
-
-use super::{Report, Users};
-use crate::error::{Error, Result};
-use crate::repo::Repository;
+use super::chunks::ChunkFiles;
+use super::manifest::Manifest;
+use super::users::{Affected, Users, only};
+use super::{Level, Report};
+use crate::error::Result;
 use crate::repo::coord;
-use crate::repo::manifest::{Block, Payload, Scan, decode_file};
-use crate::repo::node::{Attributes, AttributesRef, Inventory, Node};
+use crate::repo::manifest::Scan;
+use crate::repo::node::{Attributes, AttributesRef, Node};
 use crate::repo::state::{Snapshot, State};
-use crate::repo::{attributes, check_file, structure};
+use crate::repo::{Repository, Tree, Uid, attributes, check_file, structure};
 
-/// A reference to bytes in a chunk file or elsewhere.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct ByteRange {
-    pub(super) offset: u64,
-    pub(super) length: u64,
-    pub(super) crc32c: Option<u32>,
-}
-
-/// What all snapshots refer to.
-#[derive(Debug, Default)]
-pub(super) struct References {
-    /// Ranges by chunk file, each with an array that needs it.
-    pub(super) native: BTreeMap<Arc<str>, BTreeMap<ByteRange, Arc<str>>>,
-    /// Virtual references, each once.
-    pub(super) remote: BTreeMap<Arc<str>, crate::repo::Virtual>,
-    /// Who needs which file.
-    pub(super) users: Users,
-}
-
-/// An inventory entry with the array it belongs to.
-struct Entry {
-    inventory: Inventory,
-    node: Arc<Node>,
+/// What structure files refer to.
+#[derive(Default)]
+pub(super) struct Named {
+    pub(super) manifests: BTreeMap<Arc<str>, Manifest>,
+    documents: BTreeMap<Arc<str>, Vec<AttributesRef>>,
+    users: Users,
+    /// Each array as it was last seen. Most snapshots leave most arrays as they were, and then
+    /// there is nothing new to check.
+    seen: HashMap<Uid, Arc<Node>>,
 }
 
 impl Repository {
+    /// Checks all metadata. Returns the manifests, and the chunk files that they name if the level
+    /// asks for them.
     pub(super) async fn verify_metadata(
         &self,
         state: &State,
+        level: Level,
         report: &mut Report,
-    ) -> Result<References> {
-        let mut references = References::default();
-        let mut documents: BTreeMap<Arc<str>, Vec<AttributesRef>> = BTreeMap::new();
-        let mut manifests: BTreeMap<Arc<str>, Vec<Entry>> = BTreeMap::new();
-        let mut changes: Vec<Arc<Snapshot>> = Vec::new();
-        for snapshot in &state.snapshots {
-            report.checked.snapshots += 1;
-            let id = BTreeSet::from([snapshot.snapshot_id.clone()]);
-            let path = format!("s/{}", snapshot.structure_file);
-            let tree = self.read_structure(&path, snapshot).await;
-            let mut use_file = |path: String| {
-                references.users.entry(path).or_default().insert(snapshot.snapshot_id.clone());
-            };
-            use_file(path.clone());
-            if let Some(file) = &snapshot.change_file {
-                use_file(format!("i/{file}"));
-                changes.push(snapshot.clone());
-            }
-            report.checked.files += 1;
-            let Some(tree) = report.take(&path, &id, tree)? else { continue };
-            for node in tree.nodes() {
-                if let Attributes::File(reference) = &node.attributes {
-                    use_file(format!("a/{}", reference.file));
-                    documents.entry(reference.file.clone()).or_default().push(reference.clone());
-                }
-                for inventory in &node.inventories {
-                    use_file(format!("i/{}", inventory.file));
-                    let known = manifests.entry(inventory.file.clone()).or_default();
-                    let same =
-                        |entry: &Entry| entry.inventory == *inventory && entry.node.uid == node.uid;
-                    if !known.iter().any(same) {
-                        let entry = Entry { inventory: inventory.clone(), node: node.clone() };
-                        known.push(entry);
-                    }
-                }
-                if exceeds_grid(node) {
-                    let outside = self.outside_grid(node).await;
-                    if let Some(Some(index)) = report.take(&path, &id, outside)? {
-                        let what = "a chunk lies outside the array's grid".into();
-                        let finding = report.error(&path, what, &id);
-                        finding.array = Some(node.path.clone());
-                        finding.chunk = Some(index);
-                    }
-                }
-            }
+    ) -> Result<(BTreeMap<Arc<str>, Manifest>, ChunkFiles)> {
+        let mut named = Named::default();
+        for (at, snapshot) in state.snapshots.iter().enumerate() {
+            self.verify_structure(state, at, snapshot, &mut named, report).await?;
         }
-        self.verify_documents(documents, &references.users, report).await?;
-        self.verify_change_files(changes, &references.users, report).await?;
-        for (file, entries) in manifests {
-            self.verify_manifest(&file, &entries, &mut references, report).await?;
+        let Named { manifests, documents, users, .. } = named;
+        self.verify_documents(documents, state, &users, report).await?;
+        let sizes = if level >= Level::Existence { self.sizes().await? } else { HashMap::new() };
+        let mut files = ChunkFiles::new(users, sizes);
+        for (file, manifest) in &manifests {
+            self.verify_manifest(file, manifest, state, &mut files, report).await?;
         }
-        Ok(references)
+        Ok((manifests, files))
     }
 
-    async fn read_structure(&self, path: &str, snapshot: &Snapshot) -> Result<crate::repo::Tree> {
+    /// Checks the structure file of the snapshot at a position, and gathers what it names.
+    async fn verify_structure(
+        &self,
+        state: &State,
+        at: usize,
+        snapshot: &Snapshot,
+        named: &mut Named,
+        report: &mut Report,
+    ) -> Result<()> {
+        report.checked.snapshots += 1;
+        report.checked.files += 1;
+        let spans = only(at);
+        let affected = Affected::new(state, &spans);
+        let path = format!("s/{}", snapshot.structure_file);
+        named.users.add(path.clone(), at);
+        if let Some(file) = &snapshot.change_file {
+            named.users.add(format!("i/{file}"), at);
+            let manifest = named.manifests.entry(file.as_str().into()).or_default();
+            manifest.change = Some((snapshot.change_size, snapshot.change_crc32c));
+        }
+        let tree = self.read_structure(&path, snapshot).await;
+        let Some(tree) = report.take(&path, affected, tree)? else { return Ok(()) };
+        named.add_users(&tree, at);
+        for node in tree.nodes() {
+            if named.seen.get(&node.uid).is_some_and(|seen| seen == node) {
+                continue;
+            }
+            named.add(node);
+            let found = report.findings.len();
+            self.verify_node(node, &path, affected, report).await?;
+            if report.findings.len() > found {
+                // Every snapshot that has it is affected, and is to say so.
+                named.seen.remove(&node.uid);
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks what can be said of a node without its manifests.
+    async fn verify_node(
+        &self,
+        node: &Node,
+        path: &str,
+        affected: Affected<'_>,
+        report: &mut Report,
+    ) -> Result<()> {
+        if !node.is_array() {
+            return Ok(());
+        }
+        let spec = node.array().map(|_| ());
+        if report.take(path, affected, spec)?.is_some() && exceeds_grid(node) {
+            let outside = self.outside_grid(node).await;
+            if let Some(Some(index)) = report.take(path, affected, outside)? {
+                let what = "a chunk lies outside the array's grid".into();
+                let finding = report.error(path, what, affected);
+                finding.array = Some(node.path.clone());
+                finding.chunk = Some(index);
+            }
+        }
+        Ok(())
+    }
+
+    async fn read_structure(&self, path: &str, snapshot: &Snapshot) -> Result<Tree> {
         let bytes = self.inner.store.backend().get(path).await?.bytes;
         check_file(path, &bytes, snapshot.structure_size, snapshot.structure_crc32c)?;
         Ok(structure::parse(path, &self.inner.dataset_id, &bytes)?.0)
@@ -107,79 +119,32 @@ impl Repository {
     async fn verify_documents(
         &self,
         documents: BTreeMap<Arc<str>, Vec<AttributesRef>>,
+        state: &State,
         users: &Users,
         report: &mut Report,
     ) -> Result<()> {
         for (file, references) in documents {
             let path = format!("a/{file}");
-            let snapshots = users.get(&path).cloned().unwrap_or_default();
+            let spans = users.of(&path);
+            let affected = Affected::new(state, &spans);
             report.checked.files += 1;
             let read = self.inner.store.backend().get(&path).await;
-            let Some(object) = report.take(&path, &snapshots, read)? else { continue };
+            let Some(object) = report.take(&path, affected, read)? else { continue };
             let first = references.first();
             let parsed =
                 first.map(|first| attributes::parse(first, &self.inner.dataset_id, &object.bytes));
             let Some(Ok(rows)) = parsed else {
                 if let Some(Err(error)) = parsed {
-                    report.error(&path, error.to_string(), &snapshots);
+                    report.error(&path, error.to_string(), affected);
                 }
                 continue;
             };
             if let Some(missing) = references.iter().find(|r| r.row >= rows.len() as u64) {
                 let what = format!("row {} is missing, there are {}", missing.row, rows.len());
-                report.error(&path, what, &snapshots);
+                report.error(&path, what, affected);
             }
         }
         Ok(())
-    }
-
-    async fn verify_change_files(
-        &self,
-        changes: Vec<Arc<Snapshot>>,
-        users: &Users,
-        report: &mut Report,
-    ) -> Result<()> {
-        for snapshot in changes {
-            let path = format!("i/{}", snapshot.change_file.as_deref().unwrap_or_default());
-            let snapshots = users.get(&path).cloned().unwrap_or_default();
-            report.checked.files += 1;
-            let rows = self.read_change_file(&snapshot).await;
-            report.take(&path, &snapshots, rows)?;
-        }
-        Ok(())
-    }
-
-    async fn verify_manifest(
-        &self,
-        file: &Arc<str>,
-        entries: &[Entry],
-        references: &mut References,
-        report: &mut Report,
-    ) -> Result<()> {
-        let path = format!("i/{file}");
-        let snapshots = references.users.get(&path).cloned().unwrap_or_default();
-        report.checked.files += 1;
-        let Some(first) = entries.first() else { return Ok(()) };
-        let bytes = self.inner.manifests.get(file, first.inventory.file_size).await;
-        let Some(bytes) = report.take(&path, &snapshots, bytes)? else { return Ok(()) };
-        let blocks = self.decode(file, &bytes, &first.inventory);
-        let Some(blocks) = report.take(&path, &snapshots, blocks)? else { return Ok(()) };
-        report.checked.bytes += bytes.len() as u64;
-        if let Some(what) = order_fault(&blocks) {
-            report.error(&path, what, &snapshots);
-        }
-        for entry in entries {
-            let checked = check_entry(entry, &blocks, &snapshots, references, report);
-            if let Err(error) = checked {
-                let finding = report.error(&path, error.to_string(), &snapshots);
-                finding.array = Some(entry.node.path.clone());
-            }
-        }
-        Ok(())
-    }
-
-    fn decode(&self, file: &Arc<str>, bytes: &Bytes, entry: &Inventory) -> Result<Vec<Block>> {
-        decode_file(file, &self.inner.dataset_id, bytes, entry.tail)
     }
 
     /// A live chunk outside the grid, if there is one.
@@ -199,6 +164,33 @@ impl Repository {
     }
 }
 
+impl Named {
+    /// Notes that a snapshot needs the files its nodes name.
+    fn add_users(&mut self, tree: &Tree, snapshot: usize) {
+        // Many arrays share a file.
+        let mut files = HashSet::new();
+        for node in tree.nodes() {
+            files.extend(node.inventories.iter().map(|entry| ("i", &entry.file)));
+            if let Attributes::File(reference) = &node.attributes {
+                files.insert(("a", &reference.file));
+            }
+        }
+        for (directory, file) in files {
+            self.users.add(format!("{directory}/{file}"), snapshot);
+        }
+    }
+
+    fn add(&mut self, node: &Arc<Node>) {
+        if let Attributes::File(reference) = &node.attributes {
+            self.documents.entry(reference.file.clone()).or_default().push(reference.clone());
+        }
+        for inventory in &node.inventories {
+            self.manifests.entry(inventory.file.clone()).or_default().add(inventory, node);
+        }
+        self.seen.insert(node.uid, node.clone());
+    }
+}
+
 /// Whether some entry reaches beyond the grid. That alone is no fault: an array that shrank keeps
 /// old rows under its removals.
 fn exceeds_grid(node: &Node) -> bool {
@@ -207,109 +199,4 @@ fn exceeds_grid(node: &Node) -> bool {
     node.inventories
         .iter()
         .any(|entry| entry.extent.iter().zip(&shape).any(|((_, high), size)| high > size))
-}
-
-fn order_fault(blocks: &[Block]) -> Option<String> {
-    let mut last: Option<(u64, &[u8])> = None;
-    for block in blocks {
-        for at in 0..block.len() {
-            let key = (block.array_id(at), block.coord(at));
-            if last.is_some_and(|last| last >= key) {
-                let row = block.first_row + at as u64;
-                return Some(format!("row {row} is not in order of array_id and coord"));
-            }
-            last = Some(key);
-        }
-    }
-    None
-}
-
-/// Compares an entry with the rows it describes, and collects what they refer to.
-fn check_entry(
-    entry: &Entry,
-    blocks: &[Block],
-    snapshots: &BTreeSet<String>,
-    references: &mut References,
-    report: &mut Report,
-) -> Result<()> {
-    let (inventory, node) = (&entry.inventory, &entry.node);
-    let rank = node.array()?.shape().len();
-    let path: Arc<str> = node.path.as_str().into();
-    let wrong = |what: &str, expected: String, found: String| Error::Corrupt {
-        file: format!("i/{}", inventory.file),
-        what: what.to_owned(),
-        expected,
-        found,
-    };
-    let end = inventory.rows.map(|rows| inventory.row.saturating_add(rows));
-    let mut extent = vec![(u64::MAX, 0); rank];
-    let (mut first, mut last, mut count) = (None, None, 0u64);
-    for block in blocks {
-        for at in 0..block.len() {
-            let row = block.first_row + at as u64;
-            let ours = block.array_id(at) == u64::from(node.id);
-            if row < inventory.row || end.is_some_and(|end| row >= end) {
-                continue;
-            }
-            if !ours {
-                if end.is_none() {
-                    break; // the draft does not say where an array's rows end
-                }
-                let found = block.array_id(at).to_string();
-                return Err(wrong(&format!("array_id of row {row}"), node.id.to_string(), found));
-            }
-            let coord = block.coord(at);
-            let index = coord::decode(coord, rank).map_err(|error| {
-                wrong(
-                    &format!("coord of row {row}"),
-                    format!("{rank} components"),
-                    error.to_string(),
-                )
-            })?;
-            for (bound, component) in extent.iter_mut().zip(&index) {
-                *bound = (bound.0.min(*component), bound.1.max(component.saturating_add(1)));
-            }
-            first.get_or_insert_with(|| coord.to_vec());
-            last = Some(coord.to_vec());
-            count += 1;
-            collect(block.payload(at)?, &path, snapshots, references);
-        }
-    }
-    report.checked.references += count;
-    if inventory.rows.is_some_and(|rows| rows != count) {
-        return Err(wrong("rows of an entry", format!("{:?}", inventory.rows), count.to_string()));
-    }
-    if count > 0 && inventory.extent != extent {
-        let expected = format!("{:?}", inventory.extent);
-        return Err(wrong("extent of an entry", expected, format!("{extent:?}")));
-    }
-    for (what, recorded, found) in
-        [("coord_min", &inventory.coord_min, first), ("coord_max", &inventory.coord_max, last)]
-    {
-        if recorded.is_some() && *recorded != found {
-            return Err(wrong(what, format!("{recorded:02x?}"), format!("{found:02x?}")));
-        }
-    }
-    Ok(())
-}
-
-fn collect(
-    payload: Payload,
-    path: &Arc<str>,
-    snapshots: &BTreeSet<String>,
-    references: &mut References,
-) {
-    match payload {
-        Payload::Native(native) => {
-            let file = format!("c/{}", native.file);
-            references.users.entry(file).or_default().extend(snapshots.iter().cloned());
-            let range =
-                ByteRange { offset: native.offset, length: native.length, crc32c: native.crc32c };
-            references.native.entry(native.file).or_default().insert(range, path.clone());
-        }
-        Payload::Virtual(remote) => {
-            references.remote.insert(remote.url.clone(), *remote);
-        }
-        Payload::Inline { .. } | Payload::Removed => {}
-    }
 }

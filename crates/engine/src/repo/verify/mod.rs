@@ -7,14 +7,16 @@
 //! | existence | every chunk file is there and long enough; virtual sources are unchanged |
 //! | bytes | every chunk and every pack, byte for byte |
 
+mod bytes;
 mod chunks;
+mod manifest;
 mod metadata;
 mod state;
-
-use std::collections::{BTreeMap, BTreeSet};
+mod users;
 
 use serde::Serialize;
 
+use self::users::Affected;
 use super::Repository;
 use crate::error::{Error, Result};
 
@@ -100,12 +102,12 @@ impl Report {
         self.findings.iter().all(|finding| finding.severity != Severity::Error)
     }
 
-    fn error(&mut self, file: &str, what: String, snapshots: &BTreeSet<String>) -> &mut Finding {
+    fn error(&mut self, file: &str, what: String, affected: Affected<'_>) -> &mut Finding {
         self.findings.push(Finding {
             severity: Severity::Error,
             file: file.to_owned(),
             what,
-            snapshots: snapshots.iter().cloned().collect(),
+            snapshots: affected.ids(),
             array: None,
             chunk: None,
         });
@@ -118,26 +120,23 @@ impl Report {
     fn take<T>(
         &mut self,
         file: &str,
-        snapshots: &BTreeSet<String>,
+        affected: Affected<'_>,
         result: Result<T>,
     ) -> Result<Option<T>> {
         match result {
             Ok(value) => Ok(Some(value)),
             Err(error @ (Error::Store { .. } | Error::OutcomeUnknown { .. })) => Err(error),
             Err(Error::NotFound { .. }) => {
-                self.error(file, "the file is missing".into(), snapshots);
+                self.error(file, "the file is missing".into(), affected);
                 Ok(None)
             }
             Err(error) => {
-                self.error(file, error.to_string(), snapshots);
+                self.error(file, error.to_string(), affected);
                 Ok(None)
             }
         }
     }
 }
-
-/// Snapshot ids by file: who suffers when a file is broken.
-type Users = BTreeMap<String, BTreeSet<String>>;
 
 impl Repository {
     /// Checks the repository. What is wrong is in the report; an error means that the check itself
@@ -152,9 +151,12 @@ impl Repository {
         };
         let Some(state) = self.verify_state(&mut report).await? else { return Ok(report) };
         if level >= Level::Metadata {
-            let references = self.verify_metadata(&state, &mut report).await?;
+            let (manifests, files) = self.verify_metadata(&state, level, &mut report).await?;
             if level >= Level::Existence {
-                self.verify_chunks(&state, references, level, &mut report).await?;
+                self.verify_existence(&state, &files, &mut report).await?;
+            }
+            if level >= Level::Bytes {
+                self.verify_bytes(&state, &manifests, &files, &mut report).await?;
             }
         }
         report.findings.sort_by_key(|finding| finding.severity != Severity::Error);

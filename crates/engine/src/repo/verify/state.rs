@@ -1,11 +1,11 @@
 //! Level 0: the state file, and the claims around it.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures::TryStreamExt;
 
 use super::Report;
+use super::users::Affected;
 use crate::error::{Error, Result};
 use crate::repo::Repository;
 use crate::repo::state::{STATE_FILE, State};
@@ -14,10 +14,10 @@ use crate::repo::swap::{CLAIMS, claim_generation, parse_state};
 impl Repository {
     /// Checks state and claims; `None` when there is no state to go on with.
     pub(super) async fn verify_state(&self, report: &mut Report) -> Result<Option<Arc<State>>> {
-        let none = BTreeSet::new();
+        let none = Affected::NONE;
         let backend = self.inner.state_file.store().backend();
         let published = match backend.get(STATE_FILE).await {
-            Ok(object) => report.take(STATE_FILE, &none, parse_state(&object.bytes, STATE_FILE))?,
+            Ok(object) => report.take(STATE_FILE, none, parse_state(&object.bytes, STATE_FILE))?,
             // Allowed between a claim and its publication; the latest state is found below.
             Err(Error::NotFound { .. }) => None,
             Err(error) => return Err(error),
@@ -32,7 +32,7 @@ impl Repository {
         let mut above = published.as_ref().map_or(0, |state| state.generation + 1);
         for claim in claims {
             let Some(generation) = claim_generation(&claim.path) else {
-                report.error(&claim.path, "not the name of a claim".into(), &none);
+                report.error(&claim.path, "not the name of a claim".into(), none);
                 continue;
             };
             if claim.size == 0 {
@@ -43,30 +43,30 @@ impl Repository {
                 Err(Error::NotFound { .. }) => continue, // retired meanwhile
                 Err(error) => return Err(error),
             };
-            let state = report.take(&claim.path, &none, parse_state(&bytes, &claim.path))?;
+            let state = report.take(&claim.path, none, parse_state(&bytes, &claim.path))?;
             report.checked.files += 1;
             let Some(state) = state else { continue };
             if state.generation != generation {
                 let what = format!("holds generation {}", state.generation);
-                report.error(&claim.path, what, &none);
+                report.error(&claim.path, what, none);
             }
             if generation >= above {
                 if generation > above {
                     let what =
                         format!("claims {above} to {} are missing before it", generation - 1);
-                    report.error(&claim.path, what, &none);
+                    report.error(&claim.path, what, none);
                 }
                 above = generation + 1;
             }
         }
         report.checked.files += 1;
-        let state = report.take(STATE_FILE, &none, self.state().await)?;
+        let state = report.take(STATE_FILE, none, self.state().await)?;
         if let Some(state) = &state
             && let Ok(protocol) = self.inner.state_file.protocol()
             && state.swap.is_some_and(|swap| swap != protocol)
         {
             let what = format!("guarded by {:?}, opened with {protocol:?}", state.swap);
-            report.error(STATE_FILE, what, &none);
+            report.error(STATE_FILE, what, none);
         }
         Ok(state)
     }
