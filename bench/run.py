@@ -9,6 +9,7 @@ import argparse
 import json
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -45,10 +46,12 @@ def measure_limits(work: Path, data: Path) -> Limits:
     return Limits(record)
 
 
-def run(workloads: list[Workload], rows: list[Row], size: Size, work: Path, limits: Limits) -> Any:
-    """Runs workload after workload and shows its rows as soon as they are known."""
+def run(
+    workloads: list[Workload], rows: list[Row], size: Size, work: Path, limits: Limits
+) -> Iterator[tuple[results.Records, list[dict[str, Any]]]]:
+    """Runs workload after workload and shows its rows; yields all that is known after each."""
     records: results.Records = {}
-    found: dict[str, Any] = {}
+    found: dict[str, dict[str, Any]] = {}
     for workload in workloads:
         mine = [row for row in rows if row.workload == workload.name]
         if not mine:
@@ -57,7 +60,7 @@ def run(workloads: list[Workload], rows: list[Row], size: Size, work: Path, limi
         for row in mine:
             found[row.key] = results.result(row, records, limits, found)
             table.show(found[row.key])
-    return records, list(found.values())
+        yield records, list(found.values())
 
 
 def samples(records: results.Records) -> dict[str, Any]:
@@ -95,16 +98,16 @@ def main() -> None:
             print(f"limit {name:<22} {table.number(limit['gb-per-s'])} GB/s")
         elif "seconds" in limit:
             print(f"limit {name:<22} {table.seconds(limit['seconds'])}")
-    records, found = run(workloads, rows, size, work, limits)
-    document = {
+    about = {
         **machine.describe(BENCH, load),
         "size": "full" if options.full else "smoke" if options.smoke else "short",
         "limits": limits.to_json(),
-        "rows": found,
-        "samples": samples(records),
     }
     file = options.json or work / "result.json"
-    file.write_text(json.dumps(document, indent=1))
+    # Written after each workload: a long run that is interrupted keeps what it has.
+    for records, found in run(workloads, rows, size, work, limits):
+        document = {**about, "rows": found, "samples": samples(records)}
+        file.write_text(json.dumps(document, indent=1))
     print(f"every sample as JSON: {file}")
 
 
