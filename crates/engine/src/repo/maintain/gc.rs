@@ -51,8 +51,16 @@ pub struct GcReport {
 }
 
 impl Repository {
-    /// Deletes files that no snapshot needs.
+    /// Deletes files that no snapshot needs, and cleans up the claims of past generations.
     pub async fn garbage_collect(&self, options: &GcOptions) -> Result<GcReport> {
+        let report = self.collect(options).await?;
+        if !options.dry_run {
+            self.inner.state_file.clean_up_claims(clock::now_ms()).await?;
+        }
+        Ok(report)
+    }
+
+    async fn collect(&self, options: &GcOptions) -> Result<GcReport> {
         self.resume_collection().await?;
         for attempt in 0.. {
             let current = self.load().await?;

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::error::{Error, Result};
 use crate::repo::id;
-use crate::repo::state::{RECENT, STATE_FILE, State};
+use crate::repo::state::{RECENT, STATE_FILE, State, SwapProtocol};
 use crate::store::{Created, Kind, Linked, Store, is_refusal};
 
 /// Directory of the claims.
@@ -344,6 +344,26 @@ async fn overwrite(store: &Store, bytes: Bytes) -> Result<()> {
     backend.sync_dir("").await?;
     drop(lock);
     Ok(())
+}
+
+impl StateFile {
+    /// Cleans up claims between the generations that do: for a repository that nobody writes to any
+    /// more, collection is the only one to do it.
+    pub(in crate::repo) async fn clean_up_claims(&self, now_ms: i64) -> Result<()> {
+        if self.protocol()? != SwapProtocol::GenerationClaim {
+            return Ok(());
+        }
+        // What counts is the published copy: claims above it are the state.
+        let Some(published) = read_published(self).await? else { return Ok(()) };
+        let generation = published.state.generation;
+        if self.store.backend().kind() != Kind::Local {
+            return delete_old_claims(&self.store, generation, now_ms).await;
+        }
+        // Whoever published it may have died before that was durable, and a power cut must not
+        // bring back a copy that needs the claims which go now.
+        self.store.backend().sync_dir("").await?;
+        clean_up(&self.store, generation, now_ms).await
+    }
 }
 
 /// Empties claims far behind the published generation, and unlinks those empty for a day.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::repo::state::{Reference, ReferenceKind, Snapshot};
-use crate::repo::{CreateOptions, OpenOptions, Repository};
+use crate::repo::{CreateOptions, GcOptions, OpenOptions, Repository};
 use crate::store::fault::{Fault, Mode, Plan};
 use crate::store::{Durability, Options};
 
@@ -110,6 +110,38 @@ async fn no_swap_of_many_is_lost_or_made_twice() {
     torture(store, 8, 60).await;
     torture(memory("many-conditional", true), 8, 60).await;
     torture(memory("many-create-only", false), 8, 60).await;
+}
+
+/// Nobody writes any more, so no later generation cleans up: the numbers of the old ones stay taken
+/// for a day, and then collection removes them.
+#[tokio::test]
+async fn a_collection_removes_claims_that_were_empty_for_a_day() {
+    let (guard, store) = scratch();
+    let file = created(&store).await;
+    for n in 0..100 {
+        let current = file.read().await.unwrap();
+        let next = tagged(&current.state, &format!("v{n}"));
+        assert!(matches!(file.swap(&current, next, &[]).await.unwrap(), Swap::Won(_)));
+    }
+    let path = |generation: u64| guard.path().join(format!("g/{generation:020}.json"));
+    let size = |generation| std::fs::metadata(path(generation)).unwrap().len();
+    let collect = async || {
+        let repo = Repository::open_in(store.clone(), OpenOptions::default()).await.unwrap();
+        repo.garbage_collect(&GcOptions::default()).await.unwrap();
+    };
+    collect().await;
+    assert_eq!((size(0), size(36)), (0, 0), "64 generations behind");
+    assert!(size(37) > 0 && size(100) > 0, "the last 64 are whole");
+
+    let yesterday = std::time::SystemTime::now() - Duration::from_secs(25 * 3600);
+    for generation in 0..30 {
+        let claim = std::fs::File::options().write(true).open(path(generation)).unwrap();
+        claim.set_modified(yesterday).unwrap();
+    }
+    collect().await;
+    assert!((0..30).all(|generation| !path(generation).exists()));
+    assert_eq!(size(30), 0, "empty, and its number is still taken");
+    assert_eq!(file.read_for_writing().await.unwrap().state.generation, 100);
 }
 
 /// A writer slept for days: the claim of its generation was published, emptied and removed. It can
