@@ -10,6 +10,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ def arguments() -> argparse.Namespace:
     size = parser.add_mutually_exclusive_group()
     size.add_argument("--full", action="store_true", help="all sizes, more rounds")
     size.add_argument("--smoke", action="store_true", help="tiny sizes: does everything work?")
+    parser.add_argument("--rounds", type=int, help="how often each side takes its turn")
     parser.add_argument("--only", action="append", help="rows whose key or workload contains this")
     parser.add_argument("--work", type=Path, default=BENCH / ".work", help="where everything goes")
     parser.add_argument("--json", type=Path, help="the results; default WORK/result.json")
@@ -83,6 +85,7 @@ def main() -> None:
     load = os.getloadavg()[0]
     options = arguments()
     size = FULL if options.full else SMOKE if options.smoke else SHORT
+    size = replace(size, rounds=options.rounds or size.rounds)
     work: Path = options.work
     work.mkdir(parents=True, exist_ok=True)
     data = work / "data"

@@ -21,7 +21,7 @@ fn codecs(data: &Data, codec: &str) -> Vec<Value> {
         (true, _) => vec![bytes, zstd],
         (false, "own") => vec![json!({"name": "sharding_indexed", "configuration": {
             "chunk_shape": [1, 64, 128],
-            "codecs": [bytes, blosc],
+            "codecs": [bytes, blosc, {"name": "crc32c"}],
             "index_codecs": [bytes, {"name": "crc32c"}],
             "index_location": "end"}})],
         (false, _) => vec![bytes, blosc],

@@ -232,7 +232,7 @@ impl Codecs {
         if view.is_whole_chunk()
             && let Some(out) = view.contiguous_mut()
         {
-            return fast.decode_into(encoded, out);
+            return fast.decode_into_together(encoded, out);
         }
         // What is not decoded is garbage of an earlier chunk, and is not copied either.
         with_scratch(chunk_bytes, |scratch| {

@@ -99,6 +99,14 @@ impl Fast {
         }
     }
 
+    /// Like [`Fast::decode_into`], with several threads where a chunk is made of many blocks.
+    pub(super) fn decode_into_together(&self, encoded: &[u8], out: &mut [u8]) -> Result<()> {
+        match self.compression {
+            Some(Compression::Blosc(_)) => blosc::decode_into_together(self.payload(encoded)?, out),
+            _ => self.decode_into(encoded, out),
+        }
+    }
+
     /// Decodes at least the blocks that `wanted` names, given how many bytes a block has. What lies
     /// elsewhere in `out` is unspecified.
     pub(super) fn decode_some(

@@ -18,6 +18,7 @@ mod shuffle;
 #[cfg(test)]
 mod tests;
 
+use rayon::prelude::*;
 use zarrs::metadata::v3::MetadataV3;
 
 pub(super) use self::header::is_ours;
@@ -32,6 +33,9 @@ use crate::{Error, Result};
 
 /// The most that fits the numbers of a header, its own bytes included.
 const BUFFER_BYTES_MAX: usize = i32::MAX as usize;
+
+/// A chunk of fewer blocks is decoded by one thread: waking another takes longer.
+const BLOCKS_TOGETHER_MIN: usize = 8;
 
 /// How chunks are written.
 #[derive(Clone, Copy, Debug)]
@@ -188,6 +192,22 @@ pub(super) fn decode_into(encoded: &[u8], out: &mut [u8]) -> Result<()> {
         decode_block(&buffer, block, plain)?;
     }
     Ok(())
+}
+
+/// Like [`decode_into`], with all threads of the pool this runs in: for a chunk somebody waits for.
+///
+/// Not to be called by those who hold memory of their thread: while it waits, the thread may take up
+/// another chunk.
+pub(super) fn decode_into_together(encoded: &[u8], out: &mut [u8]) -> Result<()> {
+    let buffer = parse_for(encoded, out)?;
+    if buffer.stored().is_some() || buffer.blocks() < BLOCKS_TOGETHER_MIN {
+        return decode_into(encoded, out);
+    }
+    let block_bytes = buffer.block_bytes().max(1);
+    out.par_chunks_mut(block_bytes)
+        .enumerate()
+        .with_min_len(BLOCKS_TOGETHER_MIN / 2)
+        .try_for_each(|(block, plain)| decode_block(&buffer, block, plain))
 }
 
 /// Decodes the blocks that `wanted` picks, given how many bytes a block has; the rest of `out`

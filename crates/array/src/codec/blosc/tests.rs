@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::{Blosc, decode_into, decode_some, is_ours};
+use super::{Blosc, decode_into, decode_into_together, decode_some, is_ours};
 use crate::codec::{Codecs, Elements};
 use crate::{ArraySpec, Error};
 
@@ -146,6 +146,20 @@ fn only_the_wanted_blocks_are_decoded() {
             3 | 15 => assert_eq!(found, decoded),
             _ => assert!(found.iter().all(|&byte| byte == 7)),
         }
+    }
+}
+
+#[test]
+fn many_threads_decode_the_same_as_one() {
+    for decoded in [field(1 << 20), field((1 << 20) + 5), noise(1 << 20), field(100_000)] {
+        let mut encoded = Vec::new();
+        ours(2, true, 4).encode_onto(&decoded, &mut encoded).unwrap();
+        let mut found = vec![7; decoded.len()];
+        decode_into_together(&encoded, &mut found).unwrap();
+        assert!(found == decoded);
+        let middle = encoded.len() / 2;
+        encoded.truncate(middle);
+        assert!(decode_into_together(&encoded, &mut found).is_err());
     }
 }
 
