@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from harness.table import number, seconds
+from rows.targets import AGAINST
 
 Document = dict[str, Any]
 
@@ -65,8 +66,19 @@ def verdicts(rows: list[Document]) -> str:
             must = f"at least {row['target']}"
         else:
             continue
-        lines.append([row["key"], must, reached, "met" if row.get("met") else "**not met**"])
+        lines.append([row["key"], must, reached, verdict(bool(row.get("met")))])
+    for row in rows:
+        if row["key"] in AGAINST:
+            rival, least = AGAINST[row["key"]]
+            found = row["peers"].get(rival, {}).get("ratio")
+            must = f"at least {number(least)} times {rival}"
+            met = found is not None and found >= least
+            lines.append([row["key"], must, number(found), verdict(met)])
     return table(["Row", "Must reach", "Reached", ""], lines)
+
+
+def verdict(met: bool) -> str:
+    return "met" if met else "**not met**"
 
 
 def ratios(rows: list[Document]) -> str:

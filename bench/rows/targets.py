@@ -26,3 +26,14 @@ TARGETS: dict[str, float] = {
 # A commit must not grow with what is there already: ours against ours.
 INDEPENDENT_OF_REFERENCES = 1.25
 INDEPENDENT_OF_HISTORY = 1.25
+
+# What must be reached against one rival. Our commits are durable, the rival's are not.
+AGAINST: dict[str, tuple[str, float]] = {
+    "C1 one chunk, 10^6, returned": ("Icechunk", 400),
+    "C1 one chunk, 10^5, returned": ("Icechunk, splits of 2,000", 1),
+    "C1 100 scattered chunks, 10^6, returned": ("Icechunk, splits of 10,000", 50),
+    "C1 bulk, 10^5": ("Icechunk", 2),
+    "C1 bulk, 10^6": ("Icechunk", 2),
+    "C1 open cold, 10^6": ("Icechunk", 15),
+    "C1 tiny": ("Icechunk", 20),
+}
