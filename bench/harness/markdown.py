@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from harness.table import number, seconds
@@ -37,11 +38,17 @@ def run(document: Document) -> str:
     gib = machine["memory-bytes"] / 2**30
     versions = ", ".join(f"{name} {what}" for name, what in document["versions"].items())
     return (
-        f"The {document['size']} run of {document['date']}, `{document['command']}`: "
+        f"The {document['size']} run of {document['date']}, `{portable(document['command'])}`: "
         f"{machine['cpus']} CPUs ({machine['model']}), {gib:.0f} GiB, "
         f"Linux {machine['kernel']}, load before the run {machine['load']:.1f}. "
         f"Versions: {versions}."
     )
+
+
+def portable(command: str) -> str:
+    """A command line without the directories of the machine it ran on."""
+    command = re.sub(r" --(work|json)[= ]\S+", "", command)
+    return re.sub(r"\S*/(?=\w+\.py)", "bench/", command)
 
 
 def limits(found: Document) -> str:
