@@ -2,7 +2,7 @@
 //! compiled in here.
 
 #[expect(dead_code, unused_imports, reason = "the command uses all of it")]
-#[path = "../../cli/src/npy/mod.rs"]
+#[path = "../../../crates/cli/src/npy/mod.rs"]
 mod command;
 
 use std::io::Cursor;

@@ -1,6 +1,5 @@
 //! Writing a structure file.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_array::builder::FixedSizeBinaryBuilder;
@@ -43,52 +42,47 @@ pub(in crate::repo) fn render(
     let nodes: Vec<&Arc<Node>> = tree.nodes().collect();
     let wide = compat == Compat::Wide;
     let mut columns = Vec::new();
-    let mut add = |name: &str, array: ArrayRef, nullable: bool, description: &str| {
-        let field = Field::new(name, array.data_type().clone(), nullable);
-        let metadata = HashMap::from([("description".to_owned(), description.to_owned())]);
-        columns.push((Arc::new(field.with_metadata(metadata)), array));
+    let mut add = |name: &str, array: ArrayRef, nullable: bool| {
+        columns.push((Arc::new(Field::new(name, array.data_type().clone(), nullable)), array));
     };
 
     let ids = nodes.iter().map(|node| u64::from(node.id)).collect();
     let id_width = if wide { Width::U32 } else { Width::U16 };
-    add("id", uint_array("id", ids, None, id_width)?, false, "unique identifier for the node");
+    add("id", uint_array("id", ids, None, id_width)?, false);
     if wide {
         let mut uids = FixedSizeBinaryBuilder::with_capacity(nodes.len(), 16);
         for node in &nodes {
             uids.append_value(node.uid.as_bytes()).map_err(failed)?;
         }
-        add("uid", Arc::new(uids.finish()), true, "identity of the node across renames");
+        add("uid", Arc::new(uids.finish()), true);
     }
     let types = StringArray::from_iter_values(nodes.iter().map(|node| node.type_name()));
-    add("type", Arc::new(types), false, "array or group");
+    add("type", Arc::new(types), false);
     let paths = StringArray::from_iter_values(nodes.iter().map(|node| node.path.as_str()));
-    add("path", Arc::new(paths), false, "path to the node within the store");
+    add("path", Arc::new(paths), false);
 
     let documents = nodes.iter().map(|node| split(node)).collect::<Result<Vec<_>>>()?;
     let arrays: Vec<_> = documents.iter().map(|(columns, _)| columns.as_ref()).collect();
-    add("array_metadata", array_metadata(&arrays, wide)?, true, "All the Zarr array metadata");
+    add("array_metadata", array_metadata(&arrays, wide)?, true);
 
     let inline = nodes.iter().map(|node| match &node.attributes {
         Attributes::Inline(map) if !map.is_empty() => serde_json::to_vec(&**map).ok(),
         _ => None,
     });
     let inline: BinaryArray = inline.collect();
-    add("inline_attrs", Arc::new(inline), true, "user-defined attributes, stored inline");
-    let description = "user-defined attributes, stored in a separate attributes file";
-    add("attrs_reference", attrs_reference(&nodes, wide)?, true, description);
-    let description = "where the chunk references are, oldest first";
-    add("inventories", inventories(&nodes, wide)?, true, description);
+    add("inline_attrs", Arc::new(inline), true);
+    add("attrs_reference", attrs_reference(&nodes, wide)?, true);
+    add("inventories", inventories(&nodes, wide)?, true);
 
     if wide {
         let extra: BinaryArray = documents
             .iter()
             .map(|(_, extra)| (!extra.is_empty()).then(|| serde_json::to_vec(extra).ok()).flatten())
             .collect();
-        let description = "Zarr metadata that the other columns cannot hold (JSON)";
-        add("extra_metadata", Arc::new(extra), true, description);
+        add("extra_metadata", Arc::new(extra), true);
         let counts = nodes.iter().map(|node| node.is_array().then_some(node.refs_count));
         let counts = UInt64Array::from_iter(counts);
-        add("refs_count", Arc::new(counts), true, "live chunk references of the array");
+        add("refs_count", Arc::new(counts), true);
     } else if let Some((node, key)) = nodes
         .iter()
         .zip(&documents)
