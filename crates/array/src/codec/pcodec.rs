@@ -41,6 +41,11 @@ struct Bounded(Arc<dyn ArrayToBytesCodecTraits>);
 /// Fails where the encoded numbers are more than `count_max`.
 fn check_count(encoded: &[u8], count_max: usize) -> Result<(), CodecError> {
     let (file, rest) = FileDecompressor::new(encoded).map_err(unsound)?;
+    // The library makes room by this hint, for up to 4 GiB.
+    if file.n_hint() > count_max {
+        let found = format!("a hint of {} numbers where at most {count_max} can be", file.n_hint());
+        return Err(CodecError::Other(found));
+    }
     match file.peek_number_type_or_termination(rest).map_err(unsound)? {
         None => Ok(()),
         Some(NumberType::F16) => count::<half::f16>(encoded, count_max),
@@ -151,6 +156,7 @@ impl ArrayToBytesCodecTraits for Bounded {
 
 #[cfg(test)]
 mod tests {
+    use pco::standalone::FileCompressor;
     use serde_json::json;
 
     use crate::{ArraySpec, Codecs, Error};
@@ -162,11 +168,24 @@ mod tests {
             let spec = spec.codecs(vec![json!({"name": "numcodecs.pcodec"})]).build().unwrap();
             Codecs::new(&spec).unwrap()
         };
-        let numbers = vec![7u64; 1 << 20];
-        let bomb = pco::standalone::simple_compress(&numbers, &Default::default()).unwrap();
+        let bomb = runs(1 << 20, 1 << 20);
         assert!(bomb.len() < 1000, "{} bytes", bomb.len());
         assert!(codecs(&[1 << 20]).decode(&bomb).is_ok());
-        let error = codecs(&[8]).decode(&bomb).unwrap_err();
-        assert!(matches!(&error, Error::Corrupt { found, .. } if found.contains("more than 16")));
+        for (hint, complaint) in [(1 << 20, "a hint of 1048576"), (0, "more than 16")] {
+            let error = codecs(&[8]).decode(&runs(1 << 20, hint)).unwrap_err();
+            let Error::Corrupt { found, .. } = &error else { panic!("{error:?}") };
+            assert!(found.contains(complaint), "{found}");
+        }
+    }
+
+    /// `count` equal numbers in a file that promises `hint` of them.
+    fn runs(count: usize, hint: usize) -> Vec<u8> {
+        let file = FileCompressor::default().with_n_hint(hint);
+        let mut bytes = Vec::new();
+        file.write_header(&mut bytes).unwrap();
+        let mut chunk = file.chunk_compressor(&vec![7u64; count], &Default::default()).unwrap();
+        chunk.write(&mut bytes).unwrap();
+        file.write_footer(&mut bytes).unwrap();
+        bytes
     }
 }
