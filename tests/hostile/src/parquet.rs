@@ -53,7 +53,7 @@ pub(crate) fn manifest_pages(data: &[u8]) {
     }
 }
 
-/// The parts of an input for [`manifest_pages`].
+/// The parts of an input for `manifest_pages`.
 pub fn split_pages(data: &[u8]) -> Option<(&[u8], usize, &[u8])> {
     let (&length, rest) = data.split_first()?;
     let (coord, rest) = rest.split_at_checked(length.into())?;

@@ -137,7 +137,7 @@ fn the_wanted_blocks_are_those_with_a_wanted_byte() {
             let mut expected: Vec<usize> = Vec::new();
             for element in 0..shape.iter().product::<u64>() {
                 let index = [element / 35, element / 7 % 5, element % 7];
-                let inside = Region::new(&index, &[1, 1, 1]).unwrap();
+                let inside = Region::new(index, [1, 1, 1]).unwrap();
                 if region.contains(&inside) {
                     let start = element as usize * item_size;
                     expected.extend(start / block_bytes..=(start + item_size - 1) / block_bytes);
