@@ -32,7 +32,7 @@ fn expire_and_gc_shrink_the_repository_and_keep_the_tip() {
     assert_eq!(young["files"], 0, "all files are younger than a day");
     let collected = scratch.json(&["repo", "gc", "r", "--min-age", "0s"]);
     assert_eq!(collected["files"], dry["files"]);
-    assert!(size(&scratch) < large / 2);
+    assert!(size(&scratch) < large * 2 / 3);
     assert_eq!(scratch.get(&["/a"]), before);
     scratch.run(&["verify", "r", "--level", "bytes"]).code(0);
 }
