@@ -152,6 +152,8 @@ impl Fault {
         counted: bool,
         tearable: bool,
     ) -> Result<Step> {
+        // The root has no name of its own, and an error must say where.
+        let path = if path.is_empty() { "." } else { path };
         let mut step = Step { op, path: path.to_owned(), mode: None };
         {
             let mut state = self.state();
