@@ -194,23 +194,35 @@ pub(super) async fn survives(
     assert_eq!(found.references["Branch main"][0].0, "next");
 }
 
-/// All works in one place, each in a task of its own.
-async fn interrupt_all(place: Place) {
+/// All works in one place, each in a task of its own, on a repository that is ready for it.
+pub(super) async fn each_work<F, R>(place: Place, run: F)
+where
+    F: Fn(Store, Work) -> R + Clone + Send + 'static,
+    R: Future<Output = ()> + Send,
+{
     if !place.is_wanted() {
         return;
     }
     let mut tasks = tokio::task::JoinSet::new();
     for work in Work::ALL {
+        let run = run.clone();
         tasks.spawn(async move {
             let (_guard, template) = place.open();
             let repo = furnished(&template).await;
             work.prepare(&repo).await;
-            interrupt_everywhere(&template, place, work, &deaths(place)).await;
+            run(template, work).await;
         });
     }
     while let Some(done) = tasks.join_next().await {
         done.unwrap();
     }
+}
+
+async fn interrupt_all(place: Place) {
+    each_work(place, move |template, work| async move {
+        interrupt_everywhere(&template, place, work, &deaths(place)).await;
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -13,7 +13,7 @@ use chunkyard_engine::store::Store;
 use chunkyard_engine::store::fault::{Fault, Mode, Plan, Refusal};
 use chunkyard_engine::{Error, ErrorKind};
 
-use super::crash::{Work, again, furnished, survives};
+use super::crash::{Work, again, each_work, furnished, survives};
 use super::support::{Picture, Place, duplicate, picture, reopen, sound};
 
 const REFUSALS: [Refusal; 4] =
@@ -92,18 +92,10 @@ async fn finishes(
 }
 
 async fn refuse_all(place: Place, refusals: &'static [Refusal]) {
-    let mut tasks = tokio::task::JoinSet::new();
-    for work in Work::ALL {
-        tasks.spawn(async move {
-            let (_guard, template) = place.open();
-            let repo = furnished(&template).await;
-            work.prepare(&repo).await;
-            refuse_everywhere(&template, place, work, refusals).await;
-        });
-    }
-    while let Some(done) = tasks.join_next().await {
-        done.unwrap();
-    }
+    each_work(place, move |template, work| async move {
+        refuse_everywhere(&template, place, work, refusals).await;
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
