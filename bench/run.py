@@ -1,6 +1,6 @@
 """Runs the workloads, ours and the rivals' in turn, prints ratios, and writes every sample as JSON.
 
-run.py [--full | --smoke] [--only WORD …] [--json FILE] [--work DIRECTORY]
+run.py [--full | --smoke] [--rounds N] [--only WORD …] [--json FILE] [--work DIRECTORY]
 """
 
 from __future__ import annotations
