@@ -23,6 +23,7 @@ mod zstd;
 pub use chain::Codecs;
 pub use elements::{Assembly, Elements, ElementsBuf};
 pub use shard::Part;
+pub(crate) use shorthand::elements_to_bytes;
 pub use shorthand::parse_shorthand;
 
 /// The error of a chunk that does not have the size that the metadata says.

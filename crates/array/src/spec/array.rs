@@ -1,6 +1,6 @@
 //! Metadata of an array.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use zarrs::array::ArrayMetadataV3;
 
 use super::{ArrayBuilder, Attributes, document};
@@ -76,6 +76,11 @@ impl ArraySpec {
         document::render(&self.document)
     }
 
+    /// The document behind it, its members in their order.
+    pub(super) fn document(&self) -> &Map<String, Value> {
+        &self.document
+    }
+
     /// The typed view.
     pub fn metadata(&self) -> &ArrayMetadataV3 {
         &self.metadata
@@ -119,22 +124,6 @@ impl ArraySpec {
         self.metadata.dimension_names.as_deref()
     }
 
-    /// The same array with other attributes.
-    pub fn with_attributes(&self, attributes: Attributes) -> Result<Self> {
-        self.with_member("attributes", Value::Object(attributes))
-    }
-
-    /// The same array, resized. The rank must stay.
-    pub fn with_shape(&self, shape: &[u64]) -> Result<Self> {
-        if shape.len() != self.shape().len() {
-            return Err(Error::invalid(format!(
-                "an array of shape {:?} cannot be resized to {shape:?}, which has another rank",
-                self.shape()
-            )));
-        }
-        self.with_member("shape", json!(shape))
-    }
-
     /// Whether a chunk of this array means the same elements in the other one, so that its bytes
     /// can be copied verbatim. The shapes of the arrays may differ.
     pub fn same_encoding(&self, other: &Self) -> bool {
@@ -160,12 +149,6 @@ impl ArraySpec {
             }
             None => Ok(()),
         }
-    }
-
-    fn with_member(&self, key: &str, value: Value) -> Result<Self> {
-        let mut document = self.document.clone();
-        document::set(&mut document, key, value);
-        Self::from_document(document)
     }
 }
 

@@ -1,0 +1,114 @@
+//! Metadata made from other metadata: one member replaced, all others as they were.
+
+use serde_json::{Map, Value, json};
+
+use super::{ArraySpec, Attributes, document};
+use crate::{DType, Error, Result, codec, fill_element};
+
+impl ArraySpec {
+    /// The same array with other attributes.
+    pub fn with_attributes(&self, attributes: Attributes) -> Result<Self> {
+        self.with_member("attributes", Value::Object(attributes))
+    }
+
+    /// The same array, resized. The rank must stay.
+    pub fn with_shape(&self, shape: &[u64]) -> Result<Self> {
+        if shape.len() != self.shape().len() {
+            return Err(Error::invalid(format!(
+                "an array of shape {:?} cannot be resized to {shape:?}, which has another rank",
+                self.shape()
+            )));
+        }
+        self.with_member("shape", json!(shape))
+    }
+
+    /// The same array, cut into chunks of another shape. A grid that is not regular becomes it.
+    ///
+    /// The codecs stay, and it is for [`Codecs::new`](crate::Codecs::new) to say whether they take
+    /// such chunks.
+    pub fn with_chunk_shape(&self, chunk_shape: &[u64]) -> Result<Self> {
+        let regular = || json!({"name": "regular", "configuration": {}});
+        let mut grid = match self.chunk_shape() {
+            Some(_) => self.document().get("chunk_grid").cloned().unwrap_or_else(regular),
+            None => regular(),
+        };
+        grid["configuration"]["chunk_shape"] = json!(chunk_shape);
+        self.with_member("chunk_grid", grid)
+    }
+
+    /// The same array with other codecs, as they stand in the metadata; see
+    /// [`codec::parse_shorthand`] for a short way.
+    pub fn with_codecs(&self, codecs: Vec<Value>) -> Result<Self> {
+        self.with_member("codecs", Value::Array(codecs))
+    }
+
+    /// The same array of another data type, with a fill value of that type.
+    ///
+    /// Codecs that are configured by the size of an item follow: `bytes` has a byte order where
+    /// there is one to tell, `blosc` and `numcodecs.shuffle` shuffle by the new size. Those inside
+    /// shards do not; take the shards off first with [`ArraySpec::unsharded`].
+    pub fn with_dtype(&self, dtype: Value, fill_value: Value) -> Result<Self> {
+        let parsed = DType::parse(&dtype)?;
+        let codecs = self.codecs_json().into_iter().map(|codec| adapted(codec, &parsed));
+        let codecs = codecs.collect::<Result<Vec<_>>>()?;
+        let mut members = self.document().clone();
+        members.insert("data_type".into(), dtype);
+        members.insert("fill_value".into(), fill_value);
+        members.insert("codecs".into(), Value::Array(codecs));
+        let spec = Self::from_document(members)?;
+        fill_element(&parsed, &spec.metadata().fill_value)?;
+        Ok(spec)
+    }
+
+    /// The same array with other chunk keys, as they stand in the metadata.
+    pub fn with_chunk_key_encoding(&self, encoding: Value) -> Result<Self> {
+        self.with_member("chunk_key_encoding", encoding)
+    }
+
+    /// The same array with names for its dimensions, or without any.
+    pub fn with_dimension_names(&self, names: Option<&[Option<String>]>) -> Result<Self> {
+        match names {
+            Some(names) => self.with_member("dimension_names", json!(names)),
+            None => self.without_members(&["dimension_names"]),
+        }
+    }
+
+    /// The same array without some members of its document. Those that Zarr demands cannot go.
+    pub fn without_members(&self, keys: &[&str]) -> Result<Self> {
+        let mut members = self.document().clone();
+        members.retain(|key, _| !keys.contains(&key.as_str()));
+        Self::from_document(members)
+    }
+
+    /// The codecs, as they stand in the metadata.
+    pub fn codecs_json(&self) -> Vec<Value> {
+        self.document().get("codecs").and_then(Value::as_array).cloned().unwrap_or_default()
+    }
+
+    fn with_member(&self, key: &str, value: Value) -> Result<Self> {
+        let mut members = self.document().clone();
+        document::set(&mut members, key, value);
+        Self::from_document(members)
+    }
+}
+
+/// A codec as it must be configured for items of type `dtype`.
+fn adapted(mut codec: Value, dtype: &DType) -> Result<Value> {
+    let item_size = dtype.item_size();
+    let name = codec.as_str().or_else(|| codec.get("name")?.as_str()).unwrap_or_default();
+    let size_key = match name {
+        "bytes" => {
+            let endian = codec.pointer("/configuration/endian").is_some();
+            let stays = endian && item_size.is_some_and(|size| size > 1);
+            return if stays { Ok(codec) } else { codec::elements_to_bytes(dtype) };
+        }
+        "blosc" => "typesize",
+        "numcodecs.shuffle" => "elementsize",
+        _ => return Ok(codec),
+    };
+    let configuration = codec.get_mut("configuration").and_then(Value::as_object_mut);
+    if let Some(member) = configuration.and_then(|map: &mut Map<_, _>| map.get_mut(size_key)) {
+        *member = json!(item_size.unwrap_or(1));
+    }
+    Ok(codec)
+}
