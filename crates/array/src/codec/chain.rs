@@ -163,6 +163,11 @@ impl Codecs {
             self.decode_into(encoded, &mut out)?;
             return Ok(ElementsBuf::Fixed(out));
         }
+        self.decode_by_zarrs(encoded)
+    }
+
+    /// Decodes a whole chunk without a shortcut.
+    pub(super) fn decode_by_zarrs(&self, encoded: &[u8]) -> Result<ElementsBuf> {
         match self.decode_generic(encoded)? {
             ArrayBytes::Fixed(bytes) => Ok(ElementsBuf::Fixed(bytes.into_owned())),
             ArrayBytes::Variable(elements) => {

@@ -15,6 +15,7 @@ mod guard;
 mod pcodec;
 mod scratch;
 mod shard;
+mod shard_index;
 mod shorthand;
 #[cfg(test)]
 mod tests;
@@ -23,6 +24,7 @@ mod zstd;
 pub use chain::Codecs;
 pub use elements::{Assembly, Elements, ElementsBuf};
 pub use shard::Part;
+pub use shard_index::{ShardEntries, ShardIndex};
 pub(crate) use shorthand::elements_to_bytes;
 pub use shorthand::parse_shorthand;
 
