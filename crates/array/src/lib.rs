@@ -57,5 +57,5 @@ pub use error::{Error, Result};
 pub use fill::{fill_element, fill_slice, is_filled};
 pub use grid::{ChunkIndex, ChunksIn, Grid};
 pub use region::Region;
-pub use spec::{ArrayBuilder, ArraySpec, Attributes, GroupSpec, Sharding};
+pub use spec::{ArrayBuilder, ArraySpec, Attributes, ChunkKeys, GroupSpec, Sharding};
 pub use target::{Output, OutputMemory, View, Views};

@@ -7,6 +7,7 @@
 
 mod array;
 mod builder;
+mod chunk_key;
 mod derive;
 mod document;
 mod group;
@@ -16,6 +17,7 @@ mod tests;
 
 pub use array::ArraySpec;
 pub use builder::ArrayBuilder;
+pub use chunk_key::ChunkKeys;
 pub use group::GroupSpec;
 pub use sharding::Sharding;
 
