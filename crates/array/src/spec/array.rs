@@ -1,6 +1,6 @@
 //! Metadata of an array.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use zarrs::array::ArrayMetadataV3;
 
 use super::{ArrayBuilder, Attributes, document};
@@ -128,9 +128,13 @@ impl ArraySpec {
     /// can be copied verbatim. The shapes of the arrays may differ.
     pub fn same_encoding(&self, other: &Self) -> bool {
         // Compared as JSON values: the order of members in a configuration does not matter.
-        ["data_type", "chunk_grid", "fill_value", "codecs"]
-            .iter()
-            .all(|key| self.document.get(*key) == other.document.get(*key))
+        let extensions = ["data_type", "chunk_grid", "codecs"].iter().all(|key| {
+            let [ours, theirs] = [self, other].map(|spec| spec.document.get(*key).map(canonical));
+            ours == theirs
+        });
+        // Compared as text: numbers that are equal may still differ in the sign of their zero.
+        let fill_value = |spec: &Self| spec.document.get("fill_value").map(Value::to_string);
+        extensions && fill_value(self) == fill_value(other)
     }
 
     /// Refuses what may be carried along but must not be ignored when chunks are read.
@@ -149,6 +153,34 @@ impl ArraySpec {
             }
             None => Ok(()),
         }
+    }
+}
+
+/// One spelling for what Zarr v3 §"Extension definition" allows to be spelled in several ways: a name
+/// alone, an object that holds it, an object with an empty configuration.
+fn canonical(extension: &Value) -> Value {
+    match extension {
+        Value::String(name) => json!({"name": name}),
+        Value::Array(chain) => chain.iter().map(canonical).collect(),
+        Value::Object(members) => {
+            let mut members = members.clone();
+            match members.get_mut("configuration").and_then(Value::as_object_mut) {
+                Some(configuration) if configuration.is_empty() => {
+                    members.shift_remove("configuration");
+                }
+                Some(configuration) => {
+                    // Sharding holds chains of its own.
+                    for key in ["codecs", "index_codecs"] {
+                        if let Some(chain) = configuration.get_mut(key).filter(|c| c.is_array()) {
+                            *chain = canonical(chain);
+                        }
+                    }
+                }
+                None => {}
+            }
+            Value::Object(members)
+        }
+        other => other.clone(),
     }
 }
 

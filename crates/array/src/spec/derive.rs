@@ -112,3 +112,98 @@ fn adapted(mut codec: Value, dtype: &DType) -> Result<Value> {
     }
     Ok(codec)
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use crate::{ArraySpec, Codecs, codec};
+
+    fn spec(dtype: &str, compression: &str) -> ArraySpec {
+        let builder = ArraySpec::builder(&[4, 6], &[2, 3], dtype).dimension_names(["y", "x"]);
+        let spec = builder.build().unwrap();
+        let codecs = codec::parse_shorthand(compression, &spec.dtype().unwrap()).unwrap();
+        spec.with_codecs(codecs).unwrap()
+    }
+
+    #[test]
+    fn one_member_changes_and_no_other() {
+        let before = spec("uint16", "zstd:3");
+        let changes = [
+            ("shape", before.with_shape(&[9, 9])),
+            ("chunk_grid", before.with_chunk_shape(&[4, 6])),
+            ("codecs", before.with_codecs(vec![json!("bytes")])),
+            ("chunk_key_encoding", before.with_chunk_key_encoding(json!("v2"))),
+            ("dimension_names", before.with_dimension_names(Some(&[None, Some("x".into())]))),
+            ("dimension_names", before.with_dimension_names(None)),
+            ("dimension_names", before.without_members(&["dimension_names", "absent"])),
+        ];
+        let document = |spec: &ArraySpec| serde_json::from_slice::<Value>(&spec.render()).unwrap();
+        for (key, after) in changes {
+            let (old, mut new) = (document(&before), document(&after.unwrap()));
+            assert_ne!(old[key], new[key], "{key}");
+            new[key] = old[key].clone();
+            assert_eq!(old, new, "{key}");
+        }
+        assert_eq!(before.codecs_json(), document(&before)["codecs"].as_array().unwrap()[..]);
+    }
+
+    #[test]
+    fn contradictions_are_refused() {
+        let spec = spec("uint16", "zstd:3");
+        assert!(spec.with_chunk_shape(&[2]).is_err());
+        assert!(spec.with_chunk_shape(&[2, 0]).is_err());
+        assert!(spec.with_codecs(vec![]).is_err());
+        assert!(spec.with_codecs(vec![json!(1)]).is_err());
+        assert!(spec.with_dtype(json!("uint8"), json!(256)).is_err());
+        assert!(spec.with_dtype(json!("nonsense"), json!(0)).is_err());
+        assert!(spec.with_chunk_key_encoding(json!(1)).is_err());
+        assert!(spec.with_dimension_names(Some(&[None])).is_err());
+        assert!(spec.without_members(&["codecs"]).is_err());
+    }
+
+    #[test]
+    fn a_grid_that_is_not_regular_can_be_made_so() {
+        let mut document: Value = serde_json::from_slice(&spec("uint8", "none").render()).unwrap();
+        document["chunk_grid"] = json!({"name": "rectangular", "configuration": {"a": 1}});
+        let uneven = ArraySpec::parse(document.to_string().as_bytes()).unwrap();
+        let regular = uneven.with_chunk_shape(&[2, 2]).unwrap();
+        assert_eq!(regular.grid().unwrap().num_chunks(), 6);
+    }
+
+    #[test]
+    fn codecs_follow_the_size_of_an_item() {
+        let bytes = |order: &str| json!({"name": "bytes", "configuration": {"endian": order}});
+        let dtypes = ["uint8", "bool", "int16", "float32", "complex128", "string"];
+        for compression in ["none", "blosc:lz4:5:shuffle", "blosc:zstd:1:noshuffle", "zstd+crc32c"]
+        {
+            for before in &dtypes[..5] {
+                let before = spec(before, compression);
+                for after in dtypes {
+                    let fill = match after {
+                        "string" => json!("x"),
+                        "bool" => json!(true),
+                        "complex128" => json!([1.0, 0.0]),
+                        _ => json!(1),
+                    };
+                    let found = before.with_dtype(json!(after), fill).unwrap();
+                    let same = spec(after, compression);
+                    assert!(Codecs::new(&found).is_ok(), "{after} {compression}");
+                    // The shuffle is a choice of the user, and stays.
+                    assert_eq!(found.codecs_json()[0], same.codecs_json()[0]);
+                    if compression.ends_with(":shuffle") && after != "string" {
+                        assert_eq!(found.codecs_json(), same.codecs_json(), "{after}");
+                    }
+                }
+            }
+        }
+        let shuffle = json!({"name": "numcodecs.shuffle", "configuration": {"elementsize": 2}});
+        let wide = spec("int16", "none").with_codecs(vec![bytes("big"), shuffle]).unwrap();
+        let wide = wide.with_dtype(json!("int64"), json!(0)).unwrap().codecs_json();
+        assert_eq!(wide[0], bytes("big"));
+        assert_eq!(wide[1]["configuration"]["elementsize"], 8);
+        let narrow = spec("int16", "none").with_codecs(vec![bytes("big")]).unwrap();
+        let narrow = narrow.with_dtype(json!("int8"), json!(0)).unwrap();
+        assert_eq!(narrow.codecs_json(), [json!({"name": "bytes"})]);
+    }
+}
