@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -121,6 +122,20 @@ pub trait Backend: fmt::Debug + Send + Sync {
 
     /// A whole object. A missing one is [`Error::NotFound`].
     async fn get(&self, path: &str) -> Result<Object>;
+
+    /// Whole objects, one after the other and in the order given; `None` where there is none. For
+    /// many at a time, call this several times at once.
+    async fn get_all(&self, paths: &[Arc<str>]) -> Result<Vec<Option<Bytes>>> {
+        let mut found = Vec::with_capacity(paths.len());
+        for path in paths {
+            found.push(match self.get(path).await {
+                Ok(object) => Some(object.bytes),
+                Err(Error::NotFound { what: "object", .. }) => None,
+                Err(error) => return Err(error),
+            });
+        }
+        Ok(found)
+    }
 
     /// Ranges of one object, in the order given, each complete: a range beyond the object's end is
     /// [`Error::Corrupt`], because what named the range says otherwise. An object that violates

@@ -9,7 +9,7 @@ use super::guard::Guard;
 
 /// Where an encoded chunk is: what a format answers when asked to locate one.
 ///
-/// A format locates; it does not fetch. One fetcher batches, coalesces, bounds
+/// A format locates; it does not fetch. One [`Fetcher`](super::Fetcher) batches, coalesces, bounds
 /// and retries for all of them, and a repository can keep references into any other format without
 /// copying a byte.
 #[derive(Debug, Clone, PartialEq, Eq)]

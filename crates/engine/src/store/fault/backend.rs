@@ -1,6 +1,7 @@
 //! The operations of a [`Fault`]: each asks the plan before and after.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -30,6 +31,12 @@ impl Backend for Fault {
     async fn get(&self, path: &str) -> Result<Object> {
         let step = self.begin_read("get", path).await?;
         let result = self.inner.get(path).await;
+        self.end(step, result).await
+    }
+
+    async fn get_all(&self, paths: &[Arc<str>]) -> Result<Vec<Option<Bytes>>> {
+        let step = self.begin_read("get", &paths.join(" ")).await?;
+        let result = self.inner.get_all(paths).await;
         self.end(step, result).await
     }
 

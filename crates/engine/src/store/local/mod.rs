@@ -113,6 +113,11 @@ impl Backend for Local {
         blocking("read", move || read::whole(&file)).await
     }
 
+    async fn get_all(&self, paths: &[Arc<str>]) -> Result<Vec<Option<Bytes>>> {
+        let files: Vec<File> = paths.iter().map(|path| self.file(path)).collect::<Result<_>>()?;
+        blocking("read", move || read::all(&files)).await
+    }
+
     async fn get_ranges(
         &self,
         path: &str,
