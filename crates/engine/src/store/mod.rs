@@ -47,6 +47,7 @@ mod options;
 mod path;
 mod pool;
 mod remotes;
+mod upload;
 mod url;
 
 use std::ops::{Deref, Range};
@@ -54,7 +55,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-pub use self::backend::{Backend, Created, Kind, Linked, Lock, Meta, Object, Replaced, Version};
+pub use self::backend::{
+    Backend, Created, Dir, Kind, Linked, Lock, Meta, Object, Replaced, Version,
+};
 pub use self::cache::ByteCache;
 pub use self::chunk_ref::ChunkRef;
 pub use self::fault::Fault;
@@ -68,6 +71,7 @@ pub use self::options::{Durability, Options};
 pub use self::path::check_path;
 pub(crate) use self::pool::Pooled;
 pub use self::remotes::Remotes;
+pub use self::upload::Upload;
 use crate::error::{Error, Result};
 
 /// An open store: a [`Backend`], the URL it was opened with and the limits to use it within. Cheap to
