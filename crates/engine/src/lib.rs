@@ -15,7 +15,9 @@
 #![forbid(unsafe_code)]
 
 pub mod error;
+pub mod format;
 mod meter;
+pub mod open;
 pub mod pipeline;
 pub mod repo;
 pub mod store;
