@@ -60,5 +60,8 @@ pub use error::{Error, Result};
 pub use fill::{fill_element, fill_slice, is_filled};
 pub use grid::{ChunkIndex, ChunksIn, Grid};
 pub use region::Region;
-pub use spec::{ArrayBuilder, ArraySpec, Attributes, ChunkKeys, GroupSpec, Sharding};
+pub use spec::{
+    ArrayBuilder, ArraySpec, Attributes, ChunkKeys, GroupSpec, Sharding, parse_v2_array,
+    parse_v2_group,
+};
 pub use target::{Output, OutputMemory, View, Views};
