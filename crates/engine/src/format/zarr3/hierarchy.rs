@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use chunkyard_array::{ArraySpec, GroupSpec};
+use chunkyard_array::{ArraySpec, GroupSpec, parse_v2_array, parse_v2_group};
 use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::{Map, Value};
 
@@ -309,11 +309,4 @@ fn chain(error: &dyn std::error::Error) -> String {
         cause = error.source();
     }
     text
-}
-
-fn parse_v2_array(_: &[u8], _: Option<&[u8]>) -> chunkyard_array::Result<ArraySpec> {
-    Err(chunkyard_array::Error::unsupported("version 2"))
-}
-fn parse_v2_group(_: &[u8], _: Option<&[u8]>) -> chunkyard_array::Result<GroupSpec> {
-    Err(chunkyard_array::Error::unsupported("version 2"))
 }
