@@ -116,6 +116,15 @@ impl Store {
         &self.url
     }
 
+    /// The URL of an object of this store.
+    pub fn object_url(&self, path: &str) -> String {
+        let root = self.url.trim_end_matches('/');
+        match root.contains("://") {
+            true => format!("{root}/{path}"),
+            false => format!("file://{root}/{path}"),
+        }
+    }
+
     /// How much may be under way at once, as asked for when the store was opened.
     pub fn limits(&self) -> &Limits {
         &self.limits
