@@ -64,7 +64,10 @@ impl Staging {
                 });
             }
             _ => {
-                parent.delete_dir(&folder).await?;
+                // An unfinished conversion may lie there, to be resumed when told to replace.
+                if parent.list_dir(&folder).await?.dirs.is_empty() {
+                    parent.delete_dir(&folder).await?;
+                }
                 return Err(exists(place.url()));
             }
         };
