@@ -32,6 +32,7 @@ mod verify;
 mod wishes;
 
 pub use cpu::cpu;
+pub use journal::UNFINISHED;
 pub use plan::{ArrayPlan, Movement, Plan};
 pub use run::{Outcome, RunOptions, run};
 pub use wishes::Wishes;
