@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 pub mod error;
+pub mod format;
 mod meter;
 pub mod pipeline;
 pub mod repo;

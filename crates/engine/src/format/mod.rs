@@ -1,0 +1,3 @@
+//! How arrays are laid out in files: one folder per format.
+
+pub mod hdf5;
