@@ -15,6 +15,7 @@
 //! - [`ArraySpec`] and [`GroupSpec`] are Zarr v3 metadata, kept without loss.
 //! - [`Region`] is a box of elements, [`Grid`] tells which chunks it touches.
 //! - [`DType`] is a data type, with its NumPy description.
+//! - [`Cast`] turns elements of one type into equal ones of another, or says which cannot be.
 //! - [`Codecs`] encodes and decodes chunks; hostile bytes give [`Error::Corrupt`].
 //! - [`Output`] is memory for a region that many threads fill at once, each its own [`View`]s.
 //!
@@ -39,6 +40,7 @@
 //! ```
 
 mod buffer;
+mod cast;
 pub mod codec;
 mod copy;
 mod dtype;
@@ -50,6 +52,7 @@ mod spec;
 mod target;
 
 pub use buffer::Buffer;
+pub use cast::Cast;
 pub use codec::{Assembly, Codecs, Elements, ElementsBuf, Part};
 pub use copy::{contiguous_bytes, copy_region, fill_region};
 pub use dtype::{ByteOrder, DType};
@@ -57,5 +60,5 @@ pub use error::{Error, Result};
 pub use fill::{fill_element, fill_slice, is_filled};
 pub use grid::{ChunkIndex, ChunksIn, Grid};
 pub use region::Region;
-pub use spec::{ArrayBuilder, ArraySpec, Attributes, GroupSpec};
+pub use spec::{ArrayBuilder, ArraySpec, Attributes, ChunkKeys, GroupSpec, Sharding};
 pub use target::{Output, OutputMemory, View, Views};

@@ -27,6 +27,8 @@ pub struct Codecs(Arc<Bound>);
 #[derive(Debug)]
 struct Bound {
     chain: CodecChain,
+    /// What the chain was made from.
+    metadata: Vec<MetadataV3>,
     dtype: DType,
     fill_value: FillValue,
     fill_element: Vec<u8>,
@@ -47,6 +49,23 @@ impl Codecs {
         let fill_element = fill::fill_element(&dtype, &spec.metadata().fill_value)?;
         let grid = spec.grid()?;
         Self::bind(dtype, fill_element, grid.chunk_shape(), &spec.metadata().codecs)
+    }
+
+    /// The same codecs for chunks of another shape, as formats have them that clip the chunks at
+    /// the upper edge of an array.
+    pub fn with_chunk_shape(&self, chunk_shape: &[u64]) -> Result<Self> {
+        let bound = &*self.0;
+        if chunk_shape == bound.chunk_shape {
+            return Ok(self.clone());
+        }
+        if chunk_shape.len() != bound.chunk_shape.len() {
+            return Err(Error::invalid(format!(
+                "chunks of shape {:?} cannot take the shape {chunk_shape:?}, which has another rank",
+                bound.chunk_shape
+            )));
+        }
+        let (dtype, fill_element) = (bound.dtype.clone(), bound.fill_element.clone());
+        Self::bind(dtype, fill_element, chunk_shape, &bound.metadata)
     }
 
     pub(super) fn bind(
@@ -74,6 +93,7 @@ impl Codecs {
             fast: Fast::recognise(codecs, &dtype),
             shard: Shard::recognise(codecs, &dtype, &fill_element, chunk_shape)?,
             chain,
+            metadata: codecs.to_vec(),
             dtype,
             fill_value: FillValue::new(fill_element.clone()),
             fill_element,
@@ -163,6 +183,11 @@ impl Codecs {
             self.decode_into(encoded, &mut out)?;
             return Ok(ElementsBuf::Fixed(out));
         }
+        self.decode_by_zarrs(encoded)
+    }
+
+    /// Decodes a whole chunk without a shortcut.
+    pub(super) fn decode_by_zarrs(&self, encoded: &[u8]) -> Result<ElementsBuf> {
         match self.decode_generic(encoded)? {
             ArrayBytes::Fixed(bytes) => Ok(ElementsBuf::Fixed(bytes.into_owned())),
             ArrayBytes::Variable(elements) => {

@@ -16,6 +16,7 @@ mod guard;
 mod pcodec;
 mod scratch;
 mod shard;
+mod shard_index;
 mod shorthand;
 #[cfg(test)]
 mod tests;
@@ -24,6 +25,8 @@ mod zstd;
 pub use chain::Codecs;
 pub use elements::{Assembly, Elements, ElementsBuf};
 pub use shard::Part;
+pub use shard_index::{ShardEntries, ShardIndex};
+pub(crate) use shorthand::elements_to_bytes;
 pub use shorthand::parse_shorthand;
 
 /// The error of a chunk that does not have the size that the metadata says.

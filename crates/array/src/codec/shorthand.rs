@@ -43,7 +43,7 @@ pub fn parse_shorthand(text: &str, dtype: &DType) -> Result<Vec<Value>> {
 }
 
 /// The default codec that turns elements of a type into bytes.
-fn elements_to_bytes(dtype: &DType) -> Result<Value> {
+pub(crate) fn elements_to_bytes(dtype: &DType) -> Result<Value> {
     let codec = default_array_to_bytes_codec(dtype.zarrs());
     let name = codec
         .name_v3()

@@ -350,6 +350,27 @@ fn chunks_of_another_size_are_refused() {
 }
 
 #[test]
+fn a_chain_takes_chunks_of_another_shape() {
+    for chain in chains() {
+        let codecs = codecs_of(&json!("uint32"), &chain).unwrap();
+        let clipped = match codecs.with_chunk_shape(&[2, 5]) {
+            Ok(clipped) => clipped,
+            Err(error) => {
+                assert!(error.to_string().contains("do not divide"), "{chain}: {error}");
+                codecs.with_chunk_shape(&[2, 3]).unwrap()
+            }
+        };
+        let decoded = sample(clipped.chunk_bytes().unwrap());
+        let encoded = clipped.encode(Elements::Fixed(&decoded)).unwrap();
+        assert_eq!(clipped.decode(&encoded).unwrap(), ElementsBuf::Fixed(decoded), "{chain}");
+        assert_eq!(codecs.with_chunk_shape(&SHAPE).unwrap().chunk_shape(), SHAPE);
+        for wrong in [&[24][..], &[4, 0], &[1, 4, 6]] {
+            assert!(codecs.with_chunk_shape(wrong).is_err(), "{chain} {wrong:?}");
+        }
+    }
+}
+
+#[test]
 fn a_chunk_of_fill_values_is_recognised() {
     let spec = ArraySpec::builder(&SHAPE, &SHAPE, "float32").fill_value("0x7fc00001").build();
     let codecs = Codecs::new(&spec.unwrap()).unwrap();

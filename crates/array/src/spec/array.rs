@@ -76,6 +76,11 @@ impl ArraySpec {
         document::render(&self.document)
     }
 
+    /// The document behind it, its members in their order.
+    pub(super) fn document(&self) -> &Map<String, Value> {
+        &self.document
+    }
+
     /// The typed view.
     pub fn metadata(&self) -> &ArrayMetadataV3 {
         &self.metadata
@@ -119,29 +124,17 @@ impl ArraySpec {
         self.metadata.dimension_names.as_deref()
     }
 
-    /// The same array with other attributes.
-    pub fn with_attributes(&self, attributes: Attributes) -> Result<Self> {
-        self.with_member("attributes", Value::Object(attributes))
-    }
-
-    /// The same array, resized. The rank must stay.
-    pub fn with_shape(&self, shape: &[u64]) -> Result<Self> {
-        if shape.len() != self.shape().len() {
-            return Err(Error::invalid(format!(
-                "an array of shape {:?} cannot be resized to {shape:?}, which has another rank",
-                self.shape()
-            )));
-        }
-        self.with_member("shape", json!(shape))
-    }
-
     /// Whether a chunk of this array means the same elements in the other one, so that its bytes
     /// can be copied verbatim. The shapes of the arrays may differ.
     pub fn same_encoding(&self, other: &Self) -> bool {
         // Compared as JSON values: the order of members in a configuration does not matter.
-        ["data_type", "chunk_grid", "fill_value", "codecs"]
-            .iter()
-            .all(|key| self.document.get(*key) == other.document.get(*key))
+        let extensions = ["data_type", "chunk_grid", "codecs"].iter().all(|key| {
+            let [ours, theirs] = [self, other].map(|spec| spec.document.get(*key).map(canonical));
+            ours == theirs
+        });
+        // Compared as text: numbers that are equal may still differ in the sign of their zero.
+        let fill_value = |spec: &Self| spec.document.get("fill_value").map(Value::to_string);
+        extensions && fill_value(self) == fill_value(other)
     }
 
     /// Refuses what may be carried along but must not be ignored when chunks are read.
@@ -161,11 +154,33 @@ impl ArraySpec {
             None => Ok(()),
         }
     }
+}
 
-    fn with_member(&self, key: &str, value: Value) -> Result<Self> {
-        let mut document = self.document.clone();
-        document::set(&mut document, key, value);
-        Self::from_document(document)
+/// One spelling for what Zarr v3 §"Extension definition" allows to be spelled in several ways: a name
+/// alone, an object that holds it, an object with an empty configuration.
+fn canonical(extension: &Value) -> Value {
+    match extension {
+        Value::String(name) => json!({"name": name}),
+        Value::Array(chain) => chain.iter().map(canonical).collect(),
+        Value::Object(members) => {
+            let mut members = members.clone();
+            match members.get_mut("configuration").and_then(Value::as_object_mut) {
+                Some(configuration) if configuration.is_empty() => {
+                    members.shift_remove("configuration");
+                }
+                Some(configuration) => {
+                    // Sharding holds chains of its own.
+                    for key in ["codecs", "index_codecs"] {
+                        if let Some(chain) = configuration.get_mut(key).filter(|c| c.is_array()) {
+                            *chain = canonical(chain);
+                        }
+                    }
+                }
+                None => {}
+            }
+            Value::Object(members)
+        }
+        other => other.clone(),
     }
 }
 

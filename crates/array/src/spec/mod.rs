@@ -7,14 +7,19 @@
 
 mod array;
 mod builder;
+mod chunk_key;
+mod derive;
 mod document;
 mod group;
+mod sharding;
 #[cfg(test)]
 mod tests;
 
 pub use array::ArraySpec;
 pub use builder::ArrayBuilder;
+pub use chunk_key::ChunkKeys;
 pub use group::GroupSpec;
+pub use sharding::Sharding;
 
 /// User attributes.
 pub type Attributes = serde_json::Map<String, serde_json::Value>;

@@ -119,6 +119,46 @@ fn attributes_and_shape_can_be_replaced() {
 }
 
 #[test]
+fn spellings_of_one_encoding_are_the_same_encoding() {
+    let shard = |crc: Value| {
+        let index = json!(["bytes", crc]);
+        json!([{"name": "sharding_indexed", "configuration": {
+            "chunk_shape": [1, 3], "codecs": ["bytes", crc], "index_codecs": index}}])
+    };
+    let (name, object) = (json!("crc32c"), json!({"name": "crc32c"}));
+    let empty = json!({"configuration": {}, "name": "crc32c"});
+    let spellings = [&name, &object, &empty].map(|crc| [json!(["bytes", crc]), shard(crc.clone())]);
+    let with = |key: &str, value: &Value| {
+        let mut document = document();
+        document[key] = value.clone();
+        spec_of(&document).unwrap()
+    };
+    for one in &spellings {
+        for other in &spellings {
+            for (a, b) in one.iter().zip(other) {
+                assert!(with("codecs", a).same_encoding(&with("codecs", b)), "{a} {b}");
+            }
+        }
+        assert!(!with("codecs", &one[0]).same_encoding(&with("codecs", &one[1])));
+    }
+    let uint8 = with("data_type", &json!("uint8"));
+    assert!(uint8.same_encoding(&spec_of(&document()).unwrap()));
+    for (key, value) in [
+        ("codecs", json!(["bytes"])),
+        ("codecs", json!(["bytes", "crc32c", "crc32c"])),
+        ("codecs", json!(["bytes", {"name": "crc32c", "must_understand": false}])),
+        ("codecs", json!(["bytes", {"name": "crc32c", "configuration": {"a": 1}}])),
+        ("data_type", json!("int8")),
+        ("fill_value", json!(1)),
+        ("chunk_grid", json!({"name": "regular", "configuration": {"chunk_shape": [2, 4]}})),
+    ] {
+        assert!(!with(key, &value).same_encoding(&uint8), "{key}: {value}");
+    }
+    let (zero, minus) = (with("fill_value", &json!(0.0)), with("fill_value", &json!(-0.0)));
+    assert!(!zero.same_encoding(&minus), "chunks left out of a shard would change their sign");
+}
+
+#[test]
 fn an_array_is_built_with_defaults() {
     for dtype in ["bool", "int8", "float64", "complex64", "r16", "string", "bytes", "bfloat16"] {
         let spec = ArraySpec::builder(&[4, 4], &[2, 2], dtype)

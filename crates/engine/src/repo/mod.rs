@@ -102,7 +102,7 @@ use self::structure::SnapshotLabel;
 use self::swap::{Loaded, StateFile};
 use crate::error::{Error, Result};
 use crate::meter::Meter;
-use crate::store::{ByteCache, Kind, Limits, Options as StoreOptions, Store};
+use crate::store::{ByteCache, Fetcher, Kind, Limits, Options as StoreOptions, Remotes, Store};
 
 /// How a repository is opened.
 #[derive(Debug, Clone)]
@@ -164,8 +164,7 @@ struct Inner {
     manifests: Manifests,
     trees: ByteCache<Arc<str>, Arc<Tree>>,
     attributes: ByteCache<Arc<str>, AttributeDocuments>,
-    /// Stores that virtual chunks point into, by the allowed prefix.
-    remotes: std::sync::Mutex<BTreeMap<String, Store>>,
+    fetcher: Fetcher,
 }
 
 type AttributeDocuments = Arc<Vec<Arc<Map<String, Value>>>>;
@@ -297,11 +296,10 @@ impl Repository {
 
     fn with_state(state_store: Store, options: OpenOptions, loaded: &Loaded) -> Result<Self> {
         let root = loaded.state.store_root.as_ref();
+        let remotes = Remotes::new(options.allowed.clone(), options.store.clone());
         let store = match root {
             None => state_store.clone(),
-            Some(root) if options.allowed.iter().any(|prefix| fetch::is_under(root, prefix)) => {
-                Store::open(root, &options.store)?
-            }
+            Some(root) if remotes.allows(root) => Store::open(root, &options.store)?,
             Some(root) => {
                 return Err(Error::Invalid {
                     what: format!(
@@ -318,8 +316,10 @@ impl Repository {
             None => StateFile::new(state_store),
             Some(_) => StateFile::apart_from(state_store, store.clone()),
         };
+        let fetcher = Fetcher::new(store.clone(), Arc::new(remotes), limits, options.check_chunks);
         let inner = Inner {
             store,
+            fetcher,
             state_file,
             dataset_id,
             manifests,
@@ -327,7 +327,6 @@ impl Repository {
             attributes: ByteCache::new(bytes / 4, |_, documents: &AttributeDocuments| {
                 documents.iter().map(|map| 64 + map.len() * 128).sum()
             }),
-            remotes: std::sync::Mutex::default(),
             options,
         };
         Ok(Self { inner: Arc::new(inner) })

@@ -3,12 +3,14 @@
 use std::any::Any;
 use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::BoxStream;
 
 use super::guard::Guard;
+use super::upload::Upload;
 use crate::error::{Error, Result};
 
 /// What a store can do, for code that must choose between two ways of committing.
@@ -38,6 +40,23 @@ pub struct Meta {
     pub etag: Option<String>,
     /// The version, on stores that keep several.
     pub version: Option<String>,
+}
+
+/// What is in a directory, not deeper. Sorted by path; paths are relative to the store's root.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Dir {
+    /// Directories. One that has nothing below it exists on file systems only.
+    pub dirs: Vec<String>,
+    /// Objects.
+    pub objects: Vec<Meta>,
+}
+
+impl Dir {
+    pub(super) fn sorted(mut self) -> Self {
+        self.dirs.sort_unstable();
+        self.objects.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+        self
+    }
 }
 
 /// An object's bytes with what the store knew when it gave them.
@@ -122,6 +141,20 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// A whole object. A missing one is [`Error::NotFound`].
     async fn get(&self, path: &str) -> Result<Object>;
 
+    /// Whole objects, one after the other and in the order given; `None` where there is none. For
+    /// many at a time, call this several times at once.
+    async fn get_all(&self, paths: &[Arc<str>]) -> Result<Vec<Option<Bytes>>> {
+        let mut found = Vec::with_capacity(paths.len());
+        for path in paths {
+            found.push(match self.get(path).await {
+                Ok(object) => Some(object.bytes),
+                Err(Error::NotFound { what: "object", .. }) => None,
+                Err(error) => return Err(error),
+            });
+        }
+        Ok(found)
+    }
+
     /// Ranges of one object, in the order given, each complete: a range beyond the object's end is
     /// [`Error::Corrupt`], because what named the range says otherwise. An object that violates
     /// `guard` is [`Error::VirtualSourceChanged`].
@@ -144,6 +177,9 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// refer to it before it is synced. One that did exist is replaced in one step.
     async fn put(&self, path: &str, bytes: Vec<Bytes>) -> Result<()>;
 
+    /// Begins to write an object piece by piece, replacing one that is there when it is finished.
+    async fn begin(&self, path: &str) -> Result<Box<dyn Upload>>;
+
     /// The durability barrier: when it returns, these objects survive a power cut, by name and by
     /// content. Nothing to do on object stores.
     async fn sync(&self, paths: &[String]) -> Result<()>;
@@ -162,6 +198,9 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// All objects below the directory `prefix` (`""`: all), at any depth, in no order. A missing
     /// directory has none.
     async fn list(&self, prefix: &str) -> Result<BoxStream<'static, Result<Meta>>>;
+
+    /// What is in the directory `prefix` (`""`: the root), not deeper. A missing directory is empty.
+    async fn list_dir(&self, prefix: &str) -> Result<Dir>;
 
     /// Deletes objects. Missing ones are fine.
     async fn delete(&self, paths: &[String]) -> Result<()>;

@@ -9,16 +9,25 @@ use super::guard::Guard;
 
 /// Where an encoded chunk is: what a format answers when asked to locate one.
 ///
-/// A format locates; it does not fetch. One fetcher batches, coalesces, bounds and retries for all
-/// of them, and a repository can keep references into any other format without copying a byte.
+/// A format locates; it does not fetch. One [`Fetcher`](super::Fetcher) batches, coalesces, bounds
+/// and retries for all of them, and a repository can keep references into any other format without
+/// copying a byte.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChunkRef {
+    /// An object of the same store, all of it. Where there is no such object, the chunk holds the
+    /// fill value only: formats with one file per chunk tell the two apart by nothing else.
+    Whole {
+        /// The object.
+        path: Arc<str>,
+    },
     /// A range of an object of the same store.
     Object {
         /// The object, shared by the many chunks in it.
         path: Arc<str>,
         /// Its bytes that are the chunk.
         range: Range<u64>,
+        /// CRC-32C of these bytes, where recorded.
+        crc32c: Option<u32>,
     },
     /// The chunk itself, small enough to be kept where the reference is.
     Inline(Bytes),
@@ -31,22 +40,25 @@ pub enum ChunkRef {
         range: Range<u64>,
         /// What shows that it is still the same object.
         guard: Option<Guard>,
+        /// CRC-32C of these bytes, where recorded.
+        crc32c: Option<u32>,
     },
 }
 
 impl ChunkRef {
-    /// The length of the encoded chunk in bytes.
-    pub fn len(&self) -> u64 {
+    /// The length of the encoded chunk in bytes, where that is known without asking the store.
+    pub fn len(&self) -> Option<u64> {
         match self {
+            Self::Whole { .. } => None,
             Self::Object { range, .. } | Self::Remote { range, .. } => {
-                range.end.saturating_sub(range.start)
+                Some(range.end.saturating_sub(range.start))
             }
-            Self::Inline(bytes) => bytes.len() as u64,
+            Self::Inline(bytes) => Some(bytes.len() as u64),
         }
     }
 
-    /// Whether the encoded chunk has no bytes.
+    /// Whether the encoded chunk is known to have no bytes.
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.len() == Some(0)
     }
 }

@@ -43,19 +43,11 @@ impl Store {
         let mut results = vec![Bytes::new(); requests.len()];
         let backend: &dyn Backend = &**self;
         let mut done = stream::iter(plan(requests, backend.kind())?)
-            .map(|job| async move {
-                let guard = job.guard.as_ref();
-                let pieces = backend.get_ranges(&job.path, &job.pieces, guard).await?;
-                Ok::<_, Error>((job, pieces))
-            })
+            .map(|job| job.run(backend, requests))
             .buffer_unordered(limits.requests.max(1));
-        while let Some((job, pieces)) = done.try_next().await? {
-            for share in &job.shares {
-                let bytes = share.cut(requests, &job, &pieces);
-                let bytes = bytes.ok_or_else(|| {
-                    Error::store("read", &*job.path, "the backend returned too few bytes")
-                })?;
-                if let Some(result) = results.get_mut(share.request) {
+        while let Some(shares) = done.try_next().await? {
+            for (request, bytes) in shares {
+                if let Some(result) = results.get_mut(request) {
                     *result = bytes;
                 }
             }
@@ -66,7 +58,7 @@ impl Store {
 
 /// One call to the backend.
 #[derive(Debug)]
-struct Job {
+pub(super) struct Job {
     path: Arc<str>,
     guard: Option<Guard>,
     pieces: Vec<Range<u64>>,
@@ -93,7 +85,7 @@ impl Share {
 }
 
 /// Groups, sorts and coalesces. Empty ranges need no bytes and are left out.
-fn plan(requests: &[Request], kind: Kind) -> Result<Vec<Job>> {
+pub(super) fn plan(requests: &[Request], kind: Kind) -> Result<Vec<Job>> {
     let mut order = Vec::with_capacity(requests.len());
     for (index, request) in requests.iter().enumerate() {
         match request.range.start.cmp(&request.range.end) {
@@ -135,6 +127,22 @@ fn plan(requests: &[Request], kind: Kind) -> Result<Vec<Job>> {
 }
 
 impl Job {
+    /// Reads, and gives each request that this job serves its bytes.
+    pub(super) async fn run(
+        self,
+        backend: &dyn Backend,
+        requests: &[Request],
+    ) -> Result<Vec<(usize, Bytes)>> {
+        let pieces = backend.get_ranges(&self.path, &self.pieces, self.guard.as_ref()).await?;
+        let cut = |share: &Share| {
+            let bytes = share.cut(requests, &self, &pieces).ok_or_else(|| {
+                Error::store("read", &*self.path, "the backend returned too few bytes")
+            })?;
+            Ok((share.request, bytes))
+        };
+        self.shares.iter().map(cut).collect()
+    }
+
     /// Makes the last piece cover `range` too, which starts no earlier, if that is worth it.
     fn extend(&mut self, range: &Range<u64>, gap_bytes: u64) -> bool {
         let Some(piece) = self.pieces.last_mut() else { return false };

@@ -4,10 +4,11 @@
 //!  Store ──▶ Backend ─┬▶ Local    directories: positioned reads, fsync, link, rename, lock
 //!    │                ├▶ Object   memory, S3, GCS, Azure, HTTP: conditional puts
 //!    │                └▶ Fault    any of them, dying at the n-th operation (tests)
-//!    └─ fetch: many ranges of many objects, coalesced, bounded, in the order asked
+//!    ├─ fetch: many ranges of many objects, coalesced, bounded, in the order asked
+//!    └─ Fetcher: the chunks that references name, here and elsewhere, all at once
 //! ```
 //!
-//! Formats and the repository *locate* bytes ([`ChunkRef`]); only this module moves them. It knows
+//! Formats and the repository *locate* bytes ([`ChunkRef`]); only this module moves them ([`Fetcher`]). It knows
 //! paths and bytes, and neither arrays nor versions.
 //!
 //! Three promises hold on every backend:
@@ -32,9 +33,12 @@
 
 mod backend;
 mod cache;
+mod checksum;
 mod chunk_ref;
+mod confine;
 pub mod fault;
 mod fetch;
+mod fetcher;
 mod guard;
 mod limits;
 mod local;
@@ -42,6 +46,8 @@ mod object;
 mod options;
 mod path;
 mod pool;
+mod remotes;
+mod upload;
 mod url;
 
 use std::ops::{Deref, Range};
@@ -49,11 +55,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-pub use self::backend::{Backend, Created, Kind, Linked, Lock, Meta, Object, Replaced, Version};
+pub use self::backend::{
+    Backend, Created, Dir, Kind, Linked, Lock, Meta, Object, Replaced, Version,
+};
 pub use self::cache::ByteCache;
 pub use self::chunk_ref::ChunkRef;
 pub use self::fault::Fault;
 pub use self::fetch::Request;
+pub use self::fetcher::Fetcher;
 pub use self::guard::Guard;
 pub use self::limits::Limits;
 pub use self::local::{Local, TEMP_PREFIX};
@@ -61,6 +70,8 @@ pub use self::object::{ObjectBackend, is_refusal};
 pub use self::options::{Durability, Options};
 pub use self::path::check_path;
 pub(crate) use self::pool::Pooled;
+pub use self::remotes::Remotes;
+pub use self::upload::Upload;
 use crate::error::{Error, Result};
 
 /// An open store: a [`Backend`], the URL it was opened with and the limits to use it within. Cheap to

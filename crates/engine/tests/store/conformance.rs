@@ -1,8 +1,9 @@
 //! What every store that can be written to promises.
 
+use bytes::Bytes;
 use chunkyard_engine::Error;
 use chunkyard_engine::store::fault::{Fault, Plan};
-use chunkyard_engine::store::{Durability, Guard, Kind, Store};
+use chunkyard_engine::store::{Dir, Durability, Guard, Kind, Store};
 
 use super::{buffers, content, listed, memory, names, scratch};
 
@@ -35,7 +36,11 @@ async fn conformance(store: &Store) {
     a_put_replaces(store).await;
     guards_hold(store).await;
     lists_go_deep_and_end_at_slashes(store).await;
+    directories_show_what_is_in_them(store).await;
     deleting_is_idempotent(store).await;
+    an_upload_is_seen_once_it_is_finished(store).await;
+    an_upload_that_is_given_up_leaves_nothing(store).await;
+    an_upload_in_odd_pieces_is_put_together(store).await;
     hostile_paths_are_refused(store).await;
     odd_names_are_kept(store).await;
 }
@@ -43,6 +48,8 @@ async fn conformance(store: &Store) {
 async fn nothing_is_there_at_first(store: &Store) {
     assert!(names(store, "").await.is_empty());
     assert!(names(store, "no/such/directory").await.is_empty());
+    assert_eq!(store.list_dir("").await.unwrap(), Dir::default());
+    assert_eq!(store.list_dir("no/such/directory").await.unwrap(), Dir::default());
     let missing = |error| matches!(error, Error::NotFound { what: "object", .. });
     assert!(missing(store.get("a").await.unwrap_err()));
     assert!(missing(store.head("a/b").await.unwrap_err()));
@@ -130,6 +137,82 @@ async fn lists_go_deep_and_end_at_slashes(store: &Store) {
     assert!(names(store, "").await.len() > 4);
 }
 
+async fn directories_show_what_is_in_them(store: &Store) {
+    for path in ["dir/b", "dir/c/d", "dir/c/e/f", "dir/a", "dir2/g", "dir/h/i"] {
+        store.put(path, buffers(["four"])).await.unwrap();
+    }
+    for prefix in ["dir", "dir/"] {
+        let Dir { dirs, objects } = store.list_dir(prefix).await.unwrap();
+        assert_eq!(dirs, ["dir/c", "dir/h"]);
+        let found: Vec<_> = objects.iter().map(|meta| &*meta.path).collect();
+        assert_eq!(found, ["dir/a", "dir/b"]);
+        assert_eq!(objects[1], store.head("dir/b").await.unwrap());
+    }
+    let root = store.list_dir("").await.unwrap();
+    assert!(root.dirs.contains(&"dir".to_owned()) && root.dirs.contains(&"dir2".to_owned()));
+    assert!(root.objects.iter().any(|meta| meta.path == "ranges"));
+    let nothing = ["dir/a", "di", "dir/c/e/f"];
+    for prefix in nothing {
+        assert_eq!(store.list_dir(prefix).await.unwrap(), Dir::default(), "{prefix}");
+    }
+    assert!(matches!(store.list_dir("../x").await, Err(Error::Invalid { .. })));
+}
+
+async fn an_upload_is_seen_once_it_is_finished(store: &Store) {
+    let mut upload = store.begin("up/new").await.unwrap();
+    upload.write(buffers(["ab", "", "c"])).await.unwrap();
+    upload.write(vec![]).await.unwrap();
+    upload.write(buffers(["def"])).await.unwrap();
+    assert!(content(store, "up/new").await.is_none());
+    upload.finish().await.unwrap();
+    store.sync(&["up/new".into()]).await.unwrap();
+    assert_eq!(content(store, "up/new").await.unwrap(), "abcdef");
+
+    let before = store.head("up/new").await.unwrap();
+    let mut upload = store.begin("up/new").await.unwrap();
+    upload.write(buffers(["other"])).await.unwrap();
+    assert_eq!(store.head("up/new").await.unwrap(), before, "the old is there until the end");
+    upload.finish().await.unwrap();
+    assert_eq!(content(store, "up/new").await.unwrap(), "other");
+    assert_ne!(store.head("up/new").await.unwrap().etag, before.etag);
+
+    store.begin("up/empty").await.unwrap().finish().await.unwrap();
+    assert_eq!(content(store, "up/empty").await.unwrap(), "");
+    assert_eq!(names(store, "up").await, ["up/empty", "up/new"]);
+}
+
+async fn an_upload_that_is_given_up_leaves_nothing(store: &Store) {
+    store.put("gives/up", buffers(["old"])).await.unwrap();
+    let large = Bytes::from(vec![7; 20 << 20]);
+    for bytes in [Bytes::from("small"), large] {
+        let mut aborted = store.begin("gives/up").await.unwrap();
+        aborted.write(vec![bytes.clone()]).await.unwrap();
+        aborted.abort().await;
+        let mut dropped = store.begin("gives/up").await.unwrap();
+        dropped.write(vec![bytes]).await.unwrap();
+        drop(dropped);
+        assert_eq!(names(store, "gives").await, ["gives/up"]);
+        assert_eq!(content(store, "gives/up").await.unwrap(), "old");
+    }
+}
+
+async fn an_upload_in_odd_pieces_is_put_together(store: &Store) {
+    let whole: Bytes = (0..(20 << 20) + 1u32).map(|i| (i ^ (i >> 9)) as u8).collect();
+    let mut upload = store.begin("odd/pieces").await.unwrap();
+    let mut rest = whole.clone();
+    for length in [1, 999_983, 0, 77, 3_000_017].into_iter().cycle() {
+        if rest.is_empty() {
+            break;
+        }
+        let piece = rest.split_to(rest.len().min(length));
+        let middle = piece.len() / 3;
+        upload.write(vec![piece.slice(..middle), piece.slice(middle..)]).await.unwrap();
+    }
+    upload.finish().await.unwrap();
+    assert!(content(store, "odd/pieces").await.unwrap() == whole);
+    store.delete(&["odd/pieces".into()]).await.unwrap();
+}
+
 async fn deleting_is_idempotent(store: &Store) {
     store.put("gone/a", buffers(["x"])).await.unwrap();
     store.put("gone/b", buffers(["x"])).await.unwrap();
@@ -148,6 +231,7 @@ async fn hostile_paths_are_refused(store: &Store) {
         assert!(invalid(store.head(path).await.unwrap_err()), "{path:?}");
         assert!(invalid(store.get_range(path, 0..1).await.unwrap_err()), "{path:?}");
         assert!(invalid(store.put(path, vec![]).await.unwrap_err()), "{path:?}");
+        assert!(invalid(store.begin(path).await.unwrap_err()), "{path:?}");
         assert!(invalid(store.sync(&paths).await.unwrap_err()), "{path:?}");
         assert!(invalid(store.delete(&paths).await.unwrap_err()), "{path:?}");
         if store.kind() == Kind::Local {

@@ -3,6 +3,7 @@
 mod conformance;
 mod crash;
 mod fetch;
+mod fetcher;
 mod local;
 mod object;
 mod web;

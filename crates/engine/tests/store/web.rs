@@ -101,6 +101,8 @@ async fn nothing_can_be_written_or_listed() {
         store.create("a", "x".into()).await.err(),
         store.delete(&["a".into()]).await.err(),
         store.list("").await.err(),
+        store.list_dir("").await.err(),
+        store.begin("a").await.err(),
         store.lock("a").await.err(),
     ];
     for error in errors {

@@ -13,7 +13,7 @@ use crate::repo::coord::Coord;
 use crate::repo::manifest::{Native, Payload};
 use crate::repo::node::Node;
 use crate::repo::pack::ChunkFile;
-use crate::store::Request;
+use crate::store::ChunkRef;
 
 impl Session {
     /// Stores the encoded bytes of a chunk. A pack that is full is put before this returns, which
@@ -201,15 +201,11 @@ impl Session {
         &self,
         wanted: &[(&Native, Range<u64>)],
     ) -> Result<Vec<Bytes>> {
-        let requests: Vec<Request> = wanted
-            .iter()
-            .map(|(native, range)| Request {
-                path: format!("c/{}", native.file).into(),
-                range: native.offset + range.start..native.offset + range.end,
-                guard: None,
-            })
-            .collect();
-        match self.repo.store().fetch(&requests, self.repo.limits()).await {
+        let refs: Vec<(ChunkRef, Range<u64>)> =
+            wanted.iter().map(|(native, range)| (native.reference(), range.clone())).collect();
+        let refs: Vec<_> =
+            refs.iter().map(|(reference, range)| (reference, range.clone())).collect();
+        match self.repo.inner.fetcher.fetch_within(&refs).await {
             Ok(fetched) => Ok(fetched),
             Err(error) => Err(self.explain(error).await),
         }

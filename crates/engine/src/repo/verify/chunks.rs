@@ -18,7 +18,6 @@ use crate::repo::maintain::DATA_DIRECTORIES;
 use crate::repo::manifest::{Native, stream_blocks};
 use crate::repo::state::State;
 use crate::repo::{Payload, Repository, Virtual};
-use crate::store::Guard;
 
 /// References held at once.
 const REFERENCES_MAX: u64 = 1 << 21;
@@ -269,11 +268,9 @@ impl Repository {
         };
         let head = store.backend().head(&path).await;
         let Some(meta) = report.take(&remote.url, none, head)? else { return Ok(()) };
-        let guard = Guard {
-            etag: remote.etag.clone(),
-            not_newer_than_ms: remote.last_modified_ms.filter(|_| remote.etag.is_none()),
-        };
-        report.take(&remote.url, none, guard.check(&remote.url, &meta))?;
+        if let Some(guard) = remote.guard() {
+            report.take(&remote.url, none, guard.check(&remote.url, &meta))?;
+        }
         Ok(())
     }
 }

@@ -1,6 +1,7 @@
 //! The operations of a [`Fault`]: each asks the plan before and after.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -8,15 +9,17 @@ use futures::stream::BoxStream;
 
 use super::Fault;
 use super::power::before;
+use super::upload::FaultUpload;
 use crate::error::Result;
 use crate::store::backend::{
-    Backend, Created, Kind, Linked, Lock, Meta, Object, Replaced, Version,
+    Backend, Created, Dir, Kind, Linked, Lock, Meta, Object, Replaced, Version,
 };
 use crate::store::guard::Guard;
+use crate::store::upload::Upload;
 
 impl Fault {
     /// What a name stands for, if a power cut could bring it back.
-    async fn before(&self, path: &str) -> Result<Option<Bytes>> {
+    pub(super) async fn before(&self, path: &str) -> Result<Option<Bytes>> {
         if self.cuts_power() { before(&*self.inner, path).await } else { Ok(None) }
     }
 }
@@ -30,6 +33,12 @@ impl Backend for Fault {
     async fn get(&self, path: &str) -> Result<Object> {
         let step = self.begin_read("get", path).await?;
         let result = self.inner.get(path).await;
+        self.end(step, result).await
+    }
+
+    async fn get_all(&self, paths: &[Arc<str>]) -> Result<Vec<Option<Bytes>>> {
+        let step = self.begin_read("get", &paths.join(" ")).await?;
+        let result = self.inner.get_all(paths).await;
         self.end(step, result).await
     }
 
@@ -67,6 +76,14 @@ impl Backend for Fault {
         self.end(step, result).await
     }
 
+    async fn begin(&self, path: &str) -> Result<Box<dyn Upload>> {
+        let step = self.begin_write("begin", path).await?;
+        let result = self.inner.begin(path).await;
+        let upload = |inner| FaultUpload::new(self.clone(), path.to_owned(), inner);
+        let result = result.map(|inner| Box::new(upload(inner)) as Box<dyn Upload>);
+        self.end(step, result).await
+    }
+
     async fn sync(&self, paths: &[String]) -> Result<()> {
         let step = self.begin_tearable("sync", &paths.join(" ")).await?;
         let reached = if step.tears() { &paths[..paths.len() / 2] } else { paths };
@@ -92,6 +109,12 @@ impl Backend for Fault {
     async fn list(&self, prefix: &str) -> Result<BoxStream<'static, Result<Meta>>> {
         let step = self.begin_read("list", prefix).await?;
         let result = self.inner.list(prefix).await;
+        self.end(step, result).await
+    }
+
+    async fn list_dir(&self, prefix: &str) -> Result<Dir> {
+        let step = self.begin_read("list_dir", prefix).await?;
+        let result = self.inner.list_dir(prefix).await;
         self.end(step, result).await
     }
 
@@ -140,7 +163,7 @@ impl Backend for Fault {
     }
 }
 
-fn first_half(bytes: &[Bytes]) -> Vec<Bytes> {
+pub(super) fn first_half(bytes: &[Bytes]) -> Vec<Bytes> {
     let mut left = bytes.iter().map(Bytes::len).sum::<usize>() / 2;
     let mut half = Vec::new();
     for buffer in bytes {

@@ -31,6 +31,7 @@
 mod backend;
 mod plan;
 mod power;
+mod upload;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -45,13 +46,13 @@ use crate::error::{Error, Result};
 #[error("injected fault: {0}")]
 pub struct Injected(&'static str);
 
-/// A backend that goes wrong at a chosen operation.
-#[derive(Debug)]
+/// A backend that goes wrong at a chosen operation. Clones are the same backend.
+#[derive(Debug, Clone)]
 pub struct Fault {
     inner: Arc<dyn Backend>,
     plan: Plan,
-    state: Mutex<State>,
-    ledger: Ledger,
+    state: Arc<Mutex<State>>,
+    ledger: Arc<Ledger>,
 }
 
 #[derive(Debug, Default)]
@@ -83,7 +84,7 @@ impl Step {
 impl Fault {
     /// A backend that works as `inner` does until the plan strikes.
     pub fn new(inner: Arc<dyn Backend>, plan: Plan) -> Self {
-        Self { inner, plan, state: Mutex::default(), ledger: Ledger::default() }
+        Self { inner, plan, state: Arc::default(), ledger: Arc::default() }
     }
 
     /// A store that works as `store` does until the plan strikes, and the means to look at it.
@@ -133,19 +134,19 @@ impl Fault {
     }
 
     async fn begin_read(&self, op: &'static str, path: &str) -> Result<Step> {
-        self.begin(op, path, self.plan.count_reads, false).await
+        self.step(op, path, self.plan.count_reads, false).await
     }
 
     async fn begin_write(&self, op: &'static str, path: &str) -> Result<Step> {
-        self.begin(op, path, true, false).await
+        self.step(op, path, true, false).await
     }
 
     /// Begins an operation that can be done by half.
     async fn begin_tearable(&self, op: &'static str, path: &str) -> Result<Step> {
-        self.begin(op, path, true, true).await
+        self.step(op, path, true, true).await
     }
 
-    async fn begin(
+    async fn step(
         &self,
         op: &'static str,
         path: &str,

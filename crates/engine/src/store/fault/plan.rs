@@ -12,7 +12,7 @@ pub enum Mode {
     Die,
     /// It takes effect; it and everything after it fails: the process is killed just after.
     DieAfter,
-    /// It takes effect by half, then everything fails: a put writes a prefix, a sync or delete
+    /// It takes effect by half, then everything fails: a put or write writes a prefix, a sync or delete
     /// reaches the first half of its paths. What is atomic does not happen at all.
     Tear,
     /// It takes effect and fails; what comes after works: the reply got lost.
@@ -43,7 +43,7 @@ pub enum Refusal {
 impl Refusal {
     /// Whether an operation works all the same.
     pub(super) fn spares(self, op: &str, path: &str) -> bool {
-        let reads = matches!(op, "get" | "get_ranges" | "head" | "list");
+        let reads = matches!(op, "get" | "get_ranges" | "head" | "list" | "list_dir");
         // To sync or delete no files needs nothing of the system.
         if path.is_empty() && matches!(op, "sync" | "delete") {
             return true;
@@ -51,7 +51,9 @@ impl Refusal {
         match self {
             Self::NoSpace => reads || op == "delete",
             Self::ReadOnly | Self::Denied => reads,
-            Self::TooManyFiles => matches!(op, "delete" | "link" | "rename" | "head"),
+            Self::TooManyFiles => {
+                matches!(op, "delete" | "link" | "rename" | "head" | "write" | "finish")
+            }
         }
     }
 
@@ -94,8 +96,8 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Goes wrong at the `at`-th operation that changes something: put, sync, create, replace,
-    /// delete, link, rename, lock, sync_dir.
+    /// Goes wrong at the `at`-th operation that changes something: put, begin and each write and
+    /// finish of an upload, sync, create, replace, delete, link, rename, lock, sync_dir.
     pub fn new(at: usize, mode: Mode) -> Self {
         Self { at, mode, count_reads: false, unsynced: Unsynced::Kept }
     }

@@ -9,6 +9,7 @@ mod durable;
 mod link;
 mod lock;
 mod read;
+mod upload;
 mod walk;
 mod write;
 
@@ -23,11 +24,15 @@ use futures::stream::BoxStream;
 
 use self::durable::Directories;
 pub(super) use self::read::{check_range, short};
+use self::upload::LocalUpload;
 pub use self::write::TEMP_PREFIX;
-use super::backend::{Backend, Created, Kind, Linked, Lock, Meta, Object, Replaced, Version, no};
+use super::backend::{
+    Backend, Created, Dir, Kind, Linked, Lock, Meta, Object, Replaced, Version, no,
+};
 use super::guard::Guard;
 use super::options::Durability;
 use super::path::{check_dir, check_path};
+use super::upload::Upload;
 use crate::error::{Error, Result};
 
 /// The files below a directory.
@@ -113,6 +118,11 @@ impl Backend for Local {
         blocking("read", move || read::whole(&file)).await
     }
 
+    async fn get_all(&self, paths: &[Arc<str>]) -> Result<Vec<Option<Bytes>>> {
+        let files: Vec<File> = paths.iter().map(|path| self.file(path)).collect::<Result<_>>()?;
+        blocking("read", move || read::all(&files)).await
+    }
+
     async fn get_ranges(
         &self,
         path: &str,
@@ -135,6 +145,13 @@ impl Backend for Local {
         blocking("write", move || write::put(&file, &bytes, &directories, durability)).await
     }
 
+    async fn begin(&self, path: &str) -> Result<Box<dyn Upload>> {
+        let file = self.file(path)?;
+        let (directories, durability) = (self.directories.clone(), self.durability);
+        let begin = move || LocalUpload::new(file, &directories, durability);
+        Ok(Box::new(blocking("write", begin).await?))
+    }
+
     async fn sync(&self, paths: &[String]) -> Result<()> {
         let files = self.files(paths)?;
         match self.durability {
@@ -153,6 +170,11 @@ impl Backend for Local {
 
     async fn list(&self, prefix: &str) -> Result<BoxStream<'static, Result<Meta>>> {
         Ok(walk::walk(self.directory(prefix)?, check_dir(prefix)?.to_owned()))
+    }
+
+    async fn list_dir(&self, prefix: &str) -> Result<Dir> {
+        let (directory, prefix) = (self.directory(prefix)?, check_dir(prefix)?.to_owned());
+        blocking("list", move || walk::children(&directory, &prefix)).await
     }
 
     async fn delete(&self, paths: &[String]) -> Result<()> {

@@ -21,6 +21,16 @@ pub(super) fn whole(file: &File) -> Result<Object> {
     Ok(Object { bytes, meta })
 }
 
+/// Whole files, where they are there.
+pub(super) fn all(files: &[File]) -> Result<Vec<Option<Bytes>>> {
+    let one = |file: &File| match whole(file) {
+        Ok(object) => Ok(Some(object.bytes)),
+        Err(Error::NotFound { .. }) => Ok(None),
+        Err(error) => Err(error),
+    };
+    files.iter().map(one).collect()
+}
+
 pub(super) fn ranges(
     file: &File,
     ranges: &[Range<u64>],

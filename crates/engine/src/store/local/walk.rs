@@ -10,7 +10,7 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use super::read::describe;
 use crate::error::{Error, Result};
-use crate::store::backend::Meta;
+use crate::store::backend::{Dir, Meta};
 
 /// How far the walk may run ahead of whoever reads the list.
 const AHEAD: usize = 1024;
@@ -29,11 +29,28 @@ pub(super) fn walk(directory: PathBuf, prefix: String) -> BoxStream<'static, Res
     .boxed()
 }
 
+/// What is in `directory`, whose name in the store is `prefix`; by the same rules as [`walk`].
+pub(super) fn children(directory: &Path, prefix: &str) -> Result<Dir> {
+    let mut below = Vec::new();
+    let mut objects = Vec::new();
+    let mut keep = |item| {
+        objects.push(item);
+        true
+    };
+    match visit(directory, prefix, &mut below, &mut keep) {
+        Ok(_) => {}
+        Err(error) if gone(&error) => {}
+        Err(error) => return Err(Error::store("list", directory.display().to_string(), error)),
+    }
+    let dirs = below.into_iter().map(|(_, name)| name).collect();
+    Ok(Dir { dirs, objects }.sorted())
+}
+
 fn run(directory: PathBuf, prefix: String, sender: &Sender<Result<Meta>>) {
     let mut pending = vec![(directory, prefix)];
     while let Some((directory, prefix)) = pending.pop() {
-        let mut send = |item| sender.blocking_send(item).is_ok();
-        let walked = visit(&directory, &prefix, &mut pending, &mut send);
+        let send = |item| sender.blocking_send(item).is_ok();
+        let walked = visit(&directory, &prefix, &mut pending, &mut |meta| send(Ok(meta)));
         let go_on = match walked {
             Ok(go_on) => go_on,
             Err(error) if gone(&error) => true,
@@ -50,7 +67,7 @@ fn visit(
     directory: &Path,
     prefix: &str,
     pending: &mut Vec<(PathBuf, String)>,
-    send: &mut impl FnMut(Result<Meta>) -> bool,
+    send: &mut impl FnMut(Meta) -> bool,
 ) -> io::Result<bool> {
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
@@ -67,7 +84,7 @@ fn visit(
             Err(error) if gone(&error) => continue,
             Err(error) => return Err(error),
         };
-        if metadata.is_file() && !send(Ok(describe(name, &metadata))) {
+        if metadata.is_file() && !send(describe(name, &metadata)) {
             return Ok(false);
         }
     }

@@ -2,7 +2,7 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, IoSlice, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 
@@ -36,7 +36,7 @@ pub(super) fn put(
 }
 
 /// A file that cannot be written is never «not found», whatever the system says of its directory.
-fn unwritten(file: &File, error: io::Error) -> Error {
+pub(super) fn unwritten(file: &File, error: io::Error) -> Error {
     Error::store(OP, file.path.display().to_string(), error)
 }
 
@@ -56,10 +56,9 @@ fn replace(
     directories: &Directories,
     durability: Durability,
 ) -> Result<()> {
-    let random = getrandom::u64().map_err(|error| unwritten(file, io::Error::other(error)))?;
-    let temp = file.path.with_file_name(format!("{TEMP_PREFIX}{random:016x}"));
     let write = || {
-        let open = fill(create_new(&temp, directories)?, &temp, bytes)?;
+        let (open, temp) = create_temp(&file.path, directories)?;
+        let open = fill(open, &temp, bytes)?;
         if durability == Durability::Full {
             // Otherwise a power cut could leave neither the old content nor the new.
             open.sync_data()?;
@@ -67,6 +66,16 @@ fn replace(
         fs::rename(&temp, &file.path).inspect_err(|_| discard(&temp))
     };
     write().map_err(|error| unwritten(file, error))
+}
+
+/// A new file beside `path`, which it is to replace.
+pub(super) fn create_temp(
+    path: &Path,
+    directories: &Directories,
+) -> io::Result<(fs::File, PathBuf)> {
+    let random = getrandom::u64().map_err(io::Error::other)?;
+    let temp = path.with_file_name(format!("{TEMP_PREFIX}{random:016x}"));
+    Ok((create_new(&temp, directories)?, temp))
 }
 
 fn create_new(path: &Path, directories: &Directories) -> io::Result<fs::File> {
@@ -93,12 +102,12 @@ fn fill(mut open: fs::File, path: &Path, bytes: &[Bytes]) -> io::Result<fs::File
 }
 
 /// Deletes what a failed write left, as well as possible: the caller hears of the failed write.
-fn discard(path: &Path) {
+pub(super) fn discard(path: &Path) {
     fs::remove_file(path).ok();
 }
 
 /// Writes several buffers back to back without copying them together.
-fn write_all(out: &mut impl Write, bytes: &[Bytes]) -> io::Result<()> {
+pub(super) fn write_all(out: &mut impl Write, bytes: &[Bytes]) -> io::Result<()> {
     let mut slices: Vec<IoSlice<'_>> =
         bytes.iter().filter(|part| !part.is_empty()).map(|part| IoSlice::new(part)).collect();
     let mut rest = slices.as_mut_slice();

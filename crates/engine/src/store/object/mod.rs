@@ -8,6 +8,7 @@
 pub(super) mod client;
 mod multipart;
 mod read;
+mod upload;
 
 use std::fmt;
 use std::ops::Range;
@@ -23,9 +24,11 @@ use object_store::{
     PutResult, UpdateVersion,
 };
 
-use super::backend::{Backend, Created, Kind, Meta, Object, Replaced, Version, no};
+use self::upload::ObjectUpload;
+use super::backend::{Backend, Created, Dir, Kind, Meta, Object, Replaced, Version, no};
 use super::guard::Guard;
 use super::path::{check_dir, check_path};
+use super::upload::Upload;
 use crate::error::{Error, Result};
 
 /// Objects below a prefix of an object store.
@@ -65,6 +68,29 @@ impl ObjectBackend {
 
     fn writable(&self, op: &str, path: &str) -> Result<()> {
         if self.kind == Kind::ReadOnly { Err(no(self.kind, op, path)) } else { Ok(()) }
+    }
+
+    /// Where to list. Web servers have no common way to do it, and a partial answer would be worse
+    /// than none.
+    fn listable(&self, prefix: &str) -> Result<Path> {
+        let directory = check_dir(prefix)?;
+        self.writable("list", if directory.is_empty() { "the root" } else { directory })?;
+        self.below(directory)
+    }
+
+    /// The path that a location has in this store.
+    fn name(&self, location: &Path) -> String {
+        let path = location.as_ref();
+        let path = path.strip_prefix(self.prefix.as_ref()).unwrap_or(path);
+        path.trim_start_matches('/').to_owned()
+    }
+
+    fn unlisted(&self, at: &Path, error: Cause) -> Error {
+        if client::is_no_bucket(&error) {
+            no_bucket(&*self.store)
+        } else {
+            translate("list", at.as_ref(), error)
+        }
     }
 
     /// What an error of a write means: an object may be missing, but not to be written.
@@ -161,6 +187,12 @@ impl Backend for ObjectBackend {
         put.map_err(|error| self.unwritten("write", path, error))
     }
 
+    async fn begin(&self, path: &str) -> Result<Box<dyn Upload>> {
+        let at = self.location(path)?;
+        self.writable("write", path)?;
+        Ok(Box::new(ObjectUpload::new(self.clone(), path.to_owned(), at)))
+    }
+
     async fn sync(&self, paths: &[String]) -> Result<()> {
         // An object store acknowledges a put when it will survive; only the paths are checked.
         paths.iter().try_for_each(|path| check_path(path))
@@ -195,23 +227,24 @@ impl Backend for ObjectBackend {
     }
 
     async fn list(&self, prefix: &str) -> Result<BoxStream<'static, Result<Meta>>> {
-        let directory = check_dir(prefix)?;
-        // Web servers have no common way to list; a partial answer would be worse than none.
-        self.writable("list", if directory.is_empty() { "the root" } else { directory })?;
-        let at = self.below(directory)?;
-        let root = self.prefix.clone();
-        let store = self.store.clone();
+        let at = self.listable(prefix)?;
         let found = self.store.list((!at.as_ref().is_empty()).then_some(&at));
+        let this = self.clone();
         let listed = found.map(move |item| match item {
-            Ok(meta) => {
-                let path = meta.location.as_ref();
-                let path = path.strip_prefix(root.as_ref()).unwrap_or(path);
-                Ok(describe(path.trim_start_matches('/').to_owned(), meta))
-            }
-            Err(error) if client::is_no_bucket(&error) => Err(no_bucket(&*store)),
-            Err(error) => Err(translate("list", at.as_ref(), error)),
+            Ok(meta) => Ok(describe(this.name(&meta.location), meta)),
+            Err(error) => Err(this.unlisted(&at, error)),
         });
         Ok(listed.boxed())
+    }
+
+    async fn list_dir(&self, prefix: &str) -> Result<Dir> {
+        let at = self.listable(prefix)?;
+        let found = self.store.list_with_delimiter((!at.as_ref().is_empty()).then_some(&at)).await;
+        let found = found.map_err(|error| self.unlisted(&at, error))?;
+        let dirs = found.common_prefixes.iter().map(|dir| self.name(dir)).collect();
+        let objects = found.objects.into_iter();
+        let objects = objects.map(|meta| describe(self.name(&meta.location), meta)).collect();
+        Ok(Dir { dirs, objects }.sorted())
     }
 
     async fn delete(&self, paths: &[String]) -> Result<()> {

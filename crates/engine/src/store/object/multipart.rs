@@ -13,7 +13,8 @@ pub(super) const SINGLE_PUT_BYTES_MAX: usize = 64 << 20;
 /// S3 takes 10,000 parts at most, so this allows for objects of 320 GB.
 const PART_BYTES: usize = 32 << 20;
 
-const PARTS_AT_ONCE: usize = 4;
+/// How many parts of an object are under way at once.
+pub(super) const PARTS_AT_ONCE: usize = 4;
 
 /// Writes an object in parts. It appears when the last step succeeds, and then as a whole.
 pub(super) async fn put(store: &dyn ObjectStore, at: &Path, bytes: Vec<Bytes>) -> Result<()> {

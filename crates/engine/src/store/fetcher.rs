@@ -1,0 +1,303 @@
+//! From references to bytes: the one place where the chunks of every format are fetched.
+//!
+//! All references of a call are on their way together, whichever store they are in: ranges coalesced
+//! by [`Store::fetch`]'s rules, whole files several to a call, and no more calls under way at once
+//! than the limits say. What carries a checksum is checked.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use futures::stream::{self, StreamExt, TryStreamExt};
+use futures::{FutureExt, TryFutureExt};
+
+use super::backend::Kind;
+use super::checksum::{self, Checked};
+use super::fetch::{Request, plan};
+use super::local::check_range;
+use super::{ChunkRef, Guard, Limits, Remotes, Store};
+use crate::error::{Error, Result};
+
+/// The most files that are read by one call, one after the other, on a file system.
+const FILES_PER_CALL_MAX: usize = 64;
+
+/// Fetches what formats locate. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Fetcher {
+    store: Store,
+    remotes: Arc<Remotes>,
+    limits: Limits,
+    check: bool,
+}
+
+/// The parts of an answer that one call to a store gives, by their place in it.
+type Shares = Vec<(usize, Option<Bytes>)>;
+
+/// Ranges in one store.
+struct Group {
+    store: Store,
+    /// Whether it is another store than the fetcher's, and errors must say which.
+    elsewhere: bool,
+    requests: Vec<Request>,
+    /// The place of each request in the answer.
+    places: Vec<usize>,
+}
+
+impl Fetcher {
+    /// Fetches from `store`, and from other stores as far as `remotes` allows. With `check`, bytes
+    /// are compared with the checksums that references carry.
+    pub fn new(store: Store, remotes: Arc<Remotes>, limits: Limits, check: bool) -> Self {
+        Self { store, remotes, limits, check }
+    }
+
+    /// The store that references without a URL are in.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// The places that references with a URL may be in.
+    pub fn remotes(&self) -> &Remotes {
+        &self.remotes
+    }
+
+    /// How much is under way at once.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// The bytes of chunks, in the order of the references. `None` only for a
+    /// [whole object](ChunkRef::Whole) that is not there.
+    ///
+    /// Results may be slices of what was read together and keep it alive as a whole. Copy what is to
+    /// be kept for long.
+    pub async fn fetch(&self, refs: &[&ChunkRef]) -> Result<Vec<Option<Bytes>>> {
+        self.fetch_named(refs, |at| match refs.get(at) {
+            Some(ChunkRef::Object { range, .. } | ChunkRef::Remote { range, .. }) => {
+                format!("bytes {}..{}", range.start, range.end)
+            }
+            _ => "the chunk".to_owned(),
+        })
+        .await
+    }
+
+    /// Like [`Fetcher::fetch`]; where a checksum does not hold, `name` says of which reference.
+    pub(crate) async fn fetch_named(
+        &self,
+        refs: &[&ChunkRef],
+        name: impl Fn(usize) -> String,
+    ) -> Result<Vec<Option<Bytes>>> {
+        let mut answer = vec![None; refs.len()];
+        let mut ranges = Vec::new();
+        let mut whole = Vec::new();
+        for (at, &reference) in refs.iter().enumerate() {
+            match reference {
+                ChunkRef::Whole { path } => whole.push((at, path.clone())),
+                ChunkRef::Inline(bytes) => answer[at] = Some(bytes.clone()),
+                ChunkRef::Object { range, .. } | ChunkRef::Remote { range, .. } => {
+                    // An empty range needs no bytes, and is no fill value either.
+                    answer[at] = Some(Bytes::new());
+                    ranges.push((at, reference, range.clone()));
+                }
+            }
+        }
+        self.run(&ranges, whole, &mut answer).await?;
+        if self.check {
+            check(refs, &answer, name).await?;
+        }
+        Ok(answer)
+    }
+
+    /// Ranges of chunks, each relative to its reference, in the order given. Nothing checks them:
+    /// whoever asks for a part decodes what carries a checksum of its own.
+    pub async fn fetch_within(&self, refs: &[(&ChunkRef, Range<u64>)]) -> Result<Vec<Bytes>> {
+        let mut answer = vec![Some(Bytes::new()); refs.len()];
+        let mut ranges = Vec::with_capacity(refs.len());
+        for (at, (reference, within)) in refs.iter().enumerate() {
+            let length = check_range(place(reference), within, reference.len().unwrap_or(u64::MAX));
+            let length = length?;
+            match reference {
+                ChunkRef::Inline(bytes) => {
+                    // Cannot overflow: the range lies within these bytes.
+                    let start = usize::try_from(within.start).unwrap_or(usize::MAX);
+                    answer[at] = Some(bytes.slice(start..start + length));
+                }
+                ChunkRef::Whole { .. } => ranges.push((at, *reference, within.clone())),
+                ChunkRef::Object { range, .. } | ChunkRef::Remote { range, .. } => {
+                    let within = range.start + within.start..range.start + within.end;
+                    ranges.push((at, *reference, within));
+                }
+            }
+        }
+        self.run(&ranges, Vec::new(), &mut answer).await?;
+        Ok(answer.into_iter().map(Option::unwrap_or_default).collect())
+    }
+
+    /// Fills in the answers to ranges and to whole objects.
+    async fn run(
+        &self,
+        ranges: &[(usize, &ChunkRef, Range<u64>)],
+        whole: Vec<(usize, Arc<str>)>,
+        answer: &mut [Option<Bytes>],
+    ) -> Result<()> {
+        let groups = self.groups(ranges).await?;
+        let mut calls: Vec<BoxFuture<'_, Result<Shares>>> = Vec::new();
+        for group in &groups {
+            for job in plan(&group.requests, group.store.kind())? {
+                let bytes = job.run(&**group.store.backend(), &group.requests);
+                let shares = bytes.map_ok(|bytes| group.shares(bytes));
+                calls.push(shares.map_err(|error| group.explain(error)).boxed());
+            }
+        }
+        let each = self.files_per_call(whole.len());
+        calls.extend(whole.chunks(each).map(|part| self.whole(part).boxed()));
+        let mut done = stream::iter(calls).buffer_unordered(self.limits.requests.max(1));
+        while let Some(shares) = done.try_next().await? {
+            for (at, bytes) in shares {
+                if let Some(place) = answer.get_mut(at) {
+                    *place = bytes;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Sorts ranges by the store they are in.
+    async fn groups(&self, ranges: &[(usize, &ChunkRef, Range<u64>)]) -> Result<Vec<Group>> {
+        let mut groups = vec![Group::new(self.store.clone(), false)];
+        let mut elsewhere: HashMap<&str, (usize, Arc<str>)> = HashMap::new();
+        for (url, store, path) in self.resolve(ranges).await? {
+            // There are few stores, each for a place that somebody allowed.
+            let known = groups.iter().position(|group| group.elsewhere && group.is_in(&store));
+            let group = known.unwrap_or(groups.len());
+            if known.is_none() {
+                groups.push(Group::new(store, true));
+            }
+            elsewhere.insert(url, (group, path));
+        }
+        for (at, reference, range) in ranges {
+            let (group, path, guard) = match reference {
+                ChunkRef::Whole { path } | ChunkRef::Object { path, .. } => (0, path, &None),
+                ChunkRef::Remote { url, guard, .. } => match elsewhere.get(&**url) {
+                    Some((group, path)) => (*group, path, guard),
+                    None => continue,
+                },
+                ChunkRef::Inline(_) => continue,
+            };
+            if let Some(group) = groups.get_mut(group) {
+                group.push(*at, path, range, guard);
+            }
+        }
+        Ok(groups)
+    }
+
+    /// Where the objects elsewhere are, each asked once.
+    async fn resolve<'a>(
+        &self,
+        ranges: &[(usize, &'a ChunkRef, Range<u64>)],
+    ) -> Result<Vec<(&'a str, Store, Arc<str>)>> {
+        let urls = ranges.iter().filter_map(|(_, reference, _)| match reference {
+            ChunkRef::Remote { url, .. } => Some(&**url),
+            _ => None,
+        });
+        let urls: HashSet<&'a str> = urls.collect();
+        let mut calls: Vec<BoxFuture<'_, Result<_>>> = Vec::with_capacity(urls.len());
+        for url in urls {
+            let resolved = self.remotes.resolve(url);
+            calls.push(resolved.map_ok(move |(store, path)| (url, store, path.into())).boxed());
+        }
+        stream::iter(calls).buffer_unordered(self.limits.requests.max(1)).try_collect().await
+    }
+
+    /// Whole objects, one after the other.
+    async fn whole(&self, objects: &[(usize, Arc<str>)]) -> Result<Shares> {
+        let paths: Vec<Arc<str>> = objects.iter().map(|(_, path)| path.clone()).collect();
+        let found = self.store.get_all(&paths).await?;
+        Ok(objects.iter().map(|(at, _)| *at).zip(found).collect())
+    }
+
+    /// Of many files each call reads several, because a call costs a task; but there are enough
+    /// calls to keep every thread at work until the end.
+    fn files_per_call(&self, files: usize) -> usize {
+        match self.store.kind() {
+            Kind::Local => {
+                files.div_ceil(self.limits.threads.max(1) * 4).clamp(1, FILES_PER_CALL_MAX)
+            }
+            _ => 1,
+        }
+    }
+}
+
+impl Group {
+    fn new(store: Store, elsewhere: bool) -> Self {
+        Self { store, elsewhere, requests: Vec::new(), places: Vec::new() }
+    }
+
+    fn is_in(&self, store: &Store) -> bool {
+        Arc::ptr_eq(self.store.backend(), store.backend())
+    }
+
+    fn push(&mut self, at: usize, path: &Arc<str>, range: &Range<u64>, guard: &Option<Guard>) {
+        let (path, range, guard) = (path.clone(), range.clone(), guard.clone());
+        self.requests.push(Request { path, range, guard });
+        self.places.push(at);
+    }
+
+    fn shares(&self, bytes: Vec<(usize, Bytes)>) -> Shares {
+        let place = |(request, bytes)| Some((*self.places.get::<usize>(request)?, Some(bytes)));
+        bytes.into_iter().filter_map(place).collect()
+    }
+
+    /// Says of an object elsewhere where it is, unless the error does already.
+    fn explain(&self, error: Error) -> Error {
+        let full = |path: String| {
+            if path.starts_with('/') { path } else { format!("{}/{path}", self.store.url()) }
+        };
+        match error {
+            _ if !self.elsewhere => error,
+            Error::NotFound { what, name } => Error::NotFound { what, name: full(name) },
+            Error::Corrupt { file, what, expected, found } => {
+                Error::Corrupt { file: full(file), what, expected, found }
+            }
+            Error::VirtualSourceChanged { url, expected, found } => {
+                Error::VirtualSourceChanged { url: full(url), expected, found }
+            }
+            Error::Store { op, path, source } => Error::Store { op, path: full(path), source },
+            other => other,
+        }
+    }
+}
+
+/// The object that a reference names.
+fn place(reference: &ChunkRef) -> &str {
+    match reference {
+        ChunkRef::Whole { path } | ChunkRef::Object { path, .. } => path,
+        ChunkRef::Remote { url, .. } => url,
+        ChunkRef::Inline(_) => "an inline chunk",
+    }
+}
+
+/// Compares bytes with the checksums that their references carry.
+async fn check(
+    refs: &[&ChunkRef],
+    answer: &[Option<Bytes>],
+    name: impl Fn(usize) -> String,
+) -> Result<()> {
+    let expected = |(at, reference): (usize, &&ChunkRef)| match reference {
+        ChunkRef::Object { crc32c, .. } | ChunkRef::Remote { crc32c, .. } => {
+            Some(Checked { at, expected: (*crc32c)?, bytes: answer.get(at)?.clone()? })
+        }
+        ChunkRef::Whole { .. } | ChunkRef::Inline(_) => None,
+    };
+    let checked: Vec<Checked> = refs.iter().enumerate().filter_map(expected).collect();
+    match checksum::first_mismatch(checked).await? {
+        None => Ok(()),
+        Some(wrong) => Err(Error::Corrupt {
+            file: refs.get(wrong.at).map_or("", |reference| place(reference)).to_owned(),
+            what: format!("checksum of {}", name(wrong.at)),
+            expected: format!("{:08x}", wrong.expected),
+            found: format!("{:08x}", wrong.found),
+        }),
+    }
+}

@@ -1,0 +1,88 @@
+//! A file written piece by piece beside its place, then renamed to it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+
+use super::durable::Directories;
+use super::write::{create_temp, discard, unwritten, write_all};
+use super::{File, blocking};
+use crate::error::Result;
+use crate::store::options::Durability;
+use crate::store::upload::{Soundness, Upload};
+
+/// A file that has a name of its own until it is complete.
+#[derive(Debug)]
+pub(super) struct LocalUpload {
+    file: Arc<File>,
+    open: Arc<fs::File>,
+    temp: Temp,
+    durability: Durability,
+    soundness: Soundness,
+}
+
+/// A temporary name, which is deleted unless the file got another.
+#[derive(Debug)]
+struct Temp {
+    path: PathBuf,
+}
+
+impl Drop for Temp {
+    fn drop(&mut self) {
+        discard(&self.path);
+    }
+}
+
+impl LocalUpload {
+    pub(super) fn new(
+        file: File,
+        directories: &Directories,
+        durability: Durability,
+    ) -> Result<Self> {
+        let created = create_temp(&file.path, directories);
+        let (open, path) = created.map_err(|error| unwritten(&file, error))?;
+        Ok(Self {
+            file: Arc::new(file),
+            open: Arc::new(open),
+            temp: Temp { path },
+            durability,
+            soundness: Soundness::default(),
+        })
+    }
+}
+
+#[async_trait]
+impl Upload for LocalUpload {
+    async fn write(&mut self, bytes: Vec<Bytes>) -> Result<()> {
+        self.soundness.begin(&self.file.name)?;
+        let (file, open) = (self.file.clone(), self.open.clone());
+        let write = move || write_all(&mut &*open, &bytes).map_err(|error| unwritten(&file, error));
+        blocking("write", write).await?;
+        self.soundness.done();
+        Ok(())
+    }
+
+    async fn finish(mut self: Box<Self>) -> Result<()> {
+        self.soundness.begin(&self.file.name)?;
+        let publish = move || {
+            let Self { file, open, temp, durability, .. } = &*self;
+            let published = publish(&temp.path, open, &file.path, *durability);
+            published.map_err(|error| unwritten(file, error))
+        };
+        blocking("write", publish).await
+    }
+
+    async fn abort(self: Box<Self>) {}
+}
+
+/// Gives a complete file its name.
+fn publish(temp: &Path, open: &fs::File, to: &Path, durability: Durability) -> std::io::Result<()> {
+    // What is replaced may be referred to: a power cut must not leave neither of the two.
+    if durability == Durability::Full && to.exists() {
+        open.sync_data()?;
+    }
+    fs::rename(temp, to)
+}

@@ -1,0 +1,62 @@
+//! Objects written piece by piece.
+
+use std::fmt;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+
+use crate::error::Result;
+
+/// An object that is being written in bounded memory, however large it gets. Readers see nothing of
+/// it, or the object that it replaces, until [`Upload::finish`]; then all of it, in one step.
+///
+/// One that is dropped is aborted as well as can be. After an error, or when the future of a call was
+/// dropped before its end, nothing more can be written: what arrived is not known.
+#[async_trait]
+pub trait Upload: fmt::Debug + Send {
+    /// Appends buffers, back to back. Returns when they, or enough of what came before, are on their
+    /// way, which is what bounds the memory.
+    async fn write(&mut self, bytes: Vec<Bytes>) -> Result<()>;
+
+    /// Makes the object visible. It is durable after [`Backend::sync`](super::Backend::sync), like
+    /// one that was put.
+    async fn finish(self: Box<Self>) -> Result<()>;
+
+    /// Takes back what was written, as well as can be.
+    async fn abort(self: Box<Self>);
+}
+
+/// Whether an upload can go on.
+#[derive(Debug, Default)]
+pub(super) struct Soundness {
+    spoilt: bool,
+}
+
+impl Soundness {
+    /// Begins a step, which counts as failed until it is [done](Soundness::done).
+    pub(super) fn begin(&mut self, path: &str) -> Result<()> {
+        if std::mem::replace(&mut self.spoilt, true) {
+            let why = "an earlier part of it was not written";
+            return Err(crate::Error::store("write", path, why));
+        }
+        Ok(())
+    }
+
+    pub(super) fn done(&mut self) {
+        self.spoilt = false;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_that_did_not_end_well_is_the_last() {
+        let mut soundness = Soundness::default();
+        soundness.begin("a").unwrap();
+        soundness.done();
+        soundness.begin("a").unwrap();
+        assert!(soundness.begin("a").is_err());
+    }
+}
