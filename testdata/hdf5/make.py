@@ -181,29 +181,66 @@ def netcdf(file: netCDF4.Dataset) -> None:
 def expected(path: Path) -> dict:
     """What must be read: little-endian bytes in C order as hex, or strings."""
     arrays = {}
+    entered = set()
 
-    def visit(name: str, item) -> None:
-        if not isinstance(item, h5py.Dataset) or item.shape is None or item.is_virtual:
-            return
-        try:
-            values = item.asstr()[()] if h5py.check_string_dtype(item.dtype) else item[()]
-        except (OSError, TypeError):
-            return
-        values = np.asarray(values)
-        if values.dtype.hasobject:
-            data = values.tolist() if h5py.check_string_dtype(item.dtype) else None
-        elif h5py.check_string_dtype(item.dtype):
-            data = item.id.get_type().get_size() and values.astype(item.dtype).tobytes().hex()
-        elif values.dtype.names or values.dtype.subdtype:
-            data = None
-        else:
-            order = values.dtype.newbyteorder("<")
-            data = values.astype(order).tobytes().hex()
-        if data is not None:
-            arrays[f"/{name}"] = {"shape": list(item.shape), "data": data}
+    def visit(group: h5py.Group) -> None:
+        entered.add(group.id)
+        for name in group:
+            link = group.get(name, getlink=True)
+            try:
+                item = None if isinstance(link, h5py.ExternalLink) else group[name]
+            except (KeyError, RuntimeError):
+                continue
+            here = f"{group.name.rstrip('/')}/{name}"
+            if isinstance(item, h5py.Group) and item.id not in entered and isinstance(link, h5py.HardLink):
+                visit(item)
+            elif isinstance(item, h5py.Dataset) and item.shape is not None and not item.is_virtual:
+                data = elements(item)
+                if data is not None:
+                    arrays[here] = {"shape": list(item.shape), "data": data}
 
     with h5py.File(path) as file:
-        file.visititems(visit)
+        visit(file)
+    return arrays
+
+
+def elements(dataset: h5py.Dataset) -> str | list | None:
+    try:
+        text = h5py.check_string_dtype(dataset.dtype)
+        if text and text.length is None:
+            return dataset.asstr()[()].tolist()
+        values = dataset[()]
+    except (OSError, TypeError):
+        return None
+    kind = np.asarray(values).dtype
+    if kind.hasobject or kind.names or kind.subdtype or kind.itemsize != dataset.id.get_type().get_size():
+        return None
+    return values.astype(kind.newbyteorder("<")).tobytes().hex()
+
+
+def expected_netcdf(path: Path) -> dict:
+    """The same for netCDF4, with the names of dimensions and the attributes."""
+    arrays = {}
+
+    def visit(group: netCDF4.Dataset) -> None:
+        for name, variable in group.variables.items():
+            variable.set_auto_maskandscale(False)
+            variable.set_auto_chartostring(False)
+            values = variable[...]
+            text = values.dtype == object
+            attributes = {key: variable.getncattr(key) for key in variable.ncattrs()}
+            plain = {key: value.item() if isinstance(value, np.generic) else value for key, value in attributes.items()}
+            arrays[f"{group.path.rstrip('/')}/{name}"] = {
+                "shape": list(variable.shape),
+                "data": values.tolist() if text else values.astype(values.dtype.newbyteorder("<")).tobytes().hex(),
+                "dimensions": list(variable.dimensions),
+                "attributes": {key: "NaN" if value != value else value for key, value in plain.items()},
+            }
+        for inner in group.groups.values():
+            visit(inner)
+
+    with netCDF4.Dataset(path) as file:
+        visit(file)
     return arrays
 
 
@@ -232,7 +269,7 @@ def main() -> None:
         everything[name] = expected(HERE / name)
     with netCDF4.Dataset(HERE / "netcdf.nc", "w") as file:
         netcdf(file)
-    everything["netcdf.nc"] = expected(HERE / "netcdf.nc")
+    everything["netcdf.nc"] = expected_netcdf(HERE / "netcdf.nc")
     (HERE / "expected.json").write_text(render(everything))
 
 

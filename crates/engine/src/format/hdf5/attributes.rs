@@ -103,10 +103,7 @@ pub(super) fn value(
 }
 
 fn is_text(datatype: &Datatype) -> bool {
-    matches!(
-        datatype,
-        Datatype::String { .. } | Datatype::VarLen { kind: VarLenKind::String, .. }
-    )
+    matches!(datatype, Datatype::String { .. } | Datatype::VarLen { kind: VarLenKind::String, .. })
 }
 
 fn elements(

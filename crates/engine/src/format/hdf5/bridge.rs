@@ -103,8 +103,11 @@ fn parse<T>(
             Kind::Local => LOCAL_BLOCK_BYTES,
             Kind::Object { .. } | Kind::ReadOnly => REMOTE_BLOCK_BYTES,
         };
-        let blocks =
-            BlockCacheStorage::new(Arc::clone(&remote) as _, block_bytes, CACHE_BYTES / block_bytes);
+        let blocks = BlockCacheStorage::new(
+            Arc::clone(&remote) as _,
+            block_bytes,
+            CACHE_BYTES / block_bytes,
+        );
         let storage = Arc::new(Blocks { remote, blocks, block_bytes });
         let options = OpenOptions::default().with_max_read_bytes(READ_BYTES_MAX);
         let file = Hdf5File::from_storage_with_options(storage, options)

@@ -7,8 +7,7 @@ use hdf5_reader::{Hdf5File, RawAttribute};
 
 use super::attributes::{self, find};
 use super::dimensions::{Scales, is_mere_dimension};
-use super::layout::Chunks;
-use super::metadata::Description;
+use super::metadata::{Chunks, Description};
 use super::tree::{self, Place};
 
 /// How netCDF names a variable that is called like a dimension but is not its coordinate.
@@ -42,7 +41,7 @@ pub(super) struct Array {
     pub(super) chunks: Chunks,
 }
 
-/// Reads everything but the data and the chunk indexes.
+/// Reads everything but the data.
 pub(super) fn read(file: &Hdf5File) -> Result<Contents, String> {
     let tree = tree::walk(file).map_err(|cause| cause.to_string())?;
     let mut reading = Reading { file, left_out: tree.left_out, scales: Scales::default() };
@@ -90,6 +89,7 @@ pub(super) fn read(file: &Hdf5File) -> Result<Contents, String> {
         restore_names(&mut arrays);
     }
     arrays.sort_by(|a, b| a.path.cmp(&b.path));
+    reading.left_out.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(Contents { groups, arrays, left_out: reading.left_out })
 }
 
@@ -115,7 +115,9 @@ impl Reading<'_> {
             name_of(&place.hard_path),
             description.rank(),
             stored,
-            &|reference, bytes| dataset.resolve_vlen_reference_bytes(reference, bytes).map_err(said),
+            &|reference, bytes| {
+                dataset.resolve_vlen_reference_bytes(reference, bytes).map_err(said)
+            },
         );
         let attributes = self.attributes(place, stored, is_netcdf);
         let (spec, chunks) = description.array(self.file, &raw_datatype, names, attributes)?;

@@ -6,7 +6,9 @@
 //! refused with its name.
 
 use chunkyard_array::{ByteOrder, DType};
-use hdf5_reader::messages::datatype::{CompoundField, Datatype, EnumMember, StringSize, VarLenKind};
+use hdf5_reader::messages::datatype::{
+    CompoundField, Datatype, EnumMember, StringSize, VarLenKind,
+};
 use hdf5_reader::{ByteOrder as Hdf5Order, ReferenceType};
 use serde_json::{Map, Value, json};
 
@@ -59,7 +61,9 @@ impl ElementType {
             Datatype::Bitfield { size, byte_order } => integer(*size, false, *byte_order, raw),
             Datatype::FloatingPoint { byte_order, .. } => float(*byte_order, raw),
             Datatype::String { size: StringSize::Fixed(bytes), .. } => raw_bytes(*bytes),
-            Datatype::VarLen { kind: VarLenKind::String, base, .. } if base.is_vlen_string_base() => {
+            Datatype::VarLen { kind: VarLenKind::String, base, .. }
+                if base.is_vlen_string_base() =>
+            {
                 Ok(Self::new(Kind::Text, "string", 0, ByteOrder::Little))
             }
             Datatype::Opaque { size, tag } => opaque(*size, tag),
@@ -115,12 +119,12 @@ const FLOATS: &[(FloatLayout, Kind, &str)] = &[
 ];
 
 fn float(stored: Hdf5Order, raw: &[u8]) -> Result<ElementType, String> {
-    let layout = float_layout(raw).ok_or("floating-point numbers cut short")?;
-    let (_, kind, name) = FLOATS
-        .iter()
-        .find(|(known, ..)| *known == layout)
-        .ok_or_else(|| format!("floating-point numbers of {} bits, not as IEEE 754", layout.2))?;
-    Ok(ElementType::new(*kind, *name, usize::from(layout.2) / 8, order(stored)))
+    let layout = float_layout(raw);
+    let known = FLOATS.iter().find(|(known, ..)| Some(*known) == layout);
+    let Some(((_, _, bits, ..), kind, name)) = known else {
+        return Err("floating-point numbers that are not as in IEEE 754".to_owned());
+    };
+    Ok(ElementType::new(*kind, *name, usize::from(*bits) / 8, order(stored)))
 }
 
 fn float_layout(raw: &[u8]) -> Option<FloatLayout> {
@@ -134,16 +138,7 @@ fn float_layout(raw: &[u8]) -> Option<FloatLayout> {
     let [exponent_at, exponent, mantissa_at, mantissa] = raw.get(12..16)?.try_into().ok()?;
     let bias = u32::from_le_bytes(raw.get(16..20)?.try_into().ok()?);
     let whole = size.checked_mul(8) == Some(u32::from(precision));
-    whole.then_some((
-        sign,
-        offset,
-        precision,
-        exponent_at,
-        exponent,
-        mantissa_at,
-        mantissa,
-        bias,
-    ))
+    whole.then_some((sign, offset, precision, exponent_at, exponent, mantissa_at, mantissa, bias))
 }
 
 fn raw_bytes(bytes: u32) -> Result<ElementType, String> {
@@ -166,11 +161,7 @@ fn opaque(bytes: u32, tag: &str) -> Result<ElementType, String> {
     }
 }
 
-fn enumeration(
-    base: &Datatype,
-    members: &[EnumMember],
-    raw: &[u8],
-) -> Result<ElementType, String> {
+fn enumeration(base: &Datatype, members: &[EnumMember], raw: &[u8]) -> Result<ElementType, String> {
     // The type message of the base follows the eight bytes of class, flags and size.
     let mut element = ElementType::new_from(base, raw.get(8..).unwrap_or_default())?;
     let values: Option<Map<String, Value>> = members

@@ -47,7 +47,9 @@ pub(super) fn codecs(
     for (at, filter) in filters.iter().enumerate() {
         let parameter = |n: usize| filter.client_data.get(n).copied();
         let codec = match filter.id {
-            id::DEFLATE => named("numcodecs.zlib", json!({"level": parameter(0).unwrap_or(6).min(9)})),
+            id::DEFLATE => {
+                named("numcodecs.zlib", json!({"level": parameter(0).unwrap_or(6).min(9)}))
+            }
             id::SHUFFLE => match shuffle(parameter(0).unwrap_or(0), at, chunk_bytes)? {
                 Some(codec) => codec,
                 None => continue,
@@ -144,8 +146,7 @@ mod tests {
         let filters = [filter(2, &[4]), filter(1, &[9]), filter(3, &[])];
         let found = codecs(&floats(ByteOrder::Big), 400, &filters).unwrap();
         let names: Vec<_> = found.iter().map(|codec| codec["name"].as_str().unwrap()).collect();
-        let expected =
-            ["bytes", "numcodecs.shuffle", "numcodecs.zlib", "numcodecs.fletcher32"];
+        let expected = ["bytes", "numcodecs.shuffle", "numcodecs.zlib", "numcodecs.fletcher32"];
         assert_eq!(names, expected);
         assert_eq!(found[0]["configuration"]["endian"], "big");
         assert_eq!(found[1]["configuration"]["elementsize"], 4);

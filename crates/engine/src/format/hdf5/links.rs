@@ -50,9 +50,17 @@ struct At<'a> {
 
 impl At<'_> {
     /// The oldest way: a B-tree of symbol table nodes, names in a heap.
-    fn symbols(&self, table: &SymbolTableMessage, links: &mut Vec<LinkMessage>) -> ParserResult<()> {
-        let heap =
-            LocalHeap::parse_at_storage(self.storage, table.heap_address, self.offset, self.length)?;
+    fn symbols(
+        &self,
+        table: &SymbolTableMessage,
+        links: &mut Vec<LinkMessage>,
+    ) -> ParserResult<()> {
+        let heap = LocalHeap::parse_at_storage(
+            self.storage,
+            table.heap_address,
+            self.offset,
+            self.length,
+        )?;
         let leaves = collect_btree_v1_leaves_storage(
             self.storage,
             table.btree_address,

@@ -1,5 +1,6 @@
-//! A dataset as an array: its Zarr metadata, and where its chunks are to be looked for.
+//! A dataset as an array: its Zarr metadata, and where its chunks are.
 
+use bytes::Bytes;
 use chunkyard_array::{ArraySpec, Attributes, Codecs};
 use hdf5_reader::Hdf5File;
 use hdf5_reader::io::Cursor;
@@ -14,13 +15,41 @@ use serde_json::{Value, json};
 
 use super::dtype::{ElementType, Kind};
 use super::filters;
-use super::layout::{Chunks, Index, slab_shape};
+use super::index::{Index, Table};
+use super::slabs::slab_shape;
 
+/// Decoded bytes of all chunks of a dataset that have other filters than most.
+const ODD_BYTES_MAX: u64 = 64 << 20;
 /// The attribute that keeps the names of an enumeration's values.
 const ENUM_ATTRIBUTE: &str = "hdf5_enum";
 
 /// Strings of variable length in one dataset.
 const TEXTS_MAX: u64 = 1 << 22;
+
+/// Where the chunks of an array are.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Chunks {
+    /// Nowhere: all elements are the fill value.
+    Fill,
+    /// There is one, and it is here.
+    Inline(Bytes),
+    /// All of them, back to back in the order of the grid.
+    Slabs {
+        /// Where the first begins.
+        start: u64,
+        /// Bytes of each.
+        bytes: u64,
+    },
+    /// Where the index of the dataset says.
+    Stored {
+        /// The index.
+        table: Table,
+        /// How the odd chunks are encoded, by the filters that they do without.
+        odd: Vec<(u32, ArraySpec)>,
+    },
+    /// Text, which lies in heaps and is collected when it is asked for.
+    Text,
+}
 
 /// The messages of a dataset that say what it is.
 #[derive(Debug, Default)]
@@ -76,19 +105,36 @@ impl<'a> Description<'a> {
             return Err("its data is in other files".to_owned());
         }
         let element = ElementType::new_from(datatype, raw_datatype)?;
-        let (chunk_shape, chunks) = self.chunks(file, space, layout, &element)?;
-        let filters = if element.kind == Kind::Text { &[] } else { self.filters };
+        let (chunk_shape, mut chunks) = self.chunks(file, space, layout, &element)?;
         let chunk_bytes = bytes_of(&chunk_shape, element.bytes)?;
-        let codecs = filters::codecs(&element, chunk_bytes, filters)?;
+        let codecs = |skipped| {
+            let text = element.kind == Kind::Text;
+            let filters = if text { Vec::new() } else { without(self.filters, skipped) };
+            filters::codecs(&element, chunk_bytes, &filters)
+        };
+        let most =
+            codecs(if let Chunks::Stored { table, .. } = &chunks { table.skipped } else { 0 })?;
         if let Some(members) = element.members.clone() {
             attributes.insert(ENUM_ATTRIBUTE.to_owned(), Value::Object(members));
         }
-        let document = document(space, &chunk_shape, &element, self.fill(&element), codecs, names);
+        let document = document(space, &chunk_shape, &element, self.fill(&element), most, names);
         let spec = ArraySpec::parse(document.to_string().as_bytes())
             .and_then(|spec| spec.with_attributes(attributes))
             .map_err(|cause| cause.to_string())?;
         // Whoever reads the array needs codecs that exist.
         Codecs::new(&spec).map_err(|cause| cause.to_string())?;
+        if let Chunks::Stored { table, odd } = &mut chunks {
+            let count = table.odd.len() as u64;
+            if count.saturating_mul(chunk_bytes) > ODD_BYTES_MAX {
+                return Err(format!("{count} of its chunks have other filters than the rest"));
+            }
+            for &(_, skipped) in &table.odd {
+                if !odd.iter().any(|(known, _)| *known == skipped) {
+                    let other = spec.with_codecs(codecs(skipped)?);
+                    odd.push((skipped, other.map_err(|cause| cause.to_string())?));
+                }
+            }
+        }
         Ok((spec, chunks))
     }
 
@@ -158,8 +204,10 @@ impl<'a> Description<'a> {
                     element_bytes,
                     filters: self.filters.len(),
                 };
-                let written = !unwritten(*address);
-                Ok((wide, if written { Chunks::Index(index) } else { Chunks::Fill }))
+                if unwritten(*address) {
+                    return Ok((wide, Chunks::Fill));
+                }
+                Ok((wide, Chunks::Stored { table: index.read(file)?, odd: Vec::new() }))
             }
             DataLayout::Compact { data } => {
                 let expected = bytes_of(&space.dims, element_bytes)?;
@@ -197,6 +245,13 @@ type Unwritten<'a> = &'a dyn Fn(u64) -> bool;
 fn bytes_of(shape: &[u64], element_bytes: usize) -> Result<u64, String> {
     let product = shape.iter().try_fold(element_bytes as u64, |bytes, &n| bytes.checked_mul(n));
     product.ok_or_else(|| "more bytes than can be counted".to_owned())
+}
+
+/// A pipeline without the filters whose bits are set.
+fn without(filters: &[FilterDescription], skipped: u32) -> Vec<FilterDescription> {
+    let applied = |at: usize| u32::try_from(at).is_ok_and(|at| skipped.unbounded_shr(at) & 1 == 0);
+    let kept = filters.iter().enumerate().filter(|(at, _)| applied(*at));
+    kept.map(|(_, filter)| filter.clone()).collect()
 }
 
 fn document(

@@ -5,7 +5,7 @@
 //!            │          │
 //!            │          ▼
 //!          store     contents ─┬▶ dtype, filters, attributes, dimensions ──▶ metadata   one ArraySpec each
-//!                              └▶ layout                                                where chunks lie
+//!                              └▶ index, slabs                                          where chunks lie
 //! ```
 //!
 //! The encoded chunks of an HDF5 dataset are ranges of the file, and its filters are codecs that Zarr
@@ -21,9 +21,10 @@ mod contents;
 mod dimensions;
 mod dtype;
 mod filters;
-mod layout;
+mod index;
 mod links;
 mod metadata;
+mod slabs;
 mod source;
 #[cfg(test)]
 mod tests;

@@ -8,9 +8,11 @@ use tokio::sync::OnceCell;
 
 use super::bridge::{self, Place};
 use super::contents::{self, Array, LeftOut};
-use super::layout::{Chunks, Stored};
+use super::index::Stored;
+use super::metadata::Chunks;
 use super::text;
 use crate::error::{Error, Result};
+use crate::pipeline;
 use crate::store::{ChunkRef, Store};
 
 /// An HDF5 or NetCDF-4 file whose structure has been read, and none of its data.
@@ -18,23 +20,19 @@ use crate::store::{ChunkRef, Store};
 pub struct Source {
     place: Place,
     groups: Vec<(String, GroupSpec)>,
-    arrays: Vec<(Array, OnceCell<Table>)>,
+    arrays: Vec<Open>,
     left_out: Vec<LeftOut>,
 }
 
-/// Where the chunks of one array are, once somebody has asked.
+/// An array, and its text once somebody has asked for it.
 #[derive(Debug)]
-enum Table {
-    /// As the header says.
-    Known,
-    /// In the order of the grid.
-    Stored(Vec<Stored>),
-    /// The only chunk.
-    Text(Bytes),
+struct Open {
+    array: Array,
+    text: OnceCell<Bytes>,
 }
 
 impl Source {
-    /// Reads the structure of the file at `path` in `store`.
+    /// Reads the structure of the file at `path` in `store`, and all of its chunk indexes.
     pub async fn open(store: &Store, path: &str) -> Result<Self> {
         let place = Place::find(store, path).await?;
         let named = place.clone();
@@ -42,7 +40,8 @@ impl Source {
             contents::read(file).map_err(|why| named.corrupt("structure", why))
         });
         let contents = contents.await?;
-        let arrays = contents.arrays.into_iter().map(|array| (array, OnceCell::new())).collect();
+        let open = |array| Open { array, text: OnceCell::new() };
+        let arrays = contents.arrays.into_iter().map(open).collect();
         Ok(Self { place, groups: contents.groups, arrays, left_out: contents.left_out })
     }
 
@@ -53,7 +52,7 @@ impl Source {
 
     /// The arrays by path.
     pub fn arrays(&self) -> impl Iterator<Item = (&str, &ArraySpec)> {
-        self.arrays.iter().map(|(array, _)| (array.path.as_str(), &array.spec))
+        self.arrays.iter().map(|open| (open.array.path.as_str(), &open.array.spec))
     }
 
     /// What of the file is in neither, and why.
@@ -62,63 +61,79 @@ impl Source {
     }
 
     /// The numbers of the stored chunks of an array in its grid, last axis fastest, ascending.
-    pub async fn stored(&self, path: &str) -> Result<Vec<u64>> {
-        let (array, table) = self.table(path).await?;
-        let all = || array.spec.grid().map(|grid| (0..grid.num_chunks()).collect());
-        Ok(match (table, &array.chunks) {
-            (Table::Stored(table), _) => table.iter().map(|stored| stored.chunk).collect(),
-            (Table::Known, Chunks::Fill) => Vec::new(),
-            _ => all()?,
+    pub fn stored(&self, path: &str) -> Result<Vec<u64>> {
+        let array = &self.open_array(path)?.array;
+        Ok(match &array.chunks {
+            Chunks::Fill => Vec::new(),
+            Chunks::Stored { table, .. } => {
+                let odd = table.odd.iter().map(|(stored, _)| stored.chunk);
+                let mut all: Vec<u64> =
+                    table.regular.iter().map(|stored| stored.chunk).chain(odd).collect();
+                all.sort_unstable();
+                all
+            }
+            _ => (0..array.spec.grid()?.num_chunks()).collect(),
         })
     }
 
     /// Where the chunk with this number is; `None` where it is all fill value.
     pub async fn locate(&self, path: &str, chunk: u64) -> Result<Option<ChunkRef>> {
-        let (array, table) = self.table(path).await?;
-        let object = |start: u64, bytes: u64| {
-            let range = start..start.saturating_add(bytes);
-            ChunkRef::Object { path: Arc::clone(&self.place.path), range }
-        };
-        Ok(match (table, &array.chunks) {
-            (Table::Stored(table), _) => {
-                let at = table.binary_search_by_key(&chunk, |stored| stored.chunk).ok();
-                at.and_then(|at| table.get(at)).map(|stored| object(stored.start, stored.bytes))
+        let Open { array, text } = self.open_array(path)?;
+        Ok(match &array.chunks {
+            Chunks::Fill => None,
+            Chunks::Inline(bytes) => Some(ChunkRef::Inline(bytes.clone())),
+            Chunks::Slabs { start, bytes } => {
+                let start = start.saturating_add(chunk.saturating_mul(*bytes));
+                Some(self.reference(Stored { chunk, start, bytes: *bytes }))
             }
-            (Table::Text(bytes), _) | (Table::Known, Chunks::Inline(bytes)) => {
-                Some(ChunkRef::Inline(bytes.clone()))
+            Chunks::Stored { table, odd } => match table.find(chunk) {
+                None => None,
+                Some((stored, skipped)) if skipped == table.skipped => Some(self.reference(stored)),
+                Some((stored, skipped)) => {
+                    let spec = odd.iter().find(|(known, _)| *known == skipped);
+                    let spec = spec.map_or(&array.spec, |(_, spec)| spec);
+                    Some(ChunkRef::Inline(self.recode(stored, spec, &array.spec).await?))
+                }
+            },
+            Chunks::Text => {
+                let text = text.get_or_try_init(|| self.text(array)).await?;
+                Some(ChunkRef::Inline(text.clone()))
             }
-            (Table::Known, Chunks::Slabs { start, bytes }) => {
-                Some(object(start.saturating_add(chunk.saturating_mul(*bytes)), *bytes))
-            }
-            (Table::Known, _) => None,
         })
     }
 
-    async fn table(&self, path: &str) -> Result<(&Array, &Table)> {
-        let found = self.arrays.binary_search_by(|(array, _)| array.path.as_str().cmp(path)).ok();
-        let Some((array, table)) = found.and_then(|at| self.arrays.get(at)) else {
-            return Err(Error::NotFound { what: "array", name: path.to_owned() });
-        };
-        Ok((array, table.get_or_try_init(|| self.read_table(array)).await?))
+    fn open_array(&self, path: &str) -> Result<&Open> {
+        let found = self.arrays.binary_search_by(|open| open.array.path.as_str().cmp(path)).ok();
+        let found = found.and_then(|at| self.arrays.get(at));
+        found.ok_or_else(|| Error::NotFound { what: "array", name: path.to_owned() })
     }
 
-    async fn read_table(&self, array: &Array) -> Result<Table> {
-        let refused = {
-            let (file, path) = (self.place.name(), array.path.clone());
-            move |why: String| Error::unsupported(format!("{path} of {file}: {why}"))
+    fn reference(&self, stored: Stored) -> ChunkRef {
+        let range = stored.start..stored.start.saturating_add(stored.bytes);
+        ChunkRef::Object { path: Arc::clone(&self.place.path), range, crc32c: None }
+    }
+
+    /// A chunk with other filters than most, encoded like those.
+    async fn recode(&self, stored: Stored, from: &ArraySpec, to: &ArraySpec) -> Result<Bytes> {
+        let (from, to) = (Codecs::new(from)?, Codecs::new(to)?);
+        let range = stored.start..stored.start.saturating_add(stored.bytes);
+        let Place { store, path, guard, .. } = &self.place;
+        let encoded = store.get_ranges(path, &[range], Some(guard)).await?;
+        let encoded = encoded.into_iter().next().unwrap_or_default();
+        let recoded = pipeline::cpu(move || {
+            let elements = from.decode(&encoded)?;
+            to.encode(elements.as_ref())
+        });
+        Ok(recoded.await?.map(Bytes::from)?)
+    }
+
+    async fn text(&self, array: &Array) -> Result<Bytes> {
+        let (path, codecs) = (array.hard_path.clone(), Codecs::new(&array.spec)?);
+        let file_name = self.place.name();
+        let read = move |file: &_| {
+            let refused = |why| Error::unsupported(format!("{path} of {file_name}: {why}"));
+            text::chunk(file, &path, &codecs).map_err(refused)
         };
-        match &array.chunks {
-            Chunks::Fill | Chunks::Inline(_) | Chunks::Slabs { .. } => Ok(Table::Known),
-            Chunks::Index(index) => {
-                let index = index.clone();
-                let read = move |file: &_| index.read(file).map_err(refused);
-                bridge::inspect(&self.place, read).await.map(Table::Stored)
-            }
-            Chunks::Text => {
-                let (path, codecs) = (array.hard_path.clone(), Codecs::new(&array.spec)?);
-                let read = move |file: &_| text::chunk(file, &path, &codecs).map_err(refused);
-                bridge::inspect(&self.place, read).await.map(Table::Text)
-            }
-        }
+        bridge::inspect(&self.place, read).await
     }
 }

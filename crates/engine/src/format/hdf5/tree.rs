@@ -12,8 +12,8 @@ use hdf5_reader::messages::HdfMessage;
 use hdf5_reader::messages::link::{LinkMessage, LinkTarget};
 use hdf5_reader::object_header::ObjectHeader;
 
-use super::links;
 use super::contents::LeftOut;
+use super::links;
 
 /// Soft links on the way to one object; libhdf5 allows as many.
 const SOFT_LINKS_MAX: usize = 16;
@@ -70,11 +70,12 @@ pub(super) fn walk(file: &Hdf5File) -> ParserResult<Tree> {
             Some((address, Some(hard_path))) => {
                 walk.tree.datasets.push(Place { path, hard_path, address });
             }
-            Some((_, None)) => walk.leave_out(&path, format!("a soft link to {target}, no dataset")),
+            Some((_, None)) => {
+                walk.leave_out(&path, format!("a soft link to {target}, no dataset"))
+            }
             None => walk.leave_out(&path, format!("a soft link to {target}, which is not there")),
         }
     }
-    walk.tree.left_out.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(walk.tree)
 }
 

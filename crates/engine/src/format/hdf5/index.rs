@@ -1,46 +1,68 @@
-//! Where the chunks of a dataset lie in the file.
+//! The chunk index of a dataset, as one table.
 //!
-//! HDF5 knows five indexes of chunks, data in one piece, and data inside the header; here they are one
-//! table. Data in one piece is cut into slabs of rows, which are chunks that happen to be neighbours.
+//! HDF5 knows six ways to find a chunk. The parser reads them; here their answers are put in one order
+//! and checked against the grid and the file, because references are made from them.
 
-use bytes::Bytes;
+use std::collections::HashMap;
+
+use hdf5_reader::Hdf5File;
+use hdf5_reader::btree_v1::{BTreeV1Key, collect_btree_v1_leaves_storage};
 use hdf5_reader::chunk_index::{
     ChunkEntry, collect_implicit_chunk_entries, collect_v2_chunk_entries_storage,
 };
-use hdf5_reader::btree_v1::{BTreeV1Key, collect_btree_v1_leaves_storage};
 use hdf5_reader::error::{Error as ParserError, Result as ParserResult};
 use hdf5_reader::extensible_array::collect_extensible_array_chunk_entries_storage;
 use hdf5_reader::fixed_array::collect_fixed_array_chunk_entries_storage;
 use hdf5_reader::messages::layout::ChunkIndexing;
-use hdf5_reader::{Hdf5File, Storage};
+use hdf5_reader::storage::Storage;
 
-/// A slab has at least this many bytes where the shape allows it …
-const SLAB_BYTES_MIN: u64 = 1 << 20;
-/// … and at most this many.
-const SLAB_BYTES_MAX: u64 = 16 << 20;
-/// A dataset in one piece that cannot be cut evenly is one chunk up to this size.
-const WHOLE_BYTES_MAX: u64 = 1 << 30;
-/// Slabs smaller than this are worse than one large chunk.
-const SLAB_BYTES_TINY: u64 = 64 << 10;
+/// One stored chunk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Stored {
+    /// Its number in the grid, last axis fastest.
+    pub(super) chunk: u64,
+    /// Its first byte in the file.
+    pub(super) start: u64,
+    /// How many there are.
+    pub(super) bytes: u64,
+}
 
-/// Where the chunks of an array are.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum Chunks {
-    /// Nowhere: all elements are the fill value.
-    Fill,
-    /// There is one, and it is here.
-    Inline(Bytes),
-    /// All of them, back to back in the order of the grid.
-    Slabs {
-        /// Where the first begins.
-        start: u64,
-        /// Bytes of each.
-        bytes: u64,
-    },
-    /// To be asked of an index in the file.
-    Index(Index),
-    /// Text, which lies in heaps and is collected when it is asked for.
-    Text,
+/// The stored chunks of a dataset, in the order of the grid.
+///
+/// A filter that makes a chunk no smaller is left out for that chunk, and the index says so. Zarr has
+/// one chain of codecs for all chunks: it is that of most chunks, and the others are odd.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct Table {
+    /// The filters that most chunks do without, a bit for each.
+    pub(super) skipped: u32,
+    /// Those chunks.
+    pub(super) regular: Vec<Stored>,
+    /// The others, with the filters that they do without.
+    pub(super) odd: Vec<(Stored, u32)>,
+}
+
+impl Table {
+    fn of(chunks: Vec<(Stored, u32)>) -> Self {
+        let mut counts = HashMap::<u32, usize>::new();
+        for (_, skipped) in &chunks {
+            *counts.entry(*skipped).or_default() += 1;
+        }
+        let most = counts.into_iter().max_by_key(|&(skipped, count)| (count, !skipped));
+        let skipped = most.map_or(0, |(skipped, _)| skipped);
+        let (regular, odd) = chunks.into_iter().partition::<Vec<_>, _>(|chunk| chunk.1 == skipped);
+        Self { skipped, regular: regular.into_iter().map(|(stored, _)| stored).collect(), odd }
+    }
+
+    /// The chunk with this number in the grid, with the filters that it does without.
+    pub(super) fn find(&self, chunk: u64) -> Option<(Stored, u32)> {
+        match self.regular.binary_search_by_key(&chunk, |stored| stored.chunk) {
+            Ok(at) => self.regular.get(at).map(|stored| (*stored, self.skipped)),
+            Err(_) => {
+                let at = self.odd.binary_search_by_key(&chunk, |(stored, _)| stored.chunk).ok()?;
+                self.odd.get(at).copied()
+            }
+        }
+    }
 }
 
 /// An index of chunks, and what is needed to read it.
@@ -55,49 +77,41 @@ pub(super) struct Index {
     pub(super) chunk_shape: Vec<u32>,
     pub(super) chunk_bytes: u64,
     pub(super) element_bytes: usize,
+    /// How many filters a chunk goes through.
     pub(super) filters: usize,
-}
-
-/// One stored chunk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Stored {
-    /// Its number in the grid, last axis fastest.
-    pub(super) chunk: u64,
-    /// Its first byte in the file.
-    pub(super) start: u64,
-    /// How many there are.
-    pub(super) bytes: u64,
 }
 
 impl Index {
     /// Reads the index. The error says why its chunks cannot be pointed to.
-    pub(super) fn read(&self, file: &Hdf5File) -> Result<Vec<Stored>, String> {
+    pub(super) fn read(&self, file: &Hdf5File) -> Result<Table, String> {
         let entries = self.entries(file).map_err(|cause| format!("its chunk index: {cause}"))?;
         let file_bytes = file.storage().len();
         let base = file.superblock().base_address;
         let mut table = Vec::with_capacity(entries.len());
         for entry in &entries {
             let Some(chunk) = self.number(&entry.offsets)? else { continue };
-            // A bit for each filter that was left out.
-            let filters = (1u64 << self.filters.min(32)) - 1;
-            if u64::from(entry.filter_mask) & filters != 0 {
-                return Err(format!("the chunk at {:?} was stored without filters", entry.offsets));
-            }
             let bytes = if self.filters == 0 { self.chunk_bytes } else { entry.size };
+            // A single chunk whose filters were all left out has no size of its own.
+            let bytes = if bytes == 0 { self.chunk_bytes } else { bytes };
             let end = entry.address.checked_add(bytes);
             if end.is_none_or(|end| end > file_bytes) {
-                return Err(format!(
-                    "the chunk at {:?} lies beyond the end of the file",
-                    entry.offsets
-                ));
+                let at = &entry.offsets;
+                return Err(format!("the chunk at {at:?} lies beyond the end of the file"));
             }
-            table.push(Stored { chunk, start: entry.address.saturating_add(base), bytes });
+            let start = entry.address.saturating_add(base);
+            table.push((Stored { chunk, start, bytes }, self.skipped(entry)));
         }
-        table.sort_unstable_by_key(|stored| stored.chunk);
-        if table.windows(2).any(|pair| matches!(pair, [a, b] if a.chunk == b.chunk)) {
+        table.sort_unstable_by_key(|(stored, _)| stored.chunk);
+        if table.windows(2).any(|pair| matches!(pair, [a, b] if a.0.chunk == b.0.chunk)) {
             return Err("its chunk index has a chunk twice".to_owned());
         }
-        Ok(table)
+        Ok(Table::of(table))
+    }
+
+    /// The filters that were left out when the chunk was written, a bit for each.
+    fn skipped(&self, entry: &ChunkEntry) -> u32 {
+        let all = (1u64 << self.filters.min(32)) - 1;
+        entry.filter_mask & all as u32
     }
 
     /// The number of the chunk that begins at these elements; none where the dataset has shrunk
@@ -204,76 +218,20 @@ impl Index {
     }
 }
 
-/// The shape of the slabs that a dataset in one piece is cut into: all of the last axes, some of one,
-/// and one of those before it, such that the slabs are equal and none is padded.
-pub(super) fn slab_shape(shape: &[u64], element_bytes: u64) -> Result<Vec<u64>, String> {
-    let whole: Vec<u64> = shape.iter().map(|&extent| extent.max(1)).collect();
-    let bytes_from = |axis: usize| {
-        let extents = whole.get(axis..).unwrap_or_default();
-        extents.iter().try_fold(element_bytes, |bytes, &extent| bytes.checked_mul(extent))
-    };
-    let total = bytes_from(0).ok_or("more bytes than can be counted")?;
-    if total <= SLAB_BYTES_MAX {
-        return Ok(whole);
-    }
-    // The first axis of which one step is small enough.
-    for axis in 0..whole.len() {
-        let step = bytes_from(axis + 1).unwrap_or(u64::MAX);
-        if step > SLAB_BYTES_MAX {
-            continue;
-        }
-        let extent = whole.get(axis).copied().unwrap_or(1);
-        let steps = best_divisor(extent, step);
-        if steps * step < SLAB_BYTES_TINY && total <= WHOLE_BYTES_MAX {
-            return Ok(whole);
-        }
-        if steps * step < SLAB_BYTES_TINY {
-            return Err(format!("{total} bytes in one piece that cannot be cut evenly"));
-        }
-        let slab = whole.iter().enumerate().map(|(at, &extent)| match at.cmp(&axis) {
-            std::cmp::Ordering::Less => 1,
-            std::cmp::Ordering::Equal => steps,
-            std::cmp::Ordering::Greater => extent,
-        });
-        return Ok(slab.collect());
-    }
-    Ok(whole)
-}
-
-/// The smallest divisor of `extent` that makes slabs of at least the smallest size, or the largest
-/// that does not exceed the largest.
-fn best_divisor(extent: u64, step_bytes: u64) -> u64 {
-    let (wanted, most) = (SLAB_BYTES_MIN.div_ceil(step_bytes.max(1)), SLAB_BYTES_MAX / step_bytes.max(1));
-    let mut best = 1;
-    for candidate in 1..=most.min(extent) {
-        if extent.is_multiple_of(candidate) {
-            best = candidate;
-            if candidate >= wanted {
-                break;
-            }
-        }
-    }
-    best
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn data_in_one_piece_is_cut_where_it_divides() {
-        assert_eq!(slab_shape(&[10, 10], 8), Ok(vec![10, 10]));
-        assert_eq!(slab_shape(&[], 8), Ok(vec![]));
-        assert_eq!(slab_shape(&[0, 5], 8), Ok(vec![1, 5]));
-        // 8 KiB rows: 128 of them are 1 MiB.
-        assert_eq!(slab_shape(&[4096, 1024], 8), Ok(vec![128, 1024]));
-        // Rows of 64 MiB are cut themselves.
-        assert_eq!(slab_shape(&[3, 8192, 1024], 8), Ok(vec![1, 128, 1024]));
-        // A prime number of rows of 100 KiB: one each.
-        assert_eq!(slab_shape(&[10_007, 12_800], 8), Ok(vec![1, 12_800]));
-        // A prime number of numbers: all in one, unless that is too many.
-        assert_eq!(slab_shape(&[10_000_019], 8), Ok(vec![10_000_019]));
-        assert!(slab_shape(&[1_000_000_007], 8).is_err());
-        assert!(slab_shape(&[u64::MAX, u64::MAX], 8).is_err());
+    fn the_filters_of_most_chunks_are_those_of_the_array() {
+        let stored = |chunk| Stored { chunk, start: 10 * chunk, bytes: 10 };
+        let table = Table::of(vec![(stored(0), 1), (stored(3), 0), (stored(4), 1)]);
+        assert_eq!((table.skipped, table.regular.len(), table.odd.len()), (1, 2, 1));
+        assert_eq!(table.find(3), Some((stored(3), 0)));
+        assert_eq!(table.find(4), Some((stored(4), 1)));
+        assert_eq!(table.find(2), None);
+        let tie = Table::of(vec![(stored(0), 2), (stored(1), 0)]);
+        assert_eq!(tie.skipped, 0, "as the file says, if it does not matter");
+        assert_eq!(Table::of(Vec::new()), Table::default());
     }
 }
