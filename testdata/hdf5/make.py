@@ -69,9 +69,11 @@ def filters(file: h5py.File) -> None:
     make("fletcher32", fletcher32=True)
     make("zstd", **hdf5plugin.Zstd(clevel=5))
     make("bzip2", **hdf5plugin.BZip2())
-    for inner in ("blosclz", "lz4", "lz4hc", "zlib", "zstd"):
-        for shuffle in (0, 1, 2):
-            make(f"blosc_{inner}_{shuffle}", **hdf5plugin.Blosc(cname=inner, shuffle=shuffle))
+    make("blosc_too_small", **hdf5plugin.Blosc())
+    compressible = (np.arange(25 * 20, dtype="<i2") % 7).reshape(25, 20)
+    for inner, shuffle in [("blosclz", 1), ("lz4", 0), ("lz4", 1), ("lz4", 2), ("lz4hc", 1), ("zlib", 1), ("zstd", 2)]:
+        options = hdf5plugin.Blosc(cname=inner, shuffle=shuffle)
+        file.create_dataset(f"blosc_{inner}_{shuffle}", data=compressible, chunks=(20, 16), **options)
     make("lz4", **hdf5plugin.LZ4())
     make("lzf", compression="lzf")
     make("bitshuffle", **hdf5plugin.Bitshuffle())

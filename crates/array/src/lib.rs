@@ -53,12 +53,15 @@ mod target;
 
 pub use buffer::Buffer;
 pub use cast::Cast;
-pub use codec::{Assembly, Codecs, Elements, ElementsBuf, Part};
+pub use codec::{Assembly, Codecs, Elements, ElementsBuf, Part, ShardEntries, ShardIndex};
 pub use copy::{contiguous_bytes, copy_region, fill_region};
 pub use dtype::{ByteOrder, DType};
 pub use error::{Error, Result};
 pub use fill::{fill_element, fill_slice, is_filled};
 pub use grid::{ChunkIndex, ChunksIn, Grid};
 pub use region::Region;
-pub use spec::{ArrayBuilder, ArraySpec, Attributes, ChunkKeys, GroupSpec, Sharding};
+pub use spec::{
+    ArrayBuilder, ArraySpec, Attributes, ChunkKeys, GroupSpec, Sharding, parse_v2_array,
+    parse_v2_group,
+};
 pub use target::{Output, OutputMemory, View, Views};

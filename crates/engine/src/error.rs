@@ -193,6 +193,23 @@ impl Error {
         Self::Unsupported { what: what.into() }
     }
 
+    /// Says which array an argument was refused for, or what of it is not supported.
+    pub(crate) fn for_array(path: &str, error: Self) -> Self {
+        match error {
+            Self::Invalid { what } => Self::Invalid { what: format!("{path}: {what}") },
+            Self::Unsupported { what } => Self::Unsupported { what: format!("{path}: {what}") },
+            Self::Array(chunkyard_array::Error::Invalid { what, source }) => {
+                let what = format!("{path}: {what}");
+                Self::Array(chunkyard_array::Error::Invalid { what, source })
+            }
+            Self::Array(chunkyard_array::Error::Unsupported { what, source }) => {
+                let what = format!("{path}: {what}");
+                Self::Array(chunkyard_array::Error::Unsupported { what, source })
+            }
+            other => other,
+        }
+    }
+
     /// An [`Error::Store`].
     pub fn store(op: &'static str, path: impl Into<String>, source: impl Into<Source>) -> Self {
         Self::Store { op, path: path.into(), source: source.into() }

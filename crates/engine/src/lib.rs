@@ -17,6 +17,7 @@
 pub mod error;
 pub mod format;
 mod meter;
+pub mod open;
 pub mod pipeline;
 pub mod repo;
 pub mod store;

@@ -2,12 +2,14 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes done, and bytes known to lie ahead. The work advances it, a progress bar reads it; neither
-/// waits for the other.
+/// Bytes and packs done, and those known to lie ahead. The work advances it, a progress bar reads
+/// it; neither waits for the other.
 #[derive(Debug, Default)]
 pub struct Meter {
     done: AtomicU64,
     total: AtomicU64,
+    packs_done: AtomicU64,
+    packs_total: AtomicU64,
 }
 
 impl Meter {
@@ -21,6 +23,16 @@ impl Meter {
         self.done.fetch_add(bytes, Ordering::Relaxed);
     }
 
+    /// So many more packs lie ahead.
+    pub fn expect_packs(&self, packs: u64) {
+        self.packs_total.fetch_add(packs, Ordering::Relaxed);
+    }
+
+    /// One more pack is done.
+    pub fn advance_packs(&self) {
+        self.packs_done.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Bytes done so far.
     pub fn done(&self) -> u64 {
         self.done.load(Ordering::Relaxed)
@@ -29,5 +41,10 @@ impl Meter {
     /// Bytes to be done in all, as far as known.
     pub fn total(&self) -> u64 {
         self.total.load(Ordering::Relaxed)
+    }
+
+    /// Packs done so far, and packs in all; zero for work that has none.
+    pub fn packs(&self) -> (u64, u64) {
+        (self.packs_done.load(Ordering::Relaxed), self.packs_total.load(Ordering::Relaxed))
     }
 }

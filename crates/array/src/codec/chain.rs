@@ -228,6 +228,14 @@ impl Codecs {
         Ok(())
     }
 
+    /// Decodes a chunk and throws the elements away: fails where they could not be read.
+    pub fn check(&self, encoded: &[u8]) -> Result<()> {
+        match self.0.chunk_bytes {
+            Some(bytes) => with_scratch(bytes, |scratch| self.decode_into(encoded, scratch)),
+            None => self.decode(encoded).map(drop),
+        }
+    }
+
     /// Decodes what a view wants of a chunk, straight into the output where that is possible.
     pub fn decode_view(&self, encoded: &[u8], view: &mut View) -> Result<()> {
         let chunk_bytes = self.fixed_chunk_bytes()?;

@@ -103,7 +103,7 @@ impl ArrayBuilder {
 }
 
 /// The fill value whose bytes are all zero, or empty for types of variable length.
-fn zero(dtype: &DType) -> Result<Value> {
+pub(super) fn zero(dtype: &DType) -> Result<Value> {
     let missing = || Error::invalid(format!("data type {dtype} needs a fill value"));
     let bytes = match dtype.item_size() {
         Some(size) if size <= 1 << 16 => vec![0; size],

@@ -48,6 +48,22 @@ impl GroupSpec {
         &self.attributes
     }
 
+    /// The same group with one more member in its document, which must not be a known one.
+    #[must_use]
+    pub fn with_member(&self, key: &str, value: Value) -> Self {
+        let mut members = self.document.clone();
+        document::set(&mut members, key, value);
+        Self { attributes: self.attributes.clone(), document: document::ordered(members) }
+    }
+
+    /// The same group without a member of its document.
+    #[must_use]
+    pub fn without_member(&self, key: &str) -> Self {
+        let mut members = self.document.clone();
+        members.shift_remove(key);
+        Self { attributes: self.attributes.clone(), document: members }
+    }
+
     /// The same group with other attributes.
     #[must_use]
     pub fn with_attributes(&self, attributes: Attributes) -> Self {

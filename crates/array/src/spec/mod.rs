@@ -14,12 +14,14 @@ mod group;
 mod sharding;
 #[cfg(test)]
 mod tests;
+mod v2;
 
 pub use array::ArraySpec;
 pub use builder::ArrayBuilder;
 pub use chunk_key::ChunkKeys;
 pub use group::GroupSpec;
 pub use sharding::Sharding;
+pub use v2::{parse_v2_array, parse_v2_group};
 
 /// User attributes.
 pub type Attributes = serde_json::Map<String, serde_json::Value>;

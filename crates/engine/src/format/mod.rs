@@ -1,3 +1,102 @@
-//! How arrays are laid out in files: one folder per format.
+//! The one plug-in: how a format is read and written.
+//!
+//! ```text
+//!  Format ─┬─ probe    is this yours?                       by content, never by name
+//!          ├─ open   ─▶ Source   what is there, where each chunk is
+//!          └─ create ─▶ Sink     what it must be given, pack by pack; finish is the commit
+//! ```
+//!
+//! - A [`Dataset`] is groups and arrays by path. An [`ArrayNode`] is Zarr v3 metadata of its
+//!   *chunks*, plus what the metadata of a chunk does not say: whether chunks are packed into
+//!   shards, and whether those at the edge are clipped.
+//! - A [`Source`] locates chunks ([`ChunkRef`](crate::store::ChunkRef)) and never fetches them. Its
+//!   [`Fetcher`](crate::store::Fetcher) does, the same for all formats.
+//! - A [`Sink`] takes packs in any order and in parallel. A [`Pack`] is the unit of work, of resume
+//!   and of distribution: its [`Receipt`] is all that is needed to adopt it later or elsewhere.
+//! - A [`Reader`] reads regions of any source.
+//!
+//! What is no array (branches, commits, label indices) stays out: rich formats keep their own typed
+//! interface beside these traits. All formats are listed in [`open::FORMATS`](crate::open::FORMATS).
 
+mod chunk_codecs;
+mod dataset;
+mod encode;
 pub mod hdf5;
+mod place;
+mod read;
+mod sink;
+mod source;
+pub mod zarr3;
+
+use async_trait::async_trait;
+
+pub use self::chunk_codecs::ChunkCodecs;
+pub use self::dataset::{ArrayNode, Dataset, Edges, Loss, Node};
+pub(crate) use self::encode::encode_chunk;
+pub use self::place::Place;
+pub use self::read::Reader;
+pub(crate) use self::read::{BATCHES, batched, in_chunk};
+pub use self::sink::{CreateOptions, Pack, PackWriter, Published, Receipt, Sink};
+pub use self::source::{ChunkStream, Locate, OpenOptions, Source};
+use crate::error::{Error, Result};
+
+/// A way to lay out arrays in a store.
+#[async_trait]
+pub trait Format: Send + Sync {
+    /// Its name, as the user types it.
+    fn name(&self) -> &'static str;
+
+    /// The endings of names that stand for this format when something is created, without the dot.
+    fn extensions(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Whether there is something of this format at a place.
+    async fn probe(&self, place: &Place) -> Result<Probe>;
+
+    /// Opens what is there.
+    async fn open(
+        &self,
+        place: &Place,
+        options: &OpenOptions,
+    ) -> Result<std::sync::Arc<dyn Source>>;
+
+    /// What this format makes of a dataset that is to be written: the same where it can, otherwise
+    /// the nearest it has, otherwise an error that names what it has not.
+    fn express(&self, dataset: Dataset) -> Result<Dataset> {
+        Err(Error::unsupported(format!(
+            "writing {} ({} arrays)",
+            self.name(),
+            dataset.arrays().count()
+        )))
+    }
+
+    /// Shape of the smallest box of elements that can be written on its own: a shard, or a chunk.
+    fn grain(&self, node: &ArrayNode) -> Result<Vec<u64>> {
+        match &node.sharding {
+            Some(sharding) => Ok(sharding.shard_shape.clone()),
+            None => Ok(node.grid()?.chunk_shape().to_vec()),
+        }
+    }
+
+    /// Begins to write a dataset, as [`Format::express`] gave it. Refuses where something is, unless
+    /// told to replace it.
+    async fn create(
+        &self,
+        place: &Place,
+        dataset: Dataset,
+        options: CreateOptions,
+    ) -> Result<Box<dyn Sink>> {
+        drop((place, dataset, options));
+        Err(Error::unsupported(format!("writing {}", self.name())))
+    }
+}
+
+/// What a format says about a place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Probe {
+    /// There is something of this format, recognised by this.
+    Yes(String),
+    /// There is not, and this is missing.
+    No(String),
+}

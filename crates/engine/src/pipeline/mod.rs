@@ -1,5 +1,37 @@
-//! Moving chunks: where waiting meets computing.
+//! The one pipeline: any source into any sink.
+//!
+//! ```text
+//!  Wishes ──▶ Plan ──▶ run ──▶ finish         what is wanted, what that means, doing it, the commit
+//!                       │
+//!        packs, lazily, in the target's order, several at a time
+//!                       │
+//!        locate ▶ fetch ▶ decode ▶ cast ▶ encode ▶ push          per pack, in bounded memory
+//! ```
+//!
+//! There are three movements, and the [`Plan`] says which one an array takes and why:
+//!
+//! - [`Movement::Copy`]: source and target agree on what a chunk is; its bytes go over verbatim,
+//!   after a check that they decode.
+//! - [`Movement::Transcode`]: the same grid; each chunk is decoded and encoded.
+//! - [`Movement::Regrid`]: n chunks to m. Tiles that hold whole chunks of both grids, where that is
+//!   affordable, so that no chunk is decoded twice.
+//!
+//! A pack is the unit of resume: the [`journal`] holds the receipts of those that are durable.
 
+mod copy;
 mod cpu;
+mod encode;
+mod journal;
+mod mover;
+mod pack_shape;
+mod plan;
+mod regrid;
+mod run;
+mod transcode;
+mod verify;
+mod wishes;
 
 pub use cpu::cpu;
+pub use plan::{ArrayPlan, Movement, Plan};
+pub use run::{Outcome, RunOptions, run};
+pub use wishes::Wishes;

@@ -37,7 +37,7 @@ impl Repository {
 }
 
 /// Where the bytes of a chunk are, as the store says it.
-fn reference(payload: &Payload, config: &Config) -> Result<ChunkRef> {
+pub(super) fn reference(payload: &Payload, config: &Config) -> Result<ChunkRef> {
     Ok(match payload {
         Payload::Inline { bytes } => ChunkRef::Inline(bytes.clone()),
         Payload::Native(native) => native.reference(),
@@ -57,6 +57,8 @@ impl Native {
         ChunkRef::Object {
             path: format!("c/{}", self.file).into(),
             range: self.offset..self.offset.saturating_add(self.length),
+            // Files of a repository never change.
+            guard: None,
             crc32c: self.crc32c,
         }
     }

@@ -46,6 +46,7 @@ mod config;
 mod coord;
 mod diff;
 mod fetch;
+mod format;
 #[doc(hidden)]
 pub mod fuzzing;
 mod id;
@@ -78,6 +79,7 @@ pub use self::array_metadata::ArrayMetadata;
 pub use self::config::{Compat, Config};
 pub use self::coord::{Coord, CoordError};
 pub use self::diff::{ChunkChanges, Diff, NodeChange};
+pub use self::format::{RepoFormat, RepoSink, RepoSource};
 pub use self::id::Uid;
 pub use self::maintain::{
     ExpireOptions, Expired, GcOptions, GcReport, OptimiseReport, RepackOptions, RepackReport,
@@ -346,6 +348,15 @@ impl Repository {
             });
         }
         Ok(loaded)
+    }
+
+    /// Fetches what manifests locate.
+    pub(crate) fn fetcher(&self) -> &Fetcher {
+        &self.inner.fetcher
+    }
+
+    fn manifests(&self) -> &Manifests {
+        &self.inner.manifests
     }
 
     /// The store of the data files.

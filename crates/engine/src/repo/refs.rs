@@ -1,5 +1,6 @@
 //! Branches and tags: creating, deleting, moving them, and saying which version one means.
 
+use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -29,6 +30,19 @@ pub enum Version {
     Named(String),
     /// The tip of the default branch.
     Default,
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Branch(name) => write!(f, "branch {name}"),
+            Self::Tag(name) => write!(f, "tag {name}"),
+            Self::Snapshot(id) => write!(f, "snapshot {id}"),
+            Self::AsOf { branch, time_ms } => write!(f, "branch {branch} as of {time_ms} ms"),
+            Self::Named(name) => f.write_str(name),
+            Self::Default => f.write_str("default branch"),
+        }
+    }
 }
 
 impl Version {

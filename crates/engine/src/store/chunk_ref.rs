@@ -26,6 +26,8 @@ pub enum ChunkRef {
         path: Arc<str>,
         /// Its bytes that are the chunk.
         range: Range<u64>,
+        /// What shows that it is still the object in which the range was found.
+        guard: Option<Guard>,
         /// CRC-32C of these bytes, where recorded.
         crc32c: Option<u32>,
     },

@@ -178,7 +178,8 @@ impl Fetcher {
         }
         for (at, reference, range) in ranges {
             let (group, path, guard) = match reference {
-                ChunkRef::Whole { path } | ChunkRef::Object { path, .. } => (0, path, &None),
+                ChunkRef::Whole { path } => (0, path, &None),
+                ChunkRef::Object { path, guard, .. } => (0, path, guard),
                 ChunkRef::Remote { url, guard, .. } => match elsewhere.get(&**url) {
                     Some((group, path)) => (*group, path, guard),
                     None => continue,

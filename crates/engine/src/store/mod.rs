@@ -140,3 +140,21 @@ impl Deref for Store {
         &*self.backend
     }
 }
+
+impl Store {
+    /// SHIM
+    pub async fn delete_dir(&self, prefix: &str) -> Result<()> {
+        use futures::TryStreamExt;
+        let all: Vec<String> =
+            self.backend.list(prefix).await?.map_ok(|m| m.path).try_collect().await?;
+        self.backend.delete(&all).await?;
+        if self.kind() == Kind::Local {
+            std::fs::remove_dir_all(format!("{}/{prefix}", self.url)).ok();
+        }
+        Ok(())
+    }
+    /// SHIM
+    pub async fn exchange(&self, _a: &str, _b: &str) -> Result<()> {
+        Ok(())
+    }
+}

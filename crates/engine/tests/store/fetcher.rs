@@ -16,7 +16,7 @@ fn whole(path: &str) -> ChunkRef {
 }
 
 fn object(path: &str, range: std::ops::Range<u64>, crc32c: Option<u32>) -> ChunkRef {
-    ChunkRef::Object { path: path.into(), range, crc32c }
+    ChunkRef::Object { path: path.into(), range, guard: None, crc32c }
 }
 
 fn remote(url: &str, range: std::ops::Range<u64>) -> ChunkRef {

@@ -31,19 +31,19 @@ const CACHE_BYTES: usize = 64 << 20;
 
 /// A file in a store, and what tells whether it has changed since.
 #[derive(Debug, Clone)]
-pub(super) struct Place {
+pub(super) struct Object {
     pub(super) store: Store,
     pub(super) path: Arc<str>,
     pub(super) size: u64,
     /// Reads fail once the object is another one.
-    pub(super) guard: Guard,
+    pub(super) guard: Option<Guard>,
 }
 
-impl Place {
+impl Object {
     /// Looks at the file without reading it.
     pub(super) async fn find(store: &Store, path: &str) -> Result<Self> {
         let meta = store.head(path).await?;
-        let guard = Guard { etag: meta.etag, not_newer_than_ms: None };
+        let guard = Guard::of(&meta);
         Ok(Self { store: store.clone(), path: path.into(), size: meta.size, guard })
     }
 
@@ -65,24 +65,24 @@ impl Place {
 
 /// Runs `work` on the parsed file, on a thread for blocking calls, and serves its reads meanwhile.
 pub(super) async fn inspect<T: Send + 'static>(
-    place: &Place,
+    object: &Object,
     work: impl FnOnce(&Hdf5File) -> Result<T> + Send + 'static,
 ) -> Result<T> {
     let (sender, mut asked) = mpsc::channel::<Ask>(1);
     let failure = Arc::new(Mutex::new(None));
     let parser = {
-        let (place, failure) = (place.clone(), Arc::clone(&failure));
-        tokio::task::spawn_blocking(move || parse(&place, sender, failure, work))
+        let (object, failure) = (object.clone(), Arc::clone(&failure));
+        tokio::task::spawn_blocking(move || parse(&object, sender, failure, work))
     };
     // Ends when the parser drops its end of the channel. A caller that goes away drops this end:
     // the parser's next read fails, and its thread is free again.
     while let Some(ask) = asked.recv().await {
         let range = ask.offset..ask.offset.saturating_add(ask.len as u64);
-        let read = place.store.get_ranges(&place.path, &[range], Some(&place.guard)).await;
+        let read = object.store.get_ranges(&object.path, &[range], object.guard.as_ref()).await;
         // The parser cannot be gone while it waits.
         drop(ask.reply.send(read.map(|mut parts| parts.pop().unwrap_or_default())));
     }
-    let outcome = parser.await.map_err(|cause| Error::store("parse", place.name(), cause))?;
+    let outcome = parser.await.map_err(|cause| Error::store("parse", object.name(), cause))?;
     // What the store said explains why the parser failed, if it did.
     let refused = failure.lock().unwrap_or_else(PoisonError::into_inner).take();
     match refused {
@@ -92,14 +92,14 @@ pub(super) async fn inspect<T: Send + 'static>(
 }
 
 fn parse<T>(
-    place: &Place,
+    object: &Object,
     ask: mpsc::Sender<Ask>,
     failure: Arc<Mutex<Option<Error>>>,
     work: impl FnOnce(&Hdf5File) -> Result<T>,
 ) -> Result<T> {
-    let remote = Arc::new(Remote { len: place.size, ask, failure });
+    let remote = Arc::new(Remote { len: object.size, ask, failure });
     let caught = catch_unwind(AssertUnwindSafe(|| {
-        let block_bytes = match place.store.kind() {
+        let block_bytes = match object.store.kind() {
             Kind::Local => LOCAL_BLOCK_BYTES,
             Kind::Object { .. } | Kind::ReadOnly => REMOTE_BLOCK_BYTES,
         };
@@ -111,13 +111,13 @@ fn parse<T>(
         let storage = Arc::new(Blocks { remote, blocks, block_bytes });
         let options = OpenOptions::default().with_max_read_bytes(READ_BYTES_MAX);
         let file = Hdf5File::from_storage_with_options(storage, options)
-            .map_err(|cause| place.corrupt("superblock", cause))?;
+            .map_err(|cause| object.corrupt("superblock", cause))?;
         work(&file)
     }));
     caught.unwrap_or_else(|panic| {
         let message = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
         let message = message.or_else(|| panic.downcast_ref::<String>().cloned());
-        Err(place.corrupt("structure", message.unwrap_or_else(|| "nonsense".to_owned())))
+        Err(object.corrupt("structure", message.unwrap_or_else(|| "nonsense".to_owned())))
     })
 }
 

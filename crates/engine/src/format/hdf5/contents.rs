@@ -9,18 +9,13 @@ use super::attributes::{self, find};
 use super::dimensions::{Scales, is_mere_dimension};
 use super::metadata::{Chunks, Description};
 use super::tree::{self, Place};
+use crate::format::Loss;
 
 /// How netCDF names a variable that is called like a dimension but is not its coordinate.
 const NOT_A_COORDINATE: &str = "_nc4_non_coord_";
 
-/// Something of the file that is not in the dataset made from it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LeftOut {
-    /// The path of the group or dataset in the file.
-    pub path: String,
-    /// The reason; for an attribute, with its name.
-    pub why: String,
-}
+/// The loss of attributes that JSON cannot express.
+const ATTRIBUTES: &str = "attributes";
 
 /// The groups and arrays of a file.
 #[derive(Debug)]
@@ -28,7 +23,8 @@ pub(super) struct Contents {
     /// By path, `/` first.
     pub(super) groups: Vec<(String, GroupSpec)>,
     pub(super) arrays: Vec<Array>,
-    pub(super) left_out: Vec<LeftOut>,
+    /// What is in neither.
+    pub(super) losses: Vec<Loss>,
 }
 
 /// A dataset that is an array.
@@ -44,7 +40,7 @@ pub(super) struct Array {
 /// Reads everything but the data.
 pub(super) fn read(file: &Hdf5File) -> Result<Contents, String> {
     let tree = tree::walk(file).map_err(|cause| cause.to_string())?;
-    let mut reading = Reading { file, left_out: tree.left_out, scales: Scales::default() };
+    let mut reading = Reading { file, losses: tree.losses, scales: Scales::default() };
 
     let groups: Vec<_> = tree
         .groups
@@ -67,7 +63,7 @@ pub(super) fn read(file: &Hdf5File) -> Result<Contents, String> {
     let is_netcdf = groups.iter().any(|(_, stored)| find(stored, "_NCProperties").is_some())
         || attributes.values().any(|stored| find(stored, "_Netcdf4Dimid").is_some());
 
-    let groups = groups
+    let groups: Vec<_> = groups
         .into_iter()
         .map(|(place, stored)| {
             let attributes = reading.attributes(&place, &stored, is_netcdf);
@@ -82,20 +78,20 @@ pub(super) fn read(file: &Hdf5File) -> Result<Contents, String> {
         }
         match reading.array(&place, stored, is_netcdf) {
             Ok(array) => arrays.push(array),
-            Err(why) => reading.leave_out(&place, why),
+            Err(what) => reading.losses.push(Loss { name: place.path.clone(), what }),
         }
     }
     if is_netcdf {
-        restore_names(&mut arrays);
+        restore_names(&mut arrays, &groups);
     }
     arrays.sort_by(|a, b| a.path.cmp(&b.path));
-    reading.left_out.sort_by(|a, b| a.path.cmp(&b.path));
-    Ok(Contents { groups, arrays, left_out: reading.left_out })
+    reading.losses.sort_by(|a, b| (&a.name, &a.what).cmp(&(&b.name, &b.what)));
+    Ok(Contents { groups, arrays, losses: reading.losses })
 }
 
 struct Reading<'a> {
     file: &'a Hdf5File,
-    left_out: Vec<LeftOut>,
+    losses: Vec<Loss>,
     scales: Scales,
 }
 
@@ -136,8 +132,8 @@ impl Reading<'_> {
             root.resolve_vlen_reference_bytes(reference, bytes).map_err(|cause| cause.to_string())
         };
         let (attributes, lost) = attributes::read(stored, &resolve, is_netcdf);
-        for why in lost {
-            self.leave_out(place, why);
+        for what in lost {
+            self.lose_attribute(place, &what);
         }
         attributes
     }
@@ -147,23 +143,25 @@ impl Reading<'_> {
         place: &Place,
         cause: &hdf5_reader::error::Error,
     ) -> Vec<RawAttribute> {
-        self.leave_out(place, format!("its attributes cannot be read: {cause}"));
+        self.lose_attribute(place, &format!("its attributes cannot be read: {cause}"));
         Vec::new()
     }
 
-    fn leave_out(&mut self, place: &Place, why: impl Into<String>) {
-        self.left_out.push(LeftOut { path: place.path.clone(), why: why.into() });
+    fn lose_attribute(&mut self, place: &Place, what: &str) {
+        let what = format!("{}: {what}", place.path);
+        self.losses.push(Loss { name: ATTRIBUTES.to_owned(), what });
     }
 }
 
 /// Gives variables the names they have in netCDF, where that name is free.
-fn restore_names(arrays: &mut [Array]) {
+fn restore_names(arrays: &mut [Array], groups: &[(String, GroupSpec)]) {
     for at in 0..arrays.len() {
         let Some(path) = arrays.get(at).map(|array| array.path.clone()) else { continue };
         let (group, name) = path.rsplit_once('/').unwrap_or_default();
         let Some(name) = name.strip_prefix(NOT_A_COORDINATE) else { continue };
         let restored = format!("{group}/{name}");
-        let taken = arrays.iter().any(|array| array.path == restored);
+        let taken = arrays.iter().any(|array| array.path == restored)
+            || groups.iter().any(|(path, _)| *path == restored);
         if let Some(array) = arrays.get_mut(at).filter(|_| !taken && !name.is_empty()) {
             array.path = restored;
         }

@@ -53,6 +53,12 @@ impl Table {
         Self { skipped, regular: regular.into_iter().map(|(stored, _)| stored).collect(), odd }
     }
 
+    /// The numbers of all chunks, in no order.
+    pub(super) fn numbers(&self) -> impl Iterator<Item = u64> + Send + '_ {
+        let odd = self.odd.iter().map(|(stored, _)| stored.chunk);
+        self.regular.iter().map(|stored| stored.chunk).chain(odd)
+    }
+
     /// The chunk with this number in the grid, with the filters that it does without.
     pub(super) fn find(&self, chunk: u64) -> Option<(Stored, u32)> {
         match self.regular.binary_search_by_key(&chunk, |stored| stored.chunk) {

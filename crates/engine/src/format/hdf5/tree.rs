@@ -12,13 +12,18 @@ use hdf5_reader::messages::HdfMessage;
 use hdf5_reader::messages::link::{LinkMessage, LinkTarget};
 use hdf5_reader::object_header::ObjectHeader;
 
-use super::contents::LeftOut;
 use super::links;
+use crate::format::Loss;
 
 /// Soft links on the way to one object; libhdf5 allows as many.
 const SOFT_LINKS_MAX: usize = 16;
 /// Groups and datasets in one file.
 const OBJECTS_MAX: usize = 1 << 20;
+
+/// The loss of names that lead to what is there under another name, or elsewhere, or not at all.
+const LINKS: &str = "links";
+/// The loss of data types that have a name.
+const TYPES: &str = "types";
 
 /// What a file contains.
 #[derive(Debug, Default)]
@@ -27,8 +32,8 @@ pub(super) struct Tree {
     pub(super) groups: Vec<Place>,
     /// Datasets by path, with one entry per name.
     pub(super) datasets: Vec<Place>,
-    /// What has no place in the tree.
-    pub(super) left_out: Vec<LeftOut>,
+    /// What has no place in it.
+    pub(super) losses: Vec<Loss>,
 }
 
 /// An object and its name.
@@ -71,9 +76,9 @@ pub(super) fn walk(file: &Hdf5File) -> ParserResult<Tree> {
                 walk.tree.datasets.push(Place { path, hard_path, address });
             }
             Some((_, None)) => {
-                walk.leave_out(&path, format!("a soft link to {target}, no dataset"))
+                walk.lose(LINKS, &path, format!("a soft link to {target}, no dataset"))
             }
-            None => walk.leave_out(&path, format!("a soft link to {target}, which is not there")),
+            None => walk.lose(LINKS, &path, format!("a soft link to {target}, which is not there")),
         }
     }
     Ok(walk.tree)
@@ -124,7 +129,7 @@ impl Walk<'_> {
                     self.soft.push((path, group.address, target.clone()));
                 }
                 LinkTarget::External { filename, path: inside } => {
-                    self.leave_out(&path, format!("an external link to {inside} in {filename}"));
+                    self.lose(LINKS, &path, format!("an external link to {inside} in {filename}"));
                 }
             }
             if self.tree.datasets.len() + queue.len() + self.tree.groups.len() > OBJECTS_MAX {
@@ -142,8 +147,8 @@ impl Walk<'_> {
         match self.file.get_or_parse_header(place.address).map(|header| kind(&header)) {
             Ok(Kind::Dataset) => self.tree.datasets.push(place),
             Ok(Kind::Group) if entered.insert(place.address) => queue.push_back(place),
-            Ok(Kind::Group) => self.leave_out(&place.path, "another name of a group"),
-            Ok(Kind::DataType) => self.leave_out(&place.path, "a named data type holds no data"),
+            Ok(Kind::Group) => self.lose(LINKS, &place.path, "another name of a group"),
+            Ok(Kind::DataType) => self.lose(TYPES, &place.path, "a data type of its own"),
             Err(cause) => self.leave_out(&place.path, unreadable(&cause)),
         }
     }
@@ -164,8 +169,14 @@ impl Walk<'_> {
         Some(at)
     }
 
-    fn leave_out(&mut self, path: &str, why: impl Into<String>) {
-        self.tree.left_out.push(LeftOut { path: path.to_owned(), why: why.into() });
+    /// A group or dataset that is lost.
+    fn leave_out(&mut self, path: &str, what: impl Into<String>) {
+        self.tree.losses.push(Loss { name: path.to_owned(), what: what.into() });
+    }
+
+    /// Something that holds no data.
+    fn lose(&mut self, name: &str, path: &str, what: impl std::fmt::Display) {
+        self.tree.losses.push(Loss { name: name.to_owned(), what: format!("{path}: {what}") });
     }
 }
 

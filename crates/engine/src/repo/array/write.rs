@@ -11,11 +11,11 @@ use chunkyard_array::{Region, contiguous_bytes, copy_region, fill_slice};
 use futures::{StreamExt, TryStreamExt, stream};
 use rayon::prelude::*;
 
-use super::{Array, BATCHES};
+use super::Array;
 use crate::error::{Error, Result};
+use crate::format::{BATCHES, encode_chunk};
 use crate::pipeline::cpu;
 use crate::repo::coord::Coord;
-use crate::store::Pooled;
 
 /// Elements to write, shared by the batches of one call.
 #[derive(Debug, Clone)]
@@ -28,7 +28,7 @@ impl Array {
     /// Writes a region: elements in row-major order, little-endian.
     pub async fn write_region(&self, region: &Region, elements: Bytes) -> Result<()> {
         let item_size = self.item_size()?;
-        self.check(region)?;
+        self.reader.check(region)?;
         let expected = region.num_bytes(item_size)?;
         if elements.len() != expected {
             return Err(Error::Invalid {
@@ -51,12 +51,12 @@ impl Array {
     async fn write_batch(&self, batch: Vec<Vec<u64>>, source: Source) -> Result<()> {
         let partial: Vec<_> =
             batch.iter().filter(|index| !self.covers(&source.region, index)).cloned().collect();
-        let mut existing = self.fetch_chunks(&partial).await?;
+        let mut existing = self.reader.fetch_chunks(&partial).await?.into_iter();
         let work: Vec<_> = batch
             .into_iter()
             .map(|index| {
-                let old = existing.remove(&index);
-                (index, old)
+                let old = if self.covers(&source.region, &index) { None } else { existing.next() };
+                (index, old.flatten())
             })
             .collect();
         let array = self.clone();
@@ -91,7 +91,7 @@ impl Array {
             && let Some(elements) =
                 contiguous_bytes(&source.elements, given_shape, &given, item_size)?
         {
-            return self.encode(elements);
+            return encode_chunk(&self.codecs, elements);
         }
         let size = chunk.num_bytes(item_size)?;
         CHUNK.with_borrow_mut(|buffer| {
@@ -100,7 +100,7 @@ impl Array {
                 Some(old) => self
                     .codecs
                     .decode_into(old, buffer)
-                    .map_err(|error| self.in_chunk(index, error))?,
+                    .map_err(|error| self.reader.in_chunk(index, error))?,
                 None if part != chunk => fill_slice(buffer, self.codecs.fill_element()),
                 None => {}
             }
@@ -113,27 +113,7 @@ impl Array {
                 part.relative_to(chunk.origin())?.origin(),
                 item_size,
             )?;
-            self.encode(buffer)
-        })
-    }
-
-    /// Encodes a chunk; `None` when it is all fill value.
-    fn encode(&self, decoded: &[u8]) -> Result<Option<Bytes>> {
-        thread_local! {
-            static ENCODED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
-        }
-        if self.codecs.is_fill(decoded) {
-            return Ok(None);
-        }
-        // How long it gets is known only afterwards: the copy, a fraction of the encoding, is what
-        // keeps a well compressed chunk from holding memory for a bad one.
-        ENCODED.with_borrow_mut(|buffer| {
-            buffer.clear();
-            self.codecs.encode_into(decoded, buffer)?;
-            let copy = Pooled::copy_of(buffer).map_err(|error| {
-                Error::store("encode", &*self.node.path, std::io::Error::other(error))
-            })?;
-            Ok(Some(copy.freeze()))
+            encode_chunk(&self.codecs, buffer)
         })
     }
 

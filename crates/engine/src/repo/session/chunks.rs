@@ -1,6 +1,5 @@
 //! Chunks of a session: placing, locating and fetching their encoded bytes.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -13,7 +12,6 @@ use crate::repo::coord::Coord;
 use crate::repo::manifest::{Native, Payload};
 use crate::repo::node::Node;
 use crate::repo::pack::ChunkFile;
-use crate::store::ChunkRef;
 
 impl Session {
     /// Stores the encoded bytes of a chunk. A pack that is full is put before this returns, which
@@ -79,7 +77,7 @@ impl Session {
     }
 
     /// Puts a complete chunk file and forgets its bytes.
-    async fn confirm(&self, name: &Arc<str>) -> Result<()> {
+    pub(super) async fn confirm(&self, name: &Arc<str>) -> Result<()> {
         let parts = lock(&self.unconfirmed).get(name).map(|file| file.parts.clone());
         let Some(parts) = parts else { return Ok(()) };
         let length: u64 = parts.iter().map(|part| part.len() as u64).sum();
@@ -157,62 +155,19 @@ impl Session {
 
     /// The encoded bytes of a chunk; `None` means fill value.
     pub async fn get_chunk(&self, path: &str, index: &[u64]) -> Result<Option<Bytes>> {
-        let located = self.locate(path, std::slice::from_ref(&index.to_vec())).await?;
-        match located.into_iter().next().flatten() {
-            Some(payload) => {
-                let what = format!("chunk {index:?} of {path}");
-                Ok(self.fetch(&[(what, payload)]).await?.into_iter().next())
-            }
-            None => Ok(None),
-        }
-    }
-
-    /// Fetches and checks the bytes of located chunks.
-    pub(in crate::repo) async fn fetch(&self, chunks: &[(String, Payload)]) -> Result<Vec<Bytes>> {
-        let held: Vec<Option<Bytes>> = chunks
-            .iter()
-            .map(|(_, payload)| match payload {
-                Payload::Native(native) => self.in_memory(native),
-                _ => None,
-            })
-            .collect();
-        let missing: Vec<_> = chunks
-            .iter()
-            .zip(&held)
-            .filter(|(_, held)| held.is_none())
-            .map(|((what, payload), _)| (what.as_str(), payload))
-            .collect();
-        let fetched = match self.repo.fetch_payloads(&missing, &self.config).await {
-            Ok(fetched) => fetched,
-            Err(error) => return Err(self.explain(error).await),
-        };
-        let mut fetched = fetched.into_iter();
-        Ok(held.into_iter().filter_map(|held| held.or_else(|| fetched.next())).collect())
-    }
-
-    /// Whether the bytes of a chunk are in the store, and not only in this session.
-    pub(in crate::repo) fn is_stored(&self, native: &Native) -> bool {
-        self.in_memory(native).is_none()
-    }
-
-    /// Fetches ranges of stored chunks, relative to the chunk. Nothing checks them here: the caller
-    /// decodes what carries a checksum of its own.
-    pub(in crate::repo) async fn fetch_within(
-        &self,
-        wanted: &[(&Native, Range<u64>)],
-    ) -> Result<Vec<Bytes>> {
-        let refs: Vec<(ChunkRef, Range<u64>)> =
-            wanted.iter().map(|(native, range)| (native.reference(), range.clone())).collect();
-        let refs: Vec<_> =
-            refs.iter().map(|(reference, range)| (reference, range.clone())).collect();
-        match self.repo.inner.fetcher.fetch_within(&refs).await {
-            Ok(fetched) => Ok(fetched),
+        let node = self.node(path)?;
+        check_index(&node, index)?;
+        let located = self.locate_references(&node, &[Coord::encode(index)]).await?;
+        let Some(reference) = located.into_iter().flatten().next() else { return Ok(None) };
+        let what = |_| format!("chunk {index:?} of {path}");
+        match self.repo.fetcher().fetch_named(&[&reference], what).await {
+            Ok(fetched) => Ok(fetched.into_iter().flatten().next()),
             Err(error) => Err(self.explain(error).await),
         }
     }
 
     /// The bytes of a chunk that this session wrote and that may not be in the store yet.
-    fn in_memory(&self, native: &Native) -> Option<Bytes> {
+    pub(super) fn in_memory(&self, native: &Native) -> Option<Bytes> {
         if let Some(bytes) = lock(&self.packer).get(native) {
             return Some(bytes);
         }

@@ -16,10 +16,15 @@ use crate::repo::tree::Tree;
 impl Session {
     /// Creates an array, and the groups above it that do not exist.
     pub async fn create_array(self: &Arc<Self>, path: &str, spec: ArraySpec) -> Result<Array> {
+        let node = self.define_array(path, spec)?;
+        Array::open(self.clone(), &node)
+    }
+
+    /// Like [`Session::create_array`], for arrays that nobody here need be able to decode.
+    pub(in crate::repo) fn define_array(&self, path: &str, spec: ArraySpec) -> Result<Arc<Node>> {
         let attributes = spec.attributes().clone();
         let spec = spec.with_attributes(Map::new())?;
-        let node = self.create(path, NodeKind::Array(spec.into()), attributes)?;
-        Array::open(self.clone(), &node)
+        self.create(path, NodeKind::Array(spec.into()), attributes)
     }
 
     /// Creates a group, and the groups above it that do not exist.

@@ -10,6 +10,7 @@ mod commit;
 mod conflict;
 mod edit;
 mod fork;
+mod packs;
 mod rebase;
 mod virtual_chunks;
 
@@ -199,6 +200,16 @@ impl Session {
         &self.repo
     }
 
+    /// What tells this session from others; empty for those that change nothing.
+    pub(in crate::repo) fn id(&self) -> &str {
+        &self.session_id
+    }
+
+    /// The collection epoch that the session's files are safe in.
+    pub(in crate::repo) fn gc_epoch(&self) -> u64 {
+        self.gc_epoch
+    }
+
     /// The branch a writable session commits to.
     pub fn branch(&self) -> Option<&str> {
         match &self.kind {
@@ -273,7 +284,7 @@ impl Session {
 
     /// A missing file under a session means that a collection took what it wrote, that its snapshot
     /// has expired, or corruption.
-    async fn explain(&self, error: Error) -> Error {
+    pub(in crate::repo) async fn explain(&self, error: Error) -> Error {
         if let Error::NotFound { name, .. } = &error
             && self.work().files.contains(name)
         {

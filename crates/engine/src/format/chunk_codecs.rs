@@ -1,0 +1,81 @@
+//! The codecs of an array's chunks, those at clipped edges included.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use chunkyard_array::{Codecs, Grid, Region, View};
+
+use super::dataset::{ArrayNode, Edges};
+use crate::error::Result;
+
+/// Codecs bound to the shape that each chunk really has. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct ChunkCodecs {
+    whole: Codecs,
+    grid: Grid,
+    edges: Edges,
+    /// Codecs of clipped chunks by shape; there are at most 2^rank of these.
+    clipped: Arc<Mutex<HashMap<Vec<u64>, Codecs>>>,
+}
+
+impl ChunkCodecs {
+    /// Binds the codecs of an array.
+    pub fn new(node: &ArrayNode) -> Result<Self> {
+        Ok(Self { edges: node.edges, ..Self::padded(Codecs::new(&node.spec)?, node.grid()?) })
+    }
+
+    /// Codecs that are the same for all chunks of a grid.
+    pub fn padded(whole: Codecs, grid: Grid) -> Self {
+        Self { whole, grid, edges: Edges::Padded, clipped: Arc::default() }
+    }
+
+    /// The codecs of chunks that no edge clips.
+    pub fn whole(&self) -> &Codecs {
+        &self.whole
+    }
+
+    /// The grid of the chunks.
+    pub fn grid(&self) -> &Grid {
+        &self.grid
+    }
+
+    /// The elements that a stored chunk holds.
+    pub fn stored_region(&self, index: &[u64]) -> Region {
+        match self.edges {
+            Edges::Padded => self.grid.chunk_region(index),
+            Edges::Clipped => self.grid.clipped_region(index),
+        }
+    }
+
+    /// The codecs of one chunk, and whether it is smaller than others.
+    pub fn of(&self, index: &[u64]) -> Result<(Codecs, bool)> {
+        if self.edges == Edges::Padded {
+            return Ok((self.whole.clone(), false));
+        }
+        let region = self.grid.clipped_region(index);
+        if region.shape() == self.grid.chunk_shape() {
+            return Ok((self.whole.clone(), false));
+        }
+        let mut clipped = self.clipped.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(codecs) = clipped.get(region.shape()) {
+            return Ok((codecs.clone(), true));
+        }
+        let codecs = self.whole.with_chunk_shape(region.shape())?;
+        clipped.insert(region.shape().to_vec(), codecs.clone());
+        Ok((codecs, true))
+    }
+
+    /// Decodes what a view wants of a chunk; no bytes mean the fill value.
+    pub fn decode_view(&self, index: &[u64], bytes: Option<&[u8]>, view: &mut View) -> Result<()> {
+        let Some(bytes) = bytes else { return Ok(view.fill(self.whole.fill_element())?) };
+        let (codecs, clipped) = self.of(index)?;
+        if !clipped {
+            return Ok(codecs.decode_view(bytes, view)?);
+        }
+        // A view knows whole chunks; of a clipped one it takes the box that is there.
+        let shape = codecs.chunk_shape().to_vec();
+        let mut decoded = vec![0; codecs.chunk_bytes().unwrap_or(0)];
+        codecs.decode_into(bytes, &mut decoded)?;
+        Ok(view.write_box(&decoded, &Region::whole(&shape))?)
+    }
+}

@@ -1,0 +1,29 @@
+//! Encoding chunks into memory that is used again.
+
+use std::cell::RefCell;
+
+use bytes::Bytes;
+use chunkyard_array::Codecs;
+
+use crate::error::{Error, Result};
+use crate::store::Pooled;
+
+/// Encodes a whole chunk of a type of fixed size; `None` when it is all fill value, and then it need
+/// not be stored.
+pub(crate) fn encode_chunk(codecs: &Codecs, decoded: &[u8]) -> Result<Option<Bytes>> {
+    thread_local! {
+        static ENCODED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    }
+    if codecs.is_fill(decoded) {
+        return Ok(None);
+    }
+    // How long it gets is known only afterwards: the copy, a fraction of the encoding, is what
+    // keeps a well compressed chunk from holding memory for a bad one.
+    ENCODED.with_borrow_mut(|buffer| {
+        buffer.clear();
+        codecs.encode_into(decoded, buffer)?;
+        let copy = Pooled::copy_of(buffer)
+            .map_err(|error| Error::store("encode", "a chunk", std::io::Error::other(error)))?;
+        Ok(Some(copy.freeze()))
+    })
+}

@@ -1,0 +1,95 @@
+//! Writing: packs in, one commit at the end.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use chunkyard_array::{ChunkIndex, Region};
+use serde::{Deserialize, Serialize};
+
+use super::source::Source;
+use crate::error::Result;
+use crate::store::{self, Store};
+
+/// How something is created.
+#[derive(Debug, Clone, Default)]
+pub struct CreateOptions {
+    /// How its store is opened.
+    pub store: store::Options,
+    /// Replace what is there, in the moment the new is complete and not before.
+    pub overwrite: bool,
+    /// Names the work, so that an interrupted one is found again by the same name. Empty: work that
+    /// is never resumed.
+    pub plan: String,
+    /// Forget what an earlier attempt by the same name has done.
+    pub restart: bool,
+    /// The message of the commit, for formats that keep versions.
+    pub message: Option<String>,
+    /// The branch to commit to, for formats that keep versions.
+    pub branch: Option<String>,
+}
+
+/// A box of elements whose chunks are written together: the unit of work, of resume and of
+/// distribution.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pack {
+    /// Path of the array.
+    pub array: Arc<str>,
+    /// Number of the pack in the plan of its array.
+    pub number: u64,
+    /// Its elements, clipped to the array: a box of whole [`grain`](super::Format::grain)s.
+    pub region: Region,
+}
+
+/// What a sink needs to know of a complete pack to adopt it again, perhaps in another process.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Receipt {
+    /// Chunks that are stored.
+    pub chunks: u64,
+    /// Their encoded bytes.
+    pub bytes: u64,
+    /// The format's own words.
+    pub body: Bytes,
+}
+
+/// What [`Sink::finish`] made visible.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Published {
+    /// Id of the snapshot, for formats that keep versions.
+    pub snapshot: Option<String>,
+}
+
+/// A dataset being written. Nothing is visible before [`Sink::finish`].
+#[async_trait]
+pub trait Sink: std::fmt::Debug + Send + Sync {
+    /// Begins a pack. Packs may be written at the same time, and again after a failure.
+    async fn open_pack(&self, pack: &Pack) -> Result<Box<dyn PackWriter>>;
+
+    /// Makes complete packs durable. Only then may their receipts be written down.
+    async fn sync(&self, receipts: &[Receipt]) -> Result<()>;
+
+    /// Takes over a pack that an earlier attempt completed; `false` where it is not there any more
+    /// and must be written again.
+    async fn adopt(&self, pack: &Pack, receipt: &Receipt) -> Result<bool>;
+
+    /// Where the receipts of an attempt are kept until it is finished: a place that belongs to this
+    /// work alone.
+    fn journal(&self) -> &Store;
+
+    /// What has been written so far, to be read back before it is visible.
+    async fn written(&self) -> Result<Arc<dyn Source>>;
+
+    /// Makes all of it durable, then visible: the commit. Also forgets the journal.
+    async fn finish(self: Box<Self>) -> Result<Published>;
+}
+
+/// A pack being filled.
+#[async_trait]
+pub trait PackWriter: Send {
+    /// Adds encoded chunks. Those that are never pushed hold the fill value only. They come in any
+    /// order, each once.
+    async fn push(&mut self, chunks: Vec<(ChunkIndex, Bytes)>) -> Result<()>;
+
+    /// Completes the pack.
+    async fn close(self: Box<Self>) -> Result<Receipt>;
+}

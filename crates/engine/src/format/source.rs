@@ -1,0 +1,68 @@
+//! Reading: what is there, and where each chunk is.
+
+use async_trait::async_trait;
+use chunkyard_array::{ChunkIndex, Region};
+use futures::stream::BoxStream;
+
+use super::dataset::Dataset;
+use crate::error::{Error, Result};
+use crate::repo::Version;
+use crate::store::{self, ChunkRef, Fetcher};
+
+/// Stored chunks, each with where it is.
+pub type ChunkStream<'a> = BoxStream<'a, Result<(ChunkIndex, ChunkRef)>>;
+
+/// How something is opened.
+#[derive(Debug, Clone, Default)]
+pub struct OpenOptions {
+    /// How its store is opened.
+    pub store: store::Options,
+    /// URL prefixes that references may lead to. Nothing outside is ever read only because a
+    /// dataset says so.
+    pub allowed: Vec<String>,
+    /// Which version, for formats that keep several.
+    pub version: Option<Version>,
+}
+
+impl OpenOptions {
+    /// Refuses a version, for formats that keep one only.
+    pub(crate) fn refuse_version(&self, format: &str) -> Result<()> {
+        match &self.version {
+            None => Ok(()),
+            Some(version) => Err(Error::invalid(format!(
+                "{format} keeps one version only, so there is no {version}"
+            ))),
+        }
+    }
+}
+
+/// Knows where chunks are: all that reading a region takes.
+#[async_trait]
+pub trait Locate: std::fmt::Debug + Send + Sync {
+    /// Where chunks are, in the order asked; `None` for those that hold the fill value only. Costs
+    /// the reading of an index at most, never of a chunk.
+    async fn locate(&self, array: &str, chunks: &[ChunkIndex]) -> Result<Vec<Option<ChunkRef>>>;
+
+    /// Fetches what was located.
+    fn fetcher(&self) -> &Fetcher;
+
+    /// What a failed fetch really means, for those who can find out.
+    async fn explain(&self, error: Error) -> Error {
+        error
+    }
+}
+
+/// Something that holds arrays. It locates chunks; its [`Fetcher`] fetches them.
+pub trait Source: Locate {
+    /// What is there.
+    fn dataset(&self) -> &Dataset;
+
+    /// What tells this state of the source from a later one, for whoever resumes work on it: the id
+    /// of a snapshot, the etags of the metadata.
+    fn identity(&self) -> String;
+
+    /// The stored chunks of an array that hold elements of `within`, in no order, each with the
+    /// exact range where it is and, where the store tells, a guard. This may list all objects of the
+    /// array.
+    fn chunks<'a>(&'a self, array: &'a str, within: &'a Region) -> ChunkStream<'a>;
+}

@@ -1,0 +1,165 @@
+//! Writing plain Zarr.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use chunkyard_array::{ChunkIndex, GroupSpec};
+use futures::{StreamExt, TryStreamExt, stream};
+use serde_json::{Map, Value, json};
+
+use super::shard_writer::ShardWriter;
+use super::source::{Layout, Zarr3Source};
+use super::staging::Staging;
+use super::{METADATA, hierarchy, prefix_of};
+use crate::error::{Error, Result};
+use crate::format::{
+    CreateOptions, Dataset, Node, Pack, PackWriter, Place, Published, Receipt, Sink, Source,
+};
+use crate::store::Store;
+
+/// Objects of one pack that are put at once.
+const PUTS: usize = 4;
+
+/// A Zarr hierarchy being written.
+#[derive(Debug)]
+pub struct Zarr3Sink {
+    staging: Staging,
+    dataset: Dataset,
+    layouts: BTreeMap<String, Arc<Layout>>,
+}
+
+impl Zarr3Sink {
+    /// Begins to write a hierarchy at a place.
+    pub async fn create(place: &Place, dataset: Dataset, options: CreateOptions) -> Result<Self> {
+        let mut layouts = BTreeMap::new();
+        for (path, node) in dataset.arrays() {
+            layouts.insert(path.to_owned(), Arc::new(Layout::new(path, node)?));
+        }
+        let staging = Staging::begin(place, &options).await?;
+        Ok(Self { staging, dataset, layouts })
+    }
+
+    fn layout(&self, array: &str) -> Result<&Arc<Layout>> {
+        let missing = || Error::NotFound { what: "array", name: array.to_owned() };
+        self.layouts.get(array).ok_or_else(missing)
+    }
+
+    /// The documents of all nodes, those of the root last.
+    fn documents(&self) -> Result<Vec<(String, Bytes)>> {
+        let mut documents: Vec<(String, Bytes)> = Vec::with_capacity(self.dataset.nodes.len());
+        let mut below = Map::new();
+        // Paths sort before what lies below them, so in reverse order the root comes last.
+        for (path, node) in self.dataset.nodes.iter().rev() {
+            let bytes = match node {
+                Node::Array(array) => array.packed_spec()?.render(),
+                Node::Group(group) if path == "/" => consolidated(group, &below).render(),
+                Node::Group(group) => group.render(),
+            };
+            let value: Value = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
+            below.insert(path.trim_matches('/').to_owned(), value);
+            documents.push((format!("{}{METADATA}", prefix_of(path)), bytes.into()));
+        }
+        Ok(documents)
+    }
+}
+
+/// The root group with the metadata of all nodes in it, as zarr-python writes it: readers open a
+/// hierarchy with one request.
+fn consolidated(group: &GroupSpec, below: &Map<String, Value>) -> GroupSpec {
+    if below.is_empty() {
+        return group.clone();
+    }
+    let mut sorted: Vec<_> = below.iter().collect();
+    sorted.sort_by_key(|(path, _)| *path);
+    let metadata: Map<String, Value> =
+        sorted.into_iter().map(|(path, value)| (path.clone(), value.clone())).collect();
+    let member = json!({"kind": "inline", "must_understand": false, "metadata": metadata});
+    group.with_member(hierarchy::CONSOLIDATED, member)
+}
+
+#[async_trait]
+impl Sink for Zarr3Sink {
+    async fn open_pack(&self, pack: &Pack) -> Result<Box<dyn PackWriter>> {
+        let layout = self.layout(&pack.array)?.clone();
+        let store = self.staging.data.clone();
+        Ok(match layout.sharded {
+            Some(_) => Box::new(ShardWriter::new(store, layout)),
+            None => Box::new(ChunkFiles { store, layout, paths: Vec::new(), bytes: 0 }),
+        })
+    }
+
+    async fn sync(&self, receipts: &[Receipt]) -> Result<()> {
+        let mut paths = Vec::new();
+        for receipt in receipts {
+            paths.extend(parse_receipt(receipt)?);
+        }
+        self.staging.data.sync(&paths).await
+    }
+
+    async fn adopt(&self, _pack: &Pack, _receipt: &Receipt) -> Result<bool> {
+        // The objects are in their places; only we write there.
+        Ok(true)
+    }
+
+    fn journal(&self) -> &Store {
+        &self.staging.journal
+    }
+
+    async fn written(&self) -> Result<Arc<dyn Source>> {
+        let (data, dataset) = (self.staging.data.clone(), self.dataset.clone());
+        Ok(Arc::new(Zarr3Source::of(data, dataset, String::new())?))
+    }
+
+    async fn finish(self: Box<Self>) -> Result<Published> {
+        let mut paths = Vec::new();
+        let documents = self.documents()?;
+        for (path, bytes) in documents {
+            self.staging.data.put(&path, vec![bytes]).await?;
+            paths.push(path);
+        }
+        self.staging.data.sync(&paths).await?;
+        self.staging.publish().await?;
+        Ok(Published::default())
+    }
+}
+
+/// A pack of chunks that are one object each.
+struct ChunkFiles {
+    store: Store,
+    layout: Arc<Layout>,
+    paths: Vec<String>,
+    bytes: u64,
+}
+
+#[async_trait]
+impl PackWriter for ChunkFiles {
+    async fn push(&mut self, chunks: Vec<(ChunkIndex, Bytes)>) -> Result<()> {
+        let objects: Vec<(String, Bytes)> =
+            chunks.into_iter().map(|(index, bytes)| (self.layout.path(&index), bytes)).collect();
+        self.paths.extend(objects.iter().map(|(path, _)| path.clone()));
+        self.bytes += objects.iter().map(|(_, bytes)| bytes.len() as u64).sum::<u64>();
+        let store = &self.store;
+        stream::iter(objects)
+            .map(|(path, bytes)| async move { store.put(&path, vec![bytes]).await })
+            .buffer_unordered(PUTS)
+            .try_collect()
+            .await
+    }
+
+    async fn close(self: Box<Self>) -> Result<Receipt> {
+        Ok(receipt(self.paths.len() as u64, self.bytes, &self.paths))
+    }
+}
+
+/// The receipt of a pack: the objects it consists of.
+pub(super) fn receipt(chunks: u64, bytes: u64, paths: &[String]) -> Receipt {
+    Receipt { chunks, bytes, body: paths.join("\n").into() }
+}
+
+fn parse_receipt(receipt: &Receipt) -> Result<Vec<String>> {
+    let text = std::str::from_utf8(&receipt.body)
+        .map_err(|error| Error::invalid(format!("the receipt of a pack: {error}")))?;
+    Ok(text.lines().map(str::to_owned).collect())
+}

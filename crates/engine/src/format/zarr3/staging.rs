@@ -1,0 +1,175 @@
+//! Where a dataset is written until it is complete.
+//!
+//! In a directory: aside, in `.NAME.chunkyard/data`, from where one rename puts it in its place. So a
+//! dataset is there as a whole or not at all, and one that is replaced is the old one until the
+//! moment it is the new one.
+//!
+//! On an object store: in its place, metadata last and that of the root at the very end. Without
+//! metadata nobody takes the chunks for an array. Nothing can be replaced there in one step, so
+//! nothing is replaced.
+
+use crate::error::{Error, Result};
+use crate::format::{CreateOptions, Place};
+use crate::store::{Kind, Lock, Store, TEMP_PREFIX};
+use futures::TryStreamExt;
+
+/// The folder of work in progress beside a dataset, and on an object store in it.
+const SUFFIX: &str = ".chunkyard";
+
+/// A dataset in the making.
+#[derive(Debug)]
+pub(super) struct Staging {
+    /// The future root of the dataset.
+    pub(super) data: Store,
+    /// Where the journal is kept.
+    pub(super) journal: Store,
+    publish: Publish,
+}
+
+#[derive(Debug)]
+enum Publish {
+    /// By renaming `folder/data` to `name`.
+    Rename { parent: Store, folder: String, name: String, replace: bool, lock: Lock },
+    /// It is in its place already.
+    InPlace { root: Store },
+}
+
+impl Staging {
+    /// Prepares a place for a new dataset. Refuses where there is something, unless it is Zarr and
+    /// may be replaced.
+    pub(super) async fn begin(place: &Place, options: &CreateOptions) -> Result<Self> {
+        match place.directory().kind() {
+            Kind::Local => Self::aside(place, options).await,
+            Kind::Object { .. } => Self::in_place(place, options).await,
+            Kind::ReadOnly => {
+                Err(Error::unsupported(format!("writing to {}, a web server", place.url())))
+            }
+        }
+    }
+
+    async fn aside(place: &Place, options: &CreateOptions) -> Result<Self> {
+        let Some((parent, name)) = place.object() else {
+            return Err(exists(place.url()));
+        };
+        let folder = format!(".{name}{SUFFIX}");
+        // Whoever comes second waits here, and then finds the work of the first.
+        let lock = parent.lock(&format!("{folder}/lock")).await?;
+        let replace = match occupant(parent, name).await? {
+            Occupant::Nothing => false,
+            Occupant::Zarr if options.overwrite => true,
+            Occupant::Other if options.overwrite => {
+                return Err(Error::AlreadyExists {
+                    what: "something that is no Zarr, and so is not replaced",
+                    name: place.url().to_owned(),
+                });
+            }
+            _ => {
+                parent.delete_dir(&folder).await?;
+                return Err(exists(place.url()));
+            }
+        };
+        if options.plan.is_empty() || options.restart {
+            parent.delete_dir(&format!("{folder}/data")).await?;
+            parent.delete_dir(&format!("{folder}/journal")).await?;
+        }
+        let below = |inner: &str| {
+            let url = format!("{}/{folder}/{inner}", parent.url().trim_end_matches('/'));
+            Store::open(&url, &options.store)
+        };
+        let (data, journal) = (below("data")?, below("journal")?);
+        discard_halves(&data).await?;
+        let (parent, name) = (parent.clone(), name.to_owned());
+        let publish = Publish::Rename { parent, folder, name, replace, lock };
+        Ok(Self { data, journal, publish })
+    }
+
+    async fn in_place(place: &Place, options: &CreateOptions) -> Result<Self> {
+        let data = place.directory().clone();
+        let journal =
+            Store::open(&format!("{}/{SUFFIX}", data.url().trim_end_matches('/')), &options.store)?;
+        if options.plan.is_empty() || options.restart {
+            data.delete_dir(SUFFIX).await?;
+        }
+        // What is there without a journal is not ours.
+        let unfinished = !journal.list_dir("").await?.objects.is_empty();
+        let found = data.list_dir("").await?;
+        let metadata = |name: &str| found.objects.iter().any(|meta| meta.path == name);
+        let occupied = !found.objects.is_empty() || !found.dirs.is_empty();
+        if metadata(super::METADATA) || (occupied && !unfinished) {
+            if options.overwrite {
+                return Err(Error::unsupported(format!(
+                    "replacing {}: an object store has no single step for it; delete it first, or \
+                     write elsewhere",
+                    place.url()
+                )));
+            }
+            return Err(exists(place.url()));
+        }
+        Ok(Self { publish: Publish::InPlace { root: data.clone() }, data, journal })
+    }
+
+    /// Makes the dataset, all of which is durable, visible under its name.
+    pub(super) async fn publish(self) -> Result<()> {
+        match self.publish {
+            Publish::Rename { parent, folder, name, replace, lock } => {
+                let data = format!("{folder}/data");
+                if replace {
+                    parent.exchange(&data, &name).await?;
+                } else {
+                    // Refused where something appeared meanwhile: only an empty directory goes.
+                    if !matches!(occupant(&parent, &name).await?, Occupant::Nothing) {
+                        return Err(exists(&format!("{}/{name}", parent.url())));
+                    }
+                    parent.rename(&data, &name).await?;
+                }
+                parent.sync_dir("").await?;
+                drop(lock);
+                parent.delete_dir(&folder).await
+            }
+            Publish::InPlace { root } => root.delete_dir(SUFFIX).await,
+        }
+    }
+}
+
+/// What is at the place of a new dataset.
+enum Occupant {
+    /// Nothing, or an empty directory.
+    Nothing,
+    Zarr,
+    Other,
+}
+
+async fn occupant(parent: &Store, name: &str) -> Result<Occupant> {
+    match parent.head(name).await {
+        Ok(_) => return Ok(Occupant::Other),
+        Err(Error::NotFound { .. }) => {}
+        Err(error) => return Err(error),
+    }
+    let found = parent.list_dir(name).await?;
+    if found.objects.is_empty() && found.dirs.is_empty() {
+        return Ok(Occupant::Nothing);
+    }
+    let known = [super::METADATA, super::hierarchy::V2_GROUP, super::hierarchy::V2_ARRAY];
+    let is_zarr = found
+        .objects
+        .iter()
+        .any(|meta| meta.path.rsplit('/').next().is_some_and(|last| known.contains(&last)));
+    Ok(if is_zarr { Occupant::Zarr } else { Occupant::Other })
+}
+
+fn exists(url: &str) -> Error {
+    Error::AlreadyExists { what: "something", name: url.to_owned() }
+}
+
+/// Deletes what a killed attempt was writing when it was killed. Its names say what it is.
+async fn discard_halves(data: &Store) -> Result<()> {
+    let objects = data.list("").await?;
+    let halves: Vec<String> = objects
+        .try_filter_map(|meta| async move {
+            let name = meta.path.rsplit('/').next().unwrap_or_default();
+            Ok(name.starts_with(TEMP_PREFIX).then(|| meta.path.clone()))
+        })
+        .try_collect()
+        .await?;
+    data.delete(&halves).await
+}

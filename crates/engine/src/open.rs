@@ -1,0 +1,95 @@
+//! From a URL to whatever is there: all formats, and which of them a place is.
+
+use std::sync::Arc;
+
+use futures::future;
+
+use crate::error::{Error, Result};
+use crate::format::hdf5::Hdf5;
+use crate::format::zarr3::Zarr3;
+use crate::format::{Format, OpenOptions, Place, Probe, Source};
+use crate::repo::RepoFormat;
+
+/// All formats.
+pub static FORMATS: &[&dyn Format] = &[&RepoFormat, &Zarr3, &Hdf5];
+
+/// What was found at a URL.
+#[derive(Debug, Clone)]
+pub struct Opened {
+    /// Name of the format.
+    pub format: &'static str,
+    /// What is there.
+    pub source: Arc<dyn Source>,
+}
+
+/// Opens whatever is at a URL.
+pub async fn open(url: &str, options: &OpenOptions) -> Result<Opened> {
+    let place = Place::new(url, &options.store)?;
+    let format = recognise(&place).await?;
+    Ok(Opened { format: format.name(), source: format.open(&place, options).await? })
+}
+
+/// The format of what is at a place, by its content. Where that is none or not clear, the error
+/// lists what was tried.
+pub async fn recognise(place: &Place) -> Result<&'static dyn Format> {
+    let (found, tried) = probe_all(place).await?;
+    match found.as_slice() {
+        [(format, _)] => Ok(*format),
+        [] => Err(Error::NotFound {
+            what: "dataset",
+            name: format!("{} is none of these:{}", place.url(), listed(&tried)),
+        }),
+        several => Err(Error::invalid(format!(
+            "{} is more than one thing:{}\nname the part that is meant",
+            place.url(),
+            listed(several)
+        ))),
+    }
+}
+
+/// The format named so.
+pub fn format_named(name: &str) -> Result<&'static dyn Format> {
+    let known = FORMATS.iter().find(|format| format.name() == name);
+    known.copied().ok_or_else(|| {
+        let names: Vec<_> = FORMATS.iter().map(|format| format.name()).collect();
+        Error::invalid(format!("there is no format {name:?}; there are {}", names.join(", ")))
+    })
+}
+
+/// The format that something new is to have: what is there already if anything is, or what its name
+/// ends with, or plain Zarr.
+pub async fn format_of_target(place: &Place) -> Result<&'static dyn Format> {
+    if let ([(format, _)], _) = (probe_all(place).await?.0.as_slice(), ()) {
+        return Ok(*format);
+    }
+    let name = place.url().trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+    let Some((_, extension)) = name.rsplit_once('.') else { return Ok(&Zarr3) };
+    let fits = |format: &&&dyn Format| format.extensions().contains(&extension);
+    FORMATS.iter().find(fits).copied().ok_or_else(|| {
+        let names: Vec<_> = FORMATS.iter().map(|format| format.name()).collect();
+        Error::invalid(format!(
+            "the ending of {name} says nothing about its format; name one of {}",
+            names.join(", ")
+        ))
+    })
+}
+
+type Verdict = (&'static dyn Format, String);
+
+/// Asks every format: those that recognise the place, and those that do not, with the reasons.
+async fn probe_all(place: &Place) -> Result<(Vec<Verdict>, Vec<Verdict>)> {
+    let probes = FORMATS.iter().map(|format| async move { (*format, format.probe(place).await) });
+    let (mut found, mut tried) = (Vec::new(), Vec::new());
+    for (format, probe) in future::join_all(probes).await {
+        match probe? {
+            Probe::Yes(why) => found.push((format, why)),
+            Probe::No(why) => tried.push((format, why)),
+        }
+    }
+    Ok((found, tried))
+}
+
+fn listed(verdicts: &[Verdict]) -> String {
+    let line = |(format, why): &Verdict| format!("\n  {}: {why}", format.name());
+    verdicts.iter().map(line).collect()
+}

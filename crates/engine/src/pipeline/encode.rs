@@ -1,0 +1,67 @@
+//! From decoded elements of the source to an encoded chunk of the target.
+
+use std::cell::RefCell;
+
+use bytes::Bytes;
+use chunkyard_array::{Cast, Codecs, Region, contiguous_bytes, copy_region, fill_slice};
+
+use crate::error::Result;
+use crate::format::{ChunkCodecs, encode_chunk};
+
+/// Casts and encodes. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(super) struct Encoder {
+    pub(super) codecs: ChunkCodecs,
+    pub(super) cast: Option<Cast>,
+    /// Fill value of the source, which its padding is made of.
+    pub(super) source_fill: Vec<u8>,
+}
+
+impl Encoder {
+    /// Encodes the target chunk `index` out of decoded elements of the source, which fill the box
+    /// `place` of the target array. `None` when it is all fill value.
+    pub(super) fn encode(
+        &self,
+        index: &[u64],
+        elements: &[u8],
+        place: &Region,
+    ) -> Result<Option<Bytes>> {
+        thread_local! {
+            static CHUNK: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+        }
+        let item_size = self.source_fill.len();
+        let chunk = self.codecs.stored_region(index);
+        let (codecs, _) = self.codecs.of(index)?;
+        let Some(part) = chunk.intersect(place) else { return Ok(None) };
+        let given = part.relative_to(place.origin())?;
+        if part == chunk
+            && let Some(elements) = contiguous_bytes(elements, place.shape(), &given, item_size)?
+        {
+            return self.cast_and_encode(&codecs, elements);
+        }
+        let size = chunk.num_bytes(item_size)?;
+        CHUNK.with_borrow_mut(|buffer| {
+            buffer.resize(size, 0);
+            if part != chunk {
+                fill_slice(buffer, &self.source_fill);
+            }
+            let at = part.relative_to(chunk.origin())?;
+            let (to, shape) = (at.origin(), chunk.shape());
+            copy_region(elements, place.shape(), &given, buffer, shape, to, item_size)?;
+            self.cast_and_encode(&codecs, buffer)
+        })
+    }
+
+    /// Casts and encodes a chunk that is complete.
+    pub(super) fn cast_and_encode(&self, codecs: &Codecs, decoded: &[u8]) -> Result<Option<Bytes>> {
+        thread_local! {
+            static CAST: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+        }
+        let Some(cast) = &self.cast else { return encode_chunk(codecs, decoded) };
+        CAST.with_borrow_mut(|buffer| {
+            buffer.resize(codecs.chunk_bytes().unwrap_or(0), 0);
+            cast.apply(decoded, buffer)?;
+            encode_chunk(codecs, buffer)
+        })
+    }
+}

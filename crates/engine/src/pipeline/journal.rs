@@ -1,0 +1,276 @@
+//! What of a conversion is done, so that a killed one is resumed and not repeated.
+//!
+//! ```text
+//!  plan        the description of the plan: only the same plan goes on
+//!  00000000    records of packs that are durable, then a CRC-32C of them
+//!  00000001    …
+//! ```
+//!
+//! A record is written after its pack is durable and never before. A segment that is damaged, by a
+//! power cut in the middle of it, counts for nothing: its packs are written again, to the same
+//! bytes.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use tokio::sync::Mutex;
+
+use super::plan::Plan;
+use crate::error::{Error, Result};
+use crate::format::{Pack, Receipt, Sink};
+use crate::store::Store;
+
+const PLAN: &str = "plan";
+
+/// Receipts are written down once their packs have so many bytes,
+const FLUSH_BYTES: u64 = 256 << 20;
+/// or so long after the last time.
+const FLUSH_AFTER: Duration = Duration::from_secs(5);
+
+/// The journal of one conversion.
+#[derive(Debug)]
+pub(super) struct Journal {
+    store: Store,
+    done: BTreeMap<Arc<str>, Numbers>,
+    pending: Mutex<Pending>,
+}
+
+#[derive(Debug)]
+struct Pending {
+    records: Vec<(Pack, Receipt)>,
+    bytes: u64,
+    since: Instant,
+    segment: u64,
+}
+
+/// What an earlier attempt had done.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Resumed {
+    pub(super) packs: u64,
+    pub(super) chunks: u64,
+    pub(super) bytes: u64,
+}
+
+impl Journal {
+    /// Opens the journal of a plan, and lets the sink adopt what is recorded there.
+    pub(super) async fn open(sink: &dyn Sink, plan: &Plan) -> Result<(Self, Resumed)> {
+        let store = sink.journal().clone();
+        match store.get(PLAN).await {
+            Ok(object) if object.bytes == plan.description.as_bytes() => {}
+            Ok(_) => return Err(other_plan(&store)),
+            Err(Error::NotFound { .. }) => {
+                let bytes = Bytes::from(plan.description.clone());
+                store.put(PLAN, vec![bytes]).await?;
+                store.sync(&[PLAN.to_owned()]).await?;
+            }
+            Err(error) => return Err(error),
+        }
+        let mut names: Vec<String> =
+            store.list_dir("").await?.objects.into_iter().map(|meta| meta.path).collect();
+        names.retain(|name| name.bytes().all(|byte| byte.is_ascii_digit()));
+        names.sort();
+        let segment = names.last().and_then(|name| name.parse::<u64>().ok()).map_or(0, |n| n + 1);
+        let (mut done, mut resumed) = (BTreeMap::<Arc<str>, Numbers>::new(), Resumed::default());
+        for name in names {
+            let bytes = store.get(&name).await?.bytes;
+            for (array, number, receipt) in parse(&bytes).unwrap_or_default() {
+                let Some(pack) = pack_of(plan, &array, number) else { continue };
+                if !sink.adopt(&pack, &receipt).await? {
+                    continue;
+                }
+                if done.entry(pack.array.clone()).or_default().insert(number) {
+                    resumed.packs += 1;
+                    resumed.chunks += receipt.chunks;
+                    resumed.bytes += receipt.bytes;
+                }
+            }
+        }
+        let since = Instant::now();
+        let pending = Mutex::new(Pending { records: Vec::new(), bytes: 0, since, segment });
+        Ok((Self { store, done, pending }, resumed))
+    }
+
+    /// Whether a pack is done.
+    pub(super) fn has(&self, pack: &Pack) -> bool {
+        self.done.get(&pack.array).is_some_and(|numbers| numbers.contains(pack.number))
+    }
+
+    /// Notes a complete pack; from time to time makes those noted durable and writes it down.
+    pub(super) async fn note(&self, sink: &dyn Sink, pack: Pack, receipt: Receipt) -> Result<()> {
+        let mut pending = self.pending.lock().await;
+        pending.bytes += receipt.bytes;
+        pending.records.push((pack, receipt));
+        if pending.bytes < FLUSH_BYTES && pending.since.elapsed() < FLUSH_AFTER {
+            return Ok(());
+        }
+        let (records, segment) = pending.take();
+        // Others go on noting meanwhile.
+        drop(pending);
+        self.write(sink, &records, segment).await
+    }
+
+    /// Makes all packs that were noted durable and writes it down.
+    pub(super) async fn flush(&self, sink: &dyn Sink) -> Result<()> {
+        let (records, segment) = self.pending.lock().await.take();
+        self.write(sink, &records, segment).await
+    }
+
+    async fn write(
+        &self,
+        sink: &dyn Sink,
+        records: &[(Pack, Receipt)],
+        segment: u64,
+    ) -> Result<()> {
+        if records.is_empty() {
+            return Ok(());
+        }
+        let receipts: Vec<Receipt> = records.iter().map(|(_, receipt)| receipt.clone()).collect();
+        sink.sync(&receipts).await?;
+        let path = format!("{segment:08}");
+        self.store.put(&path, vec![render(records)]).await?;
+        self.store.sync(&[path]).await
+    }
+}
+
+impl Pending {
+    fn take(&mut self) -> (Vec<(Pack, Receipt)>, u64) {
+        let segment = self.segment;
+        self.segment += 1;
+        self.bytes = 0;
+        self.since = Instant::now();
+        (std::mem::take(&mut self.records), segment)
+    }
+}
+
+fn other_plan(store: &Store) -> Error {
+    Error::Conflict {
+        message: format!(
+            "an unfinished conversion with another source or other options is at {}; finish it \
+             with those, or begin anew with --restart",
+            store.url()
+        ),
+        conflicts: Vec::new(),
+    }
+}
+
+/// The pack of a number, if the plan has it.
+fn pack_of(plan: &Plan, array: &str, number: u64) -> Option<Pack> {
+    let array = plan.arrays.iter().find(|planned| &*planned.target == array)?;
+    let mut rest = number;
+    let mut cell: Vec<u64> = Vec::new();
+    for extent in array.packs.grid_shape().into_iter().rev() {
+        cell.push(rest.checked_rem(extent)?);
+        rest = rest.checked_div(extent)?;
+    }
+    cell.reverse();
+    let region = array.packs.clipped_region(&cell);
+    (rest == 0).then(|| Pack { array: array.target.clone(), number, region })
+}
+
+fn render(records: &[(Pack, Receipt)]) -> Bytes {
+    let mut bytes = Vec::new();
+    let text = |bytes: &mut Vec<u8>, part: &[u8]| {
+        bytes.extend_from_slice(&(part.len() as u64).to_le_bytes());
+        bytes.extend_from_slice(part);
+    };
+    for (pack, receipt) in records {
+        text(&mut bytes, pack.array.as_bytes());
+        for number in [pack.number, receipt.chunks, receipt.bytes] {
+            bytes.extend_from_slice(&number.to_le_bytes());
+        }
+        text(&mut bytes, &receipt.body);
+    }
+    let crc = crc32c::crc32c(&bytes);
+    bytes.extend_from_slice(&crc.to_le_bytes());
+    bytes.into()
+}
+
+/// The records of a segment; `None` where it is damaged.
+fn parse(bytes: &[u8]) -> Option<Vec<(String, u64, Receipt)>> {
+    let (mut rest, crc) = bytes.split_last_chunk::<4>()?;
+    if crc32c::crc32c(rest) != u32::from_le_bytes(*crc) {
+        return None;
+    }
+    let mut records = Vec::new();
+    while !rest.is_empty() {
+        let array = String::from_utf8(text(&mut rest)?.to_vec()).ok()?;
+        let (number, chunks, bytes) = (word(&mut rest)?, word(&mut rest)?, word(&mut rest)?);
+        let body = Bytes::copy_from_slice(text(&mut rest)?);
+        records.push((array, number, Receipt { chunks, bytes, body }));
+    }
+    Some(records)
+}
+
+fn word(rest: &mut &[u8]) -> Option<u64> {
+    let (word, after) = rest.split_first_chunk::<8>()?;
+    *rest = after;
+    Some(u64::from_le_bytes(*word))
+}
+
+fn text<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let len = usize::try_from(word(rest)?).ok()?;
+    let (text, after) = rest.split_at_checked(len)?;
+    *rest = after;
+    Some(text)
+}
+
+/// A set of numbers, most of which follow one another: from each first one to one past the last.
+#[derive(Debug, Default)]
+struct Numbers(BTreeMap<u64, u64>);
+
+impl Numbers {
+    fn contains(&self, number: u64) -> bool {
+        self.0.range(..=number).next_back().is_some_and(|(_, &end)| number < end)
+    }
+
+    /// Adds a number; `false` if it was there.
+    fn insert(&mut self, number: u64) -> bool {
+        if self.contains(number) {
+            return false;
+        }
+        let end = self.0.remove(&(number + 1)).unwrap_or(number + 1);
+        match self.0.range_mut(..number).next_back() {
+            Some((_, before)) if *before == number => *before = end,
+            _ => {
+                self.0.insert(number, end);
+            }
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chunkyard_array::Region;
+
+    use super::*;
+
+    #[test]
+    fn numbers_that_follow_one_another_are_one_range() {
+        let mut numbers = Numbers::default();
+        for number in [5, 3, 4, 0, 1, 9, 2] {
+            assert!(numbers.insert(number));
+            assert!(!numbers.insert(number));
+        }
+        assert_eq!(numbers.0, BTreeMap::from([(0, 6), (9, 10)]));
+        assert!(numbers.contains(5) && !numbers.contains(6) && numbers.contains(9));
+    }
+
+    #[test]
+    fn a_segment_round_trips_and_any_damage_makes_it_count_for_nothing() {
+        let pack = Pack { array: "/a".into(), number: 7, region: Region::whole(&[3]) };
+        let receipt = Receipt { chunks: 2, bytes: 99, body: Bytes::from_static(b"c/0\nc/1") };
+        let bytes = render(&[(pack.clone(), receipt.clone()), (pack, Receipt::default())]);
+        let parsed = parse(&bytes).unwrap();
+        assert_eq!(parsed[0], ("/a".to_owned(), 7, receipt));
+        assert_eq!(parsed.len(), 2);
+        for at in 0..bytes.len() {
+            assert!(parse(&bytes[..at]).is_none());
+            let mut damaged = bytes.to_vec();
+            damaged[at] ^= 1;
+            assert!(parse(&damaged).is_none());
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Moves the packs of one array: what the three movements have in common.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use chunkyard_array::{ChunkIndex, Region};
+
+use super::encode::Encoder;
+use super::plan::{ArrayPlan, Movement};
+use crate::error::{Error, Result};
+use crate::format::{ChunkCodecs, Pack, PackWriter, Reader, Source, batched};
+use crate::store::ChunkRef;
+
+/// Decoded bytes of the chunks that are moved at a time where chunks stay as they are.
+const BATCH_BYTES: u64 = 8 << 20;
+/// Chunks that are moved at a time, however small.
+const BATCH_CHUNKS: u64 = 1024;
+
+/// Moves an array.
+#[derive(Debug)]
+pub(super) struct Mover {
+    pub(super) source: Arc<dyn Source>,
+    pub(super) plan: Arc<ArrayPlan>,
+    pub(super) kind: Kind,
+}
+
+/// What the elements of the array need.
+#[derive(Debug)]
+pub(super) enum Kind {
+    /// Nothing: nobody here can decode them, or need not.
+    Opaque,
+    /// Elements of fixed size.
+    Fixed { reader: Reader, encoder: Encoder },
+    /// Elements of any length.
+    Variable { reader: Reader, codecs: ChunkCodecs },
+}
+
+/// An encoded chunk of the target.
+pub(super) type Encoded = (ChunkIndex, Bytes);
+
+impl Mover {
+    pub(super) fn new(source: &Arc<dyn Source>, plan: &Arc<ArrayPlan>) -> Result<Self> {
+        let kind =
+            Kind::new(source, plan).or_else(|error| match (plan.movement, error.kind()) {
+                // Bytes go over verbatim whether or not we know what they mean.
+                (Movement::Copy, crate::ErrorKind::Unsupported) => Ok(Kind::Opaque),
+                _ => Err(Error::for_array(&plan.source, error)),
+            })?;
+        Ok(Self { source: source.clone(), plan: plan.clone(), kind })
+    }
+
+    /// Fills a pack.
+    pub(super) async fn fill(&self, pack: &Pack, writer: &mut dyn PackWriter) -> Result<()> {
+        match (self.plan.movement, &self.kind) {
+            (Movement::Copy, _) => self.copy(pack, writer).await,
+            (Movement::Transcode, Kind::Fixed { encoder, reader }) => {
+                self.transcode(pack, writer, reader, encoder).await
+            }
+            (Movement::Regrid, Kind::Fixed { encoder, reader }) => {
+                self.regrid(pack, writer, reader, encoder).await
+            }
+            (_, Kind::Variable { reader, codecs }) => {
+                self.move_elements(pack, writer, reader, codecs).await
+            }
+            (_, Kind::Opaque) => Err(Error::unsupported("decoding this array")),
+        }
+    }
+
+    /// The chunks of a pack whose grid is the source's, in batches.
+    pub(super) fn batches(&self, pack: &Pack) -> Result<impl Iterator<Item = Vec<ChunkIndex>>> {
+        let chunk = Region::whole(self.plan.to.grid()?.chunk_shape()).num_elements();
+        let item_size = self.plan.to.spec.dtype().ok().and_then(|dtype| dtype.item_size());
+        let chunk_bytes = chunk.saturating_mul(item_size.unwrap_or(16) as u64).max(1);
+        let size = (BATCH_BYTES / chunk_bytes).clamp(1, BATCH_CHUNKS) as usize;
+        Ok(batched(self.plan.to.grid()?.chunks_in(&pack.region), size))
+    }
+
+    /// The source's index of a chunk of the target, where their grids are the same.
+    pub(super) fn source_index(&self, chunk: &[u64]) -> Result<ChunkIndex> {
+        let grid = self.plan.from.grid()?;
+        let shift = self.plan.offset.iter().zip(grid.chunk_shape());
+        Ok(chunk.iter().zip(shift).map(|(index, (at, n))| index + at / (*n).max(1)).collect())
+    }
+
+    /// Locates and fetches chunks of the source, in order.
+    pub(super) async fn fetch(&self, indices: &[ChunkIndex]) -> Result<Vec<Option<Bytes>>> {
+        let located = self.source.locate(&self.plan.source, indices).await?;
+        let found: Vec<&ChunkRef> = located.iter().flatten().collect();
+        let mut fetched = match self.source.fetcher().fetch(&found).await {
+            Ok(fetched) => fetched.into_iter(),
+            Err(error) => return Err(self.source.explain(error).await),
+        };
+        Ok(located.iter().map(|place| place.as_ref().and_then(|_| fetched.next()?)).collect())
+    }
+
+    /// The slow and general way, for elements of any length: chunk by chunk of the target.
+    async fn move_elements(
+        &self,
+        pack: &Pack,
+        writer: &mut dyn PackWriter,
+        reader: &Reader,
+        codecs: &ChunkCodecs,
+    ) -> Result<()> {
+        for index in codecs.grid().chunks_in(&pack.region) {
+            let inside = codecs.grid().clipped_region(&index);
+            let elements = reader.read_elements(&self.plan.in_source(&inside)?).await?;
+            let whole = codecs.stored_region(&index);
+            let (chunk_codecs, _) = codecs.of(&index)?;
+            let mut assembly =
+                chunkyard_array::Assembly::new(whole.shape(), chunk_codecs.fill_element())?;
+            let everything = Region::whole(inside.shape());
+            let at = inside.relative_to(whole.origin())?;
+            assembly.place(elements.as_ref(), inside.shape(), &everything, at.origin())?;
+            let encoded = chunk_codecs.encode(assembly.finish().as_ref())?;
+            writer.push(vec![(index, encoded.into())]).await?;
+        }
+        Ok(())
+    }
+}
+
+impl Kind {
+    fn new(source: &Arc<dyn Source>, plan: &ArrayPlan) -> Result<Self> {
+        let reader = Reader::new(source, &plan.source)?;
+        let codecs = ChunkCodecs::new(&plan.to)?;
+        if reader.codecs().whole().item_size().is_none() {
+            return Ok(Self::Variable { reader, codecs });
+        }
+        let source_fill = reader.codecs().whole().fill_element().to_vec();
+        let encoder = Encoder { codecs, cast: plan.cast.clone(), source_fill };
+        Ok(Self::Fixed { reader, encoder })
+    }
+}

@@ -1,0 +1,250 @@
+//! What a conversion will do: which movement each array takes and why, in which packs.
+
+use std::fmt;
+use std::sync::Arc;
+
+use chunkyard_array::{Cast, Grid, Region};
+use serde_json::{Value, json};
+
+use super::pack_shape::grow;
+use super::wishes::{Wanted, Wishes};
+use crate::error::{Error, Result};
+use crate::format::{ArrayNode, Dataset, Edges, Format, Node, Pack, Source};
+
+/// Decoded bytes of a pack, unless the target's own packs are larger.
+const PACK_BYTES: u64 = 64 << 20;
+/// Decoded bytes of a tile, unless a single target chunk is larger: what a core's cache may hold a
+/// part of, and still many chunks.
+const TILE_BYTES: u64 = 16 << 20;
+
+/// How an array moves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Movement {
+    /// Bytes verbatim.
+    Copy,
+    /// Chunk by chunk, decoded and encoded.
+    Transcode,
+    /// n chunks to m.
+    Regrid,
+}
+
+impl fmt::Display for Movement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Copy => "copy",
+            Self::Transcode => "transcode",
+            Self::Regrid => "regrid",
+        })
+    }
+}
+
+/// What happens to one array.
+#[derive(Debug, Clone)]
+pub struct ArrayPlan {
+    /// Path in the source.
+    pub source: Arc<str>,
+    /// Path in the target.
+    pub target: Arc<str>,
+    /// How it moves.
+    pub movement: Movement,
+    /// Why it moves so.
+    pub why: String,
+    /// The array as it is.
+    pub from: Arc<ArrayNode>,
+    /// The array as it will be.
+    pub to: Arc<ArrayNode>,
+    /// Grid of the packs over the target array.
+    pub packs: Grid,
+    /// Shape of what is decoded at a time.
+    pub tile: Vec<u64>,
+    /// Bytes of the elements that move.
+    pub bytes: u64,
+    /// Where the target's first element is in the source.
+    pub(super) offset: Vec<u64>,
+    pub(super) cast: Option<Cast>,
+}
+
+/// What a conversion does.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// Array by array, in the order of their paths in the target.
+    pub arrays: Vec<ArrayPlan>,
+    /// The dataset that comes out.
+    pub dataset: Dataset,
+    /// Names the conversion: the same source, wishes and format have the same name.
+    pub name: String,
+    pub(super) description: String,
+}
+
+impl Plan {
+    /// Plans to bring what is wished for of a source into a format. `name` is for an array that has
+    /// none because it is the root, where the target needs one.
+    pub fn new(
+        source: &dyn Source,
+        wishes: &Wishes,
+        format: &dyn Format,
+        name: &str,
+    ) -> Result<Self> {
+        let wanted = wishes.apply(source.dataset(), name)?;
+        let dataset = format.express(wanted.dataset)?;
+        let mut arrays = Vec::with_capacity(wanted.arrays.len());
+        for (target, from) in wanted.arrays {
+            let to = dataset.array(&target)?.clone();
+            let source_node = source.dataset().array(&from.source)?.clone();
+            let planned = ArrayPlan::new(&target, from, source_node, to, format);
+            arrays.push(planned.map_err(|error| Error::for_array(&target, error))?);
+        }
+        let description = describe(source, &dataset, &arrays, format)?;
+        let name = format!(
+            "{:08x}{:08x}",
+            crc32c::crc32c(description.as_bytes()),
+            crc32c::crc32c_append(!0, description.as_bytes())
+        );
+        Ok(Self { arrays, dataset, name, description })
+    }
+
+    /// All bytes that move.
+    pub fn bytes(&self) -> u64 {
+        self.arrays.iter().map(|array| array.bytes).sum()
+    }
+
+    /// The number of packs.
+    pub fn packs(&self) -> u64 {
+        self.arrays.iter().map(|array| array.packs.num_chunks()).sum()
+    }
+}
+
+impl ArrayPlan {
+    fn new(
+        target: &str,
+        wanted: Wanted,
+        from: Arc<ArrayNode>,
+        to: Arc<ArrayNode>,
+        format: &dyn Format,
+    ) -> Result<Self> {
+        let (source_grid, target_grid) = (from.grid()?, to.grid()?);
+        let offset = wanted.region.origin().to_vec();
+        let (movement, why) = choose(&from, &to, &wanted)?;
+        let item_size = to.spec.dtype()?.item_size().unwrap_or(16) as u64;
+        let shape = target_grid.array_shape();
+        let grain = format.grain(&to)?;
+        let pack = grow(&grain, source_grid.chunk_shape(), shape, item_size, PACK_BYTES);
+        let chunk = target_grid.chunk_shape();
+        let tile = grow(chunk, source_grid.chunk_shape(), &pack, item_size, TILE_BYTES);
+        Ok(Self {
+            source: wanted.source.into(),
+            target: target.into(),
+            movement,
+            why,
+            packs: Grid::new(shape, &pack)?,
+            tile,
+            bytes: to.logical_bytes(),
+            offset,
+            cast: wanted.cast,
+            from,
+            to,
+        })
+    }
+
+    /// The packs, made one by one.
+    pub fn each_pack(&self) -> impl Iterator<Item = Pack> + Send + use<> {
+        let (grid, array) = (self.packs.clone(), self.target.clone());
+        let cells = grid.chunks_in(&Region::whole(grid.array_shape()));
+        (0..).zip(cells).map(move |(number, cell)| Pack {
+            array: array.clone(),
+            number,
+            region: grid.clipped_region(&cell),
+        })
+    }
+
+    /// Bytes of the elements of a pack.
+    pub(super) fn pack_bytes(&self, pack: &Pack) -> u64 {
+        let item_size = self.to.spec.dtype().ok().and_then(|dtype| dtype.item_size());
+        pack.region.num_elements().saturating_mul(item_size.unwrap_or(16) as u64)
+    }
+
+    /// Where a region of the target is in the source.
+    pub(super) fn in_source(&self, region: &Region) -> Result<Region> {
+        let origin = region.origin().iter().zip(&self.offset).map(|(a, b)| a + b);
+        Ok(Region::new(origin.collect::<Vec<_>>(), region.shape())?)
+    }
+}
+
+/// Which movement, and why.
+fn choose(from: &ArrayNode, to: &ArrayNode, wanted: &Wanted) -> Result<(Movement, String)> {
+    let (source, target) = (from.grid()?, to.grid()?);
+    let chunk = source.chunk_shape();
+    if chunk != target.chunk_shape() {
+        let why = format!("chunks {} become {}", shape(chunk), shape(target.chunk_shape()));
+        return Ok((Movement::Regrid, why));
+    }
+    let aligned = |at: u64, axis: usize| at.is_multiple_of(chunk[axis]);
+    let origin = wanted.region.origin();
+    if origin.iter().enumerate().any(|(axis, &at)| !aligned(at, axis)) {
+        return Ok((Movement::Regrid, "the region begins inside a chunk".to_owned()));
+    }
+    let ends = wanted.region.end();
+    let extents = source.array_shape();
+    if ends.iter().enumerate().any(|(axis, &at)| !aligned(at, axis) && at != extents[axis]) {
+        return Ok((Movement::Regrid, "the region ends inside a chunk".to_owned()));
+    }
+    if from.edges != to.edges {
+        let from = if from.edges == Edges::Clipped { "clipped" } else { "padded" };
+        return Ok((Movement::Regrid, format!("chunks at the edges are {from} in the source")));
+    }
+    if let Some(cast) = &wanted.cast {
+        let why = format!("{} becomes {}", cast.source(), cast.target());
+        return Ok((Movement::Transcode, why));
+    }
+    if from.spec.same_encoding(&to.spec) {
+        let why = "chunks are the same in source and target".to_owned();
+        return Ok((Movement::Copy, why));
+    }
+    let names = |node: &ArrayNode| {
+        let codecs = &node.spec.metadata().codecs;
+        codecs.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+    };
+    Ok((Movement::Transcode, format!("codecs {} become {}", names(from), names(to))))
+}
+
+fn shape(extents: &[u64]) -> String {
+    let extents: Vec<_> = extents.iter().map(ToString::to_string).collect();
+    extents.join("×")
+}
+
+/// All that decides what comes out, as text. Work may be resumed only by a plan that says the same.
+fn describe(
+    source: &dyn Source,
+    dataset: &Dataset,
+    arrays: &[ArrayPlan],
+    format: &dyn Format,
+) -> Result<String> {
+    let mut nodes = serde_json::Map::new();
+    for (path, node) in &dataset.nodes {
+        let document = match node {
+            Node::Group(group) => group.render(),
+            Node::Array(array) => array.packed_spec()?.render(),
+        };
+        let document = String::from_utf8_lossy(&document).into_owned();
+        nodes.insert(path.clone(), Value::String(document));
+    }
+    let arrays: Vec<Value> = arrays
+        .iter()
+        .map(|array| {
+            json!({
+                "source": *array.source,
+                "target": *array.target,
+                "offset": array.offset,
+                "pack": array.packs.chunk_shape(),
+            })
+        })
+        .collect();
+    let whole = json!({
+        "version": 1,
+        "source": source.identity(),
+        "format": format.name(),
+        "arrays": arrays,
+        "nodes": nodes,
+    });
+    Ok(whole.to_string())
+}

@@ -1,0 +1,67 @@
+//! The second movement: the same grid, other codecs or another data type. Each chunk is decoded into
+//! memory of its thread, which stays in the cache, and encoded from there.
+
+use std::cell::RefCell;
+
+use bytes::Bytes;
+use rayon::prelude::*;
+
+use super::cpu;
+use super::encode::Encoder;
+use super::mover::{Encoded, Mover};
+use crate::error::Result;
+use crate::format::{ChunkCodecs, Pack, PackWriter, Reader, in_chunk};
+
+impl Mover {
+    pub(super) async fn transcode(
+        &self,
+        pack: &Pack,
+        writer: &mut dyn PackWriter,
+        reader: &Reader,
+        encoder: &Encoder,
+    ) -> Result<()> {
+        for batch in self.batches(pack)? {
+            let indices =
+                batch.iter().map(|chunk| self.source_index(chunk)).collect::<Result<Vec<_>>>()?;
+            let fetched = self.fetch(&indices).await?;
+            let work: Vec<_> = batch.into_iter().zip(indices).zip(fetched).collect();
+            let (source, encoder) = (reader.codecs().clone(), encoder.clone());
+            let path = self.plan.source.clone();
+            let encoded: Vec<Encoded> = cpu(move || {
+                work.into_par_iter()
+                    .filter_map(|((chunk, index), bytes)| Some((chunk, index, bytes?)))
+                    .filter_map(|(chunk, index, bytes)| {
+                        let encoded =
+                            transcode_chunk(&source, &encoder, &path, (&index, &chunk), &bytes);
+                        Some(encoded.transpose()?.map(|encoded| (chunk, encoded)))
+                    })
+                    .collect::<Result<_>>()
+            })
+            .await??;
+            if !encoded.is_empty() {
+                writer.push(encoded).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Decodes and encodes one chunk; `None` when it is all fill value.
+fn transcode_chunk(
+    source: &ChunkCodecs,
+    encoder: &Encoder,
+    path: &str,
+    (index, chunk): (&[u64], &[u64]),
+    bytes: &[u8],
+) -> Result<Option<Bytes>> {
+    thread_local! {
+        static DECODED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    }
+    let (codecs, _) = source.of(index)?;
+    let (target, _) = encoder.codecs.of(chunk)?;
+    DECODED.with_borrow_mut(|decoded| {
+        decoded.resize(codecs.chunk_bytes().unwrap_or(0), 0);
+        codecs.decode_into(bytes, decoded).map_err(|error| in_chunk(path, index, error))?;
+        encoder.cast_and_encode(&target, decoded)
+    })
+}

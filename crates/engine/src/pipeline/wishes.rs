@@ -1,0 +1,186 @@
+//! What a user wants of a conversion, and the dataset that is to come out of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use chunkyard_array::{Cast, DType, Region, Sharding, codec};
+use serde_json::{Value, json};
+
+use crate::error::{Error, Result};
+use crate::format::{ArrayNode, Dataset, Loss, Node};
+
+/// What a user wants; nothing said means "as it is".
+#[derive(Debug, Clone, Default)]
+pub struct Wishes {
+    /// Paths of arrays, or of groups for all in them; empty for everything.
+    pub arrays: Vec<String>,
+    /// A box of each array, as [`Region::parse`] reads it.
+    pub region: Option<String>,
+    /// Shape of the chunks.
+    pub chunks: Option<Vec<u64>>,
+    /// Shape of the shards; `Some(None)` for none.
+    pub shards: Option<Option<Vec<u64>>>,
+    /// Codecs, as [`codec::parse_shorthand`] reads them.
+    pub codec: Option<String>,
+    /// Name of a data type.
+    pub dtype: Option<String>,
+    /// Losses that are accepted, by name.
+    pub lossy: BTreeSet<String>,
+    /// The group that everything goes into; `/` when empty.
+    pub into: String,
+}
+
+/// The loss of digits when a value is rounded.
+const ROUNDING: &str = "rounding";
+
+/// An array to be made, and where it comes from.
+#[derive(Debug, Clone)]
+pub(super) struct Wanted {
+    /// Path in the source.
+    pub(super) source: String,
+    /// The part of the source array that is wanted.
+    pub(super) region: Region,
+    pub(super) cast: Option<Cast>,
+}
+
+/// The dataset that is wanted, and where each of its arrays comes from.
+#[derive(Debug, Clone, Default)]
+pub(super) struct WantedDataset {
+    pub(super) dataset: Dataset,
+    pub(super) arrays: BTreeMap<String, Wanted>,
+}
+
+impl Wishes {
+    /// Applies the wishes to a source. `name` is for an array that has none because it is the root.
+    pub(super) fn apply(&self, source: &Dataset, name: &str) -> Result<WantedDataset> {
+        self.refuse_losses(&source.losses)?;
+        let mut wanted = WantedDataset::default();
+        for (path, node) in &source.nodes {
+            match node {
+                Node::Group(group) if self.selects_group(source, path) => {
+                    wanted.dataset.insert(self.target_path(path, name), Node::Group(group.clone()));
+                }
+                Node::Array(array) if self.selects(path) => {
+                    let target = self.target_path(path, name);
+                    let (made, from) =
+                        self.array(path, array).map_err(|error| Error::for_array(path, error))?;
+                    wanted.dataset.insert(target.clone(), Node::Array(Arc::new(made)));
+                    wanted.arrays.insert(target, from);
+                }
+                _ => {}
+            }
+        }
+        for asked in &self.arrays {
+            let asked = normal(asked);
+            if !source.nodes.keys().any(|path| is_below(path, &asked)) {
+                return Err(Error::NotFound { what: "array", name: asked });
+            }
+        }
+        if wanted.arrays.is_empty() && !self.arrays.is_empty() {
+            return Err(Error::NotFound { what: "array", name: self.arrays.join(", ") });
+        }
+        Ok(wanted)
+    }
+
+    fn selects(&self, path: &str) -> bool {
+        self.arrays.is_empty() || self.arrays.iter().any(|asked| is_below(path, &normal(asked)))
+    }
+
+    /// A group comes along when something in it does, or when everything does.
+    fn selects_group(&self, source: &Dataset, path: &str) -> bool {
+        self.selects(path)
+            || source.arrays().any(|(array, _)| is_below(array, path) && self.selects(array))
+    }
+
+    fn target_path(&self, path: &str, name: &str) -> String {
+        let into = normal(&self.into);
+        let path =
+            if path == "/" && !name.is_empty() { format!("/{name}") } else { path.to_owned() };
+        match (into.as_str(), path.as_str()) {
+            ("/", _) => path,
+            (into, "/") => into.to_owned(),
+            (into, path) => format!("{into}{path}"),
+        }
+    }
+
+    fn array(&self, path: &str, array: &ArrayNode) -> Result<(ArrayNode, Wanted)> {
+        let region = match &self.region {
+            Some(text) => Region::parse(text, array.spec.shape())?,
+            None => Region::whole(array.spec.shape()),
+        };
+        let mut spec = array.spec.with_shape(region.shape())?;
+        // Version 2 spells keys otherwise; what we write is version 3.
+        if spec.metadata().chunk_key_encoding.name() == "v2" {
+            let separator = json!({"separator": "/"});
+            spec = spec
+                .with_chunk_key_encoding(json!({"name": "default", "configuration": separator}))?;
+        }
+        let mut cast = None;
+        if let Some(dtype) = &self.dtype {
+            let target = DType::parse(&json!(dtype))?;
+            let rounding = self.lossy.contains(ROUNDING);
+            if let Some(needed) = Cast::new(&spec.dtype()?, &target, rounding)? {
+                let fill = needed.fill_value(&spec.metadata().fill_value)?;
+                spec = spec.with_dtype(json!(dtype), fill)?;
+                cast = Some(needed);
+            }
+        }
+        if let Some(chunks) = &self.chunks {
+            spec = spec.with_chunk_shape(&self.of_rank("chunks", chunks, region.rank())?)?;
+        }
+        if let Some(text) = &self.codec {
+            let codecs: Vec<Value> = codec::parse_shorthand(text, &spec.dtype()?)?;
+            spec = spec.with_codecs(codecs)?;
+        }
+        let sharding = match &self.shards {
+            None => array.sharding.clone(),
+            Some(None) => None,
+            Some(Some(shape)) => {
+                Some(Sharding::new(&self.of_rank("shards", shape, region.rank())?))
+            }
+        };
+        let made = ArrayNode { spec, sharding, edges: array.edges };
+        // Says now what would otherwise be said after hours.
+        made.packed_spec()?;
+        Ok((made, Wanted { source: path.to_owned(), region, cast }))
+    }
+
+    fn of_rank(&self, what: &str, shape: &[u64], rank: usize) -> Result<Vec<u64>> {
+        if shape.len() == rank {
+            return Ok(shape.to_vec());
+        }
+        Err(Error::invalid(format!(
+            "the {what} {shape:?} have {} dimensions, the array has {rank}; choose the arrays that \
+             are meant",
+            shape.len()
+        )))
+    }
+
+    /// Every loss must be accepted by its name.
+    fn refuse_losses(&self, losses: &[Loss]) -> Result<()> {
+        let refused: Vec<&Loss> = losses
+            .iter()
+            .filter(|loss| !self.lossy.contains(&loss.name))
+            .filter(|loss| !loss.name.starts_with('/') || self.selects(&loss.name))
+            .collect();
+        if refused.is_empty() {
+            return Ok(());
+        }
+        let lines: String =
+            refused.iter().map(|loss| format!("\n  {}: {}", loss.name, loss.what)).collect();
+        Err(Error::unsupported(format!(
+            "converting all of it; this would be lost:{lines}\naccept each with --lossy NAME"
+        )))
+    }
+}
+
+/// An absolute path without a slash at the end.
+fn normal(path: &str) -> String {
+    format!("/{}", path.trim_matches('/'))
+}
+
+fn is_below(path: &str, group: &str) -> bool {
+    group == "/"
+        || path == group
+        || path.strip_prefix(group).is_some_and(|rest| rest.starts_with('/'))
+}

@@ -1,0 +1,84 @@
+//! A repository as one format among others: a version of it is a source, a commit to it a sink.
+//!
+//! Only what converting needs. Branches, history and conflicts have their own interface,
+//! [`Repository`] and [`Session`](super::Session).
+
+mod sink;
+mod source;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+pub use self::sink::RepoSink;
+pub use self::source::RepoSource;
+use super::Repository;
+use crate::error::{Error, Result};
+use crate::format::{
+    CreateOptions, Dataset, Format, Node, OpenOptions, Place, Probe, Sink, Source,
+};
+
+/// A versioned repository.
+#[derive(Debug, Clone, Copy)]
+pub struct RepoFormat;
+
+#[async_trait]
+impl Format for RepoFormat {
+    fn name(&self) -> &'static str {
+        "repo"
+    }
+
+    fn extensions(&self) -> &'static [&'static str] {
+        &["repo"]
+    }
+
+    async fn probe(&self, place: &Place) -> Result<Probe> {
+        // A directory whose state file is lost still has claims, from which it is repaired.
+        match place.directory().head("state.json").await {
+            Ok(_) => return Ok(Probe::Yes("it has state.json".into())),
+            Err(Error::NotFound { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        Ok(Probe::No("no state.json".into()))
+    }
+
+    async fn open(&self, place: &Place, options: &OpenOptions) -> Result<Arc<dyn Source>> {
+        let repo = Repository::open_in(place.directory().clone(), options.into()).await?;
+        let version = options.version.clone().unwrap_or(super::Version::Default);
+        let session = repo.readonly_session(&version).await?;
+        Ok(Arc::new(RepoSource::new(session).await?))
+    }
+
+    fn express(&self, mut dataset: Dataset) -> Result<Dataset> {
+        if matches!(dataset.nodes.get("/"), Some(Node::Array(_))) {
+            return Err(Error::invalid("the root of a repository is a group; name the array"));
+        }
+        for path in dataset.nodes.keys() {
+            super::normalise_path(path)?;
+        }
+        // A repository packs chunks by itself, so that each can change alone.
+        for node in dataset.nodes.values_mut() {
+            if let Node::Array(array) = node
+                && array.sharding.is_some()
+            {
+                Arc::make_mut(array).sharding = None;
+            }
+        }
+        dataset.with_padded_edges()
+    }
+
+    async fn create(
+        &self,
+        place: &Place,
+        dataset: Dataset,
+        options: CreateOptions,
+    ) -> Result<Box<dyn Sink>> {
+        Ok(Box::new(RepoSink::create(place, dataset, options).await?))
+    }
+}
+
+impl From<&OpenOptions> for super::OpenOptions {
+    fn from(options: &OpenOptions) -> Self {
+        Self { store: options.store.clone(), allowed: options.allowed.clone(), ..Self::default() }
+    }
+}

@@ -1,0 +1,206 @@
+//! A session as a sink: packs become chunk files, `finish` is the commit.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use chunkyard_array::ChunkIndex;
+use serde::{Deserialize, Serialize};
+
+use super::source::RepoSource;
+use crate::error::{Error, Result};
+use crate::format::{
+    CreateOptions, Dataset, Node, Pack, PackWriter, Place, Published, Receipt, Sink, Source,
+};
+use crate::repo::coord::Coord;
+use crate::repo::manifest::Payload;
+use crate::repo::node::Node as RepoNode;
+use crate::repo::session::{CommitOptions, Session};
+use crate::repo::{OpenOptions, Repository};
+use crate::store::Store;
+
+/// Where journals of unfinished work are kept in a repository, one folder each.
+const JOURNALS: &str = "j";
+
+/// A commit in the making.
+#[derive(Debug)]
+pub struct RepoSink {
+    session: Arc<Session>,
+    nodes: BTreeMap<String, Arc<RepoNode>>,
+    journal: Store,
+    message: String,
+    /// Files of an earlier attempt, and whether they are still there.
+    files: Mutex<BTreeMap<Arc<str>, bool>>,
+}
+
+/// What the receipt of a pack says.
+#[derive(Debug, Serialize, Deserialize)]
+struct Body {
+    /// A later collection may have taken the files.
+    gc_epoch: u64,
+    refs: Vec<(Coord, Payload)>,
+}
+
+impl RepoSink {
+    /// Begins a commit to the repository at a place, which is created if there is none.
+    pub async fn create(place: &Place, dataset: Dataset, options: CreateOptions) -> Result<Self> {
+        let open = OpenOptions { store: options.store.clone(), ..OpenOptions::default() };
+        let store = place.directory().clone();
+        let repo = match Repository::open_in(store.clone(), open.clone()).await {
+            Err(Error::NotFound { .. }) => {
+                Repository::create_in(store, open, crate::repo::CreateOptions::default()).await?
+            }
+            other => other?,
+        };
+        let branch = match options.branch {
+            Some(branch) => branch,
+            None => repo.state().await?.default_branch.clone(),
+        };
+        let session = repo.writable_session(&branch).await?;
+        let mut nodes = BTreeMap::new();
+        for (path, node) in &dataset.nodes {
+            match node {
+                Node::Group(group) => {
+                    let known = session.node(path).ok();
+                    match known {
+                        Some(known) if known.is_array() && options.overwrite => {
+                            session.delete(path)?;
+                            session.create_group(path, group.attributes().clone())?;
+                        }
+                        Some(known) if known.is_array() => return Err(exists(&known)),
+                        Some(_) if group.attributes().is_empty() => {}
+                        Some(_) => session.set_attributes(path, group.attributes().clone())?,
+                        None => drop(session.create_group(path, group.attributes().clone())?),
+                    }
+                }
+                Node::Array(array) => {
+                    if let Ok(known) = session.node(path) {
+                        if !options.overwrite {
+                            return Err(exists(&known));
+                        }
+                        session.delete(path)?;
+                    }
+                    let node = session.define_array(path, array.spec.clone())?;
+                    nodes.insert(path.clone(), node);
+                }
+            }
+        }
+        let plan = if options.plan.is_empty() { session.id() } else { &options.plan };
+        let url = repo.store().url().trim_end_matches('/');
+        let journal = Store::open(&format!("{url}/{JOURNALS}/{plan}"), &options.store)?;
+        if options.restart {
+            journal.delete_dir("").await?;
+        }
+        let message = options.message.unwrap_or_else(|| "convert".to_owned());
+        Ok(Self { session, nodes, journal, message, files: Mutex::default() })
+    }
+
+    fn node(&self, array: &str) -> Result<&Arc<RepoNode>> {
+        let missing = || Error::NotFound { what: "array", name: array.to_owned() };
+        self.nodes.get(array).ok_or_else(missing)
+    }
+
+    /// Whether a file of an earlier attempt is still there.
+    async fn is_there(&self, file: &Arc<str>) -> Result<bool> {
+        let known = self.files.lock().unwrap_or_else(PoisonError::into_inner).get(file).copied();
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let there = match self.session.repository().store().head(&format!("c/{file}")).await {
+            Ok(_) => true,
+            Err(Error::NotFound { .. }) => false,
+            Err(error) => return Err(error),
+        };
+        self.files.lock().unwrap_or_else(PoisonError::into_inner).insert(file.clone(), there);
+        Ok(there)
+    }
+}
+
+fn exists(node: &RepoNode) -> Error {
+    Error::AlreadyExists { what: node.type_name(), name: node.path.clone() }
+}
+
+#[async_trait]
+impl Sink for RepoSink {
+    async fn open_pack(&self, pack: &Pack) -> Result<Box<dyn PackWriter>> {
+        let node = self.node(&pack.array)?.clone();
+        Ok(Box::new(Gathered { session: self.session.clone(), node, chunks: Vec::new() }))
+    }
+
+    async fn sync(&self, receipts: &[Receipt]) -> Result<()> {
+        let mut paths: Vec<String> = Vec::new();
+        for receipt in receipts {
+            for (_, payload) in parse(receipt)?.refs {
+                if let Payload::Native(native) = payload {
+                    let path = format!("c/{}", native.file);
+                    if paths.last() != Some(&path) {
+                        paths.push(path);
+                    }
+                }
+            }
+        }
+        self.session.repository().store().sync(&paths).await
+    }
+
+    async fn adopt(&self, pack: &Pack, receipt: &Receipt) -> Result<bool> {
+        let body = parse(receipt)?;
+        if body.gc_epoch != self.session.gc_epoch() {
+            return Ok(false);
+        }
+        for (_, payload) in &body.refs {
+            if let Payload::Native(native) = payload
+                && !self.is_there(&native.file).await?
+            {
+                return Ok(false);
+            }
+        }
+        self.session.adopt_references(self.node(&pack.array)?, body.refs)?;
+        Ok(true)
+    }
+
+    fn journal(&self) -> &Store {
+        &self.journal
+    }
+
+    async fn written(&self) -> Result<Arc<dyn Source>> {
+        Ok(Arc::new(RepoSource::new(self.session.clone()).await?))
+    }
+
+    async fn finish(self: Box<Self>) -> Result<Published> {
+        let snapshot = self.session.commit(CommitOptions::message(self.message)).await?;
+        // The commit stands; a journal that stays is only rubbish.
+        self.journal.delete_dir("").await.ok();
+        Ok(Published { snapshot: Some(snapshot.snapshot_id.clone()) })
+    }
+}
+
+/// A pack whose chunks wait for the file they go into.
+struct Gathered {
+    session: Arc<Session>,
+    node: Arc<RepoNode>,
+    chunks: Vec<(Coord, Bytes)>,
+}
+
+#[async_trait]
+impl PackWriter for Gathered {
+    async fn push(&mut self, chunks: Vec<(ChunkIndex, Bytes)>) -> Result<()> {
+        self.chunks.extend(chunks.into_iter().map(|(index, bytes)| (Coord::encode(&index), bytes)));
+        Ok(())
+    }
+
+    async fn close(self: Box<Self>) -> Result<Receipt> {
+        let chunks = self.chunks.len() as u64;
+        let bytes = self.chunks.iter().map(|(_, bytes)| bytes.len() as u64).sum();
+        let refs = self.session.put_pack(&self.node, self.chunks).await?;
+        let body = Body { gc_epoch: self.session.gc_epoch(), refs };
+        let body = serde_json::to_vec(&body)
+            .map_err(|error| Error::invalid(format!("the receipt of a pack: {error}")))?;
+        Ok(Receipt { chunks, bytes, body: body.into() })
+    }
+}
+
+fn parse(receipt: &Receipt) -> Result<Body> {
+    serde_json::from_slice(&receipt.body)
+        .map_err(|error| Error::invalid(format!("the receipt of a pack: {error}")))
+}

@@ -1,0 +1,110 @@
+//! A session as a source.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use chunkyard_array::{ChunkIndex, GroupSpec, Region};
+use futures::{StreamExt, TryStreamExt, stream};
+use serde_json::{Map, Value};
+
+use crate::error::{Error, Result};
+use crate::format::{ArrayNode, ChunkStream, Dataset, Edges, Locate, Node, Source};
+use crate::repo::coord::{self, Coord};
+use crate::repo::manifest::Scan;
+use crate::repo::node::NodeKind;
+use crate::repo::session::Session;
+use crate::store::{ChunkRef, Fetcher};
+
+/// One version of a repository, open for reading.
+#[derive(Debug)]
+pub struct RepoSource {
+    session: Arc<Session>,
+    dataset: Dataset,
+}
+
+impl RepoSource {
+    /// What a session sees now.
+    pub async fn new(session: Arc<Session>) -> Result<Self> {
+        let mut dataset = Dataset::default();
+        for node in session.tree().nodes() {
+            let attributes = session.attributes(&node.path).await?;
+            let described = match &node.kind {
+                NodeKind::Group { extra } => Node::Group(group(&attributes, extra)?),
+                NodeKind::Array(_) => {
+                    let spec = node.array()?.with_attributes((*attributes).clone())?;
+                    // A chunk is checked as a whole, so a shard in a repository is one chunk.
+                    let (sharding, edges) = (None, Edges::Padded);
+                    Node::Array(Arc::new(ArrayNode { spec, sharding, edges }))
+                }
+            };
+            dataset.insert(node.path.clone(), described);
+        }
+        Ok(Self { session, dataset })
+    }
+
+    /// The session.
+    pub fn session(&self) -> &Arc<Session> {
+        &self.session
+    }
+}
+
+/// A group's metadata, with the members that a repository keeps beside the attributes.
+fn group(attributes: &Map<String, Value>, extra: &Map<String, Value>) -> Result<GroupSpec> {
+    let spec = GroupSpec::new(attributes.clone());
+    Ok(extra.iter().fold(spec, |spec, (key, value)| spec.with_member(key, value.clone())))
+}
+
+#[async_trait]
+impl Locate for RepoSource {
+    fn fetcher(&self) -> &Fetcher {
+        self.session.repository().fetcher()
+    }
+
+    async fn locate(&self, array: &str, chunks: &[ChunkIndex]) -> Result<Vec<Option<ChunkRef>>> {
+        let node = self.session.node(array)?;
+        let coords: Vec<Coord> = chunks.iter().map(|index| Coord::encode(index)).collect();
+        self.session.locate_references(&node, &coords).await
+    }
+
+    async fn explain(&self, error: Error) -> Error {
+        self.session.explain(error).await
+    }
+}
+
+impl Source for RepoSource {
+    fn dataset(&self) -> &Dataset {
+        &self.dataset
+    }
+
+    fn identity(&self) -> String {
+        let repo = self.session.repository();
+        format!("{} {}", repo.dataset_id(), self.session.snapshot().snapshot_id)
+    }
+
+    fn chunks<'a>(&'a self, array: &'a str, within: &'a Region) -> ChunkStream<'a> {
+        let scan = async move {
+            let node = self.session.node(array)?;
+            let grid = node.array()?.grid()?;
+            let manifests = self.session.repository().manifests();
+            let scan = Scan::new(manifests, &node, None);
+            let found = stream::try_unfold((scan, grid), move |(mut scan, grid)| async move {
+                while let Some((coord, payload)) = scan.next().await? {
+                    let index = coord::decode(&coord, grid.rank()).map_err(|error| {
+                        Error::invalid(format!("{array}: coordinate of a chunk: {error}"))
+                    })?;
+                    if payload.is_removed() || !grid.contains(&index) {
+                        continue;
+                    }
+                    if grid.clipped_region(&index).intersect(within).is_none() {
+                        continue;
+                    }
+                    let reference = self.session.reference(&payload)?;
+                    return Ok(Some(((index, reference), (scan, grid))));
+                }
+                Ok::<_, Error>(None)
+            });
+            Ok::<_, Error>(found)
+        };
+        stream::once(scan).try_flatten().boxed()
+    }
+}

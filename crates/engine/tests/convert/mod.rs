@@ -1,0 +1,3 @@
+//! Any format to any format.
+
+mod basics;
