@@ -5,11 +5,13 @@ use std::sync::Arc;
 use futures::future;
 
 use crate::error::{Error, Result};
-use crate::format::{Format, OpenOptions, Place, Probe, Source, zarr3::Zarr3};
+use crate::format::hdf5::Hdf5;
+use crate::format::zarr3::Zarr3;
+use crate::format::{Format, OpenOptions, Place, Probe, Source};
 use crate::repo::RepoFormat;
 
 /// All formats.
-pub static FORMATS: &[&dyn Format] = &[&RepoFormat, &Zarr3];
+pub static FORMATS: &[&dyn Format] = &[&RepoFormat, &Zarr3, &Hdf5];
 
 /// What was found at a URL.
 #[derive(Debug, Clone)]
@@ -57,7 +59,8 @@ pub fn format_named(name: &str) -> Result<&'static dyn Format> {
 /// The format that something new is to have: what is there already if anything is, or what its name
 /// ends with, or plain Zarr.
 pub async fn format_of_target(place: &Place) -> Result<&'static dyn Format> {
-    if let ([(format, _)], _) = (probe_all(place).await?.0.as_slice(), ()) {
+    let (found, _) = probe_all(place).await?;
+    if let [(format, _)] = found.as_slice() {
         return Ok(*format);
     }
     let name = place.url().trim_end_matches('/').rsplit('/').next().unwrap_or_default();

@@ -48,6 +48,7 @@ pub(super) fn register() {
         wrap::<GzipCodec>(Kind::Gzip);
         wrap::<ZlibCodec>(Kind::Zlib);
         wrap::<ZstdCodec>(Kind::Zstd);
+        super::fletcher32::register();
         super::pcodec::register();
     });
 }

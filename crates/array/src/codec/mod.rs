@@ -11,6 +11,7 @@ mod bounded;
 mod chain;
 mod elements;
 mod fast;
+mod fletcher32;
 mod guard;
 mod pcodec;
 mod scratch;

@@ -1,5 +1,6 @@
 //! The commands: each file holds the arguments of one and its `run`.
 
+mod convert;
 mod demo;
 mod info;
 mod ls;
@@ -18,6 +19,7 @@ pub(crate) enum Command {
     Info(info::Info),
     Ls(ls::Ls),
     Verify(verify::Verify),
+    Convert(convert::Convert),
     #[command(subcommand)]
     Repo(repo::Repo),
 }
@@ -29,6 +31,7 @@ impl Command {
             Self::Info(command) => command.run(context).await,
             Self::Ls(command) => command.run(context).await,
             Self::Verify(command) => command.run(context).await,
+            Self::Convert(command) => command.run(context).await,
             Self::Repo(command) => command.run(context).await,
         }
     }

@@ -21,6 +21,7 @@
 mod chunk_codecs;
 mod dataset;
 mod encode;
+pub mod hdf5;
 mod place;
 mod read;
 mod sink;

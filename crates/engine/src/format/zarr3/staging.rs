@@ -57,15 +57,16 @@ impl Staging {
         let replace = match occupant(parent, name).await? {
             Occupant::Nothing => false,
             Occupant::Zarr if options.overwrite => true,
-            Occupant::Other if options.overwrite => {
+            Occupant::Zarr => {
+                parent.delete_dir(&folder).await?;
+                return Err(exists(place.url()));
+            }
+            Occupant::Other => {
+                parent.delete_dir(&folder).await?;
                 return Err(Error::AlreadyExists {
                     what: "something that is no Zarr, and so is not replaced",
                     name: place.url().to_owned(),
                 });
-            }
-            _ => {
-                parent.delete_dir(&folder).await?;
-                return Err(exists(place.url()));
             }
         };
         if options.plan.is_empty() || options.restart {
