@@ -1,9 +1,13 @@
 //! Any format to any format.
 
 mod chains;
+mod crash;
+mod damage;
+mod edges;
 mod matrix;
 mod metadata;
 mod naive;
+mod random;
 mod sample;
 mod sparse;
 mod support;
