@@ -58,11 +58,11 @@ impl Staging {
             Occupant::Nothing => false,
             Occupant::Zarr if options.overwrite => true,
             Occupant::Zarr => {
-                parent.delete_dir(&folder).await?;
+                leave(parent, &folder).await?;
                 return Err(exists(place.url()));
             }
             Occupant::Other => {
-                parent.delete_dir(&folder).await?;
+                leave(parent, &folder).await?;
                 return Err(Error::AlreadyExists {
                     what: "something that is no Zarr, and so is not replaced",
                     name: place.url().to_owned(),
@@ -156,6 +156,14 @@ async fn occupant(parent: &Store, name: &str) -> Result<Occupant> {
         .iter()
         .any(|meta| meta.path.rsplit('/').next().is_some_and(|last| known.contains(&last)));
     Ok(if is_zarr { Occupant::Zarr } else { Occupant::Other })
+}
+
+/// Takes the folder away again, unless an unfinished conversion lies there.
+async fn leave(parent: &Store, folder: &str) -> Result<()> {
+    match parent.list_dir(folder).await?.dirs.is_empty() {
+        true => parent.delete_dir(folder).await,
+        false => Ok(()),
+    }
 }
 
 fn exists(url: &str) -> Error {
