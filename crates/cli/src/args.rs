@@ -1,13 +1,16 @@
 //! What can be typed: the top level, the global options, and how a version is named.
 
 use anyhow::Result;
-use chunkyard_engine::repo::{Repository, Version};
+use chunkyard_engine::Error;
+use chunkyard_engine::format::Format;
+use chunkyard_engine::repo::{RepoFormat, Repository, Version};
 use clap::{Args, Parser};
 
 use crate::cmd::Command;
+use crate::context::Context;
 use crate::units::{parse_pair, parse_time};
 
-/// Chunked n-dimensional arrays under version control.
+/// Chunked n-dimensional arrays: under version control, and between formats.
 #[derive(Debug, Parser)]
 #[command(name = "chunkyard", version, after_help = EXAMPLES, max_term_width = 100)]
 pub(crate) struct Cli {
@@ -24,8 +27,10 @@ Examples:
   chunkyard repo set weather /t day.npy -m 'first day'  commit a NumPy file
   chunkyard repo get weather /t -o now.npy --region 0:10,5:20
   chunkyard repo log weather
+  chunkyard convert sea.zarr weather --into sea         any format to any other
+  chunkyard info sea.zarr
 
-A repository's place is a path or a URL: file://, memory://, s3://, gs://, az://, http(s)://.
+A place is a path or a URL: file://, memory://, s3://, gs://, az://, http(s)://.
 Exit codes: 1 store, 2 argument, 3 not found, 4 conflict, 5 corrupt, 6 not supported.";
 
 /// Options of every command.
@@ -82,6 +87,25 @@ impl VersionArgs {
             (Some(branch), ..) => Version::branch(branch),
             _ => Version::Default,
         })
+    }
+
+    /// The version that is meant at a place of any format; `None` if nothing was said.
+    pub(crate) async fn of_any(
+        &self,
+        format: &dyn Format,
+        url: &str,
+        context: &Context,
+    ) -> Result<Option<Version>> {
+        let Self { branch, tag, snapshot, as_of } = self;
+        if branch.is_none() && tag.is_none() && snapshot.is_none() && as_of.is_none() {
+            return Ok(None);
+        }
+        if format.name() != RepoFormat.name() {
+            let format = format.name();
+            let what = format!("{url} is {format}, of which there is one version only");
+            return Err(Error::invalid(what).into());
+        }
+        Ok(Some(self.version(&Repository::open(url, context.options()).await?).await?))
     }
 }
 

@@ -1,10 +1,13 @@
-//! What all commands share: how to open a repository and how to print.
+//! What all commands share: how to open what they are about and how to print.
 
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Result;
+use chunkyard_engine::format::{self, Format, Place};
+use chunkyard_engine::open::recognise;
 use chunkyard_engine::repo::{OpenOptions, Repository};
-use chunkyard_engine::store::Options;
+use chunkyard_engine::store::{Limits, Options};
 
 use crate::args::Global;
 use crate::output::Output;
@@ -16,8 +19,10 @@ pub(crate) struct Context {
     /// Where results go.
     pub(crate) output: Output,
     options: OpenOptions,
-    /// The repository a command is about, for hints.
+    /// The place a command is about, for hints.
     place: OnceLock<String>,
+    /// Whether the same command, run again, goes on where this one ended.
+    resumable: AtomicBool,
 }
 
 impl Context {
@@ -26,7 +31,12 @@ impl Context {
             Options { values: global.storage.iter().cloned().collect(), ..Options::default() };
         let options =
             OpenOptions { store, allowed: global.allow.clone(), ..OpenOptions::default() };
-        Self { output: Output::new(global.json, global.quiet), options, place: OnceLock::new() }
+        Self {
+            output: Output::new(global.json, global.quiet),
+            options,
+            place: OnceLock::new(),
+            resumable: AtomicBool::new(false),
+        }
     }
 
     /// How repositories are opened and created.
@@ -40,12 +50,41 @@ impl Context {
         Ok(Repository::open(url, self.options()).await?)
     }
 
-    /// Says which repository the command is about.
+    /// How stores are opened, within limits.
+    pub(crate) fn store_options(&self, limits: Limits) -> Options {
+        Options { limits, ..self.options.store.clone() }
+    }
+
+    /// Finds out what is at a URL, and remembers where it is.
+    pub(crate) async fn recognise(
+        &self,
+        url: &str,
+        limits: Limits,
+    ) -> Result<(Place, &'static dyn Format, format::OpenOptions)> {
+        self.about(url);
+        let store = self.store_options(limits);
+        let place = Place::new(url, &store)?;
+        let format = recognise(&place).await?;
+        let allowed = self.options.allowed.clone();
+        Ok((place, format, format::OpenOptions { store, allowed, version: None }))
+    }
+
+    /// Says that what is done from here on is found again by the same command.
+    pub(crate) fn resumable(&self) {
+        self.resumable.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the same command, run again, goes on where this one ended.
+    pub(crate) fn is_resumable(&self) -> bool {
+        self.resumable.load(Ordering::Relaxed)
+    }
+
+    /// Says which place the command is about.
     pub(crate) fn about(&self, url: &str) {
         self.place.get_or_init(|| url.to_owned());
     }
 
-    /// The repository the command is about, as it was typed.
+    /// The place the command is about, as it was typed.
     pub(crate) fn place(&self) -> Option<&str> {
         self.place.get().map(String::as_str)
     }

@@ -5,6 +5,7 @@ use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
+use chunkyard_engine::pipeline::UNFINISHED;
 use chunkyard_engine::store::is_refusal;
 use chunkyard_engine::{Error, ErrorKind};
 
@@ -36,6 +37,16 @@ impl fmt::Display for Input {
     }
 }
 
+/// What is wrong is wrong with the place that something was to be written to.
+#[derive(Debug)]
+pub(crate) struct Target;
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("cannot write the target")
+    }
+}
+
 /// A verification found damage; its report has been printed.
 #[derive(Debug)]
 pub(crate) struct Unsound {
@@ -46,7 +57,7 @@ pub(crate) struct Unsound {
 impl fmt::Display for Unsound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let s = if self.errors == 1 { "" } else { "s" };
-        write!(f, "the repository is damaged: {} error{s}", self.errors)
+        write!(f, "what is there is damaged: {} error{s}", self.errors)
     }
 }
 
@@ -59,7 +70,9 @@ pub(crate) fn report(error: &anyhow::Error, context: &Context) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     talk(format_args!("{} {}", paint_stderr("1;31", "error:"), message(error)));
-    if let Some(hint) = hint(error, context.place()) {
+    let resumable = context.is_resumable();
+    let hints = hint(error, context.place(), resumable).into_iter();
+    for hint in hints.chain(going_on(error, resumable).map(Into::into)) {
         talk(format_args!("{} {hint}", paint_stderr("1", "hint:")));
     }
     ExitCode::from(exit_code(error))
@@ -124,14 +137,54 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
 /// Where S3's credentials are looked for first.
 const KEY: &str = "AWS_ACCESS_KEY_ID";
 
+/// How a long work is taken up again.
+fn going_on(error: &anyhow::Error, resumable: bool) -> Option<&'static str> {
+    let kind = match engine_error(error) {
+        Some(Error::AlreadyExists { .. }) => return None,
+        Some(error) => Some(error.kind()),
+        None => None,
+    };
+    resumable.then_some(match kind {
+        Some(ErrorKind::Invalid | ErrorKind::Unsupported) => {
+            "to try other options, begin anew with --restart"
+        }
+        // For a reason that may pass.
+        _ => {
+            "what is done is kept: run the same command again to go on, or with --restart to begin \
+             anew"
+        }
+    })
+}
+
+fn engine_error(error: &anyhow::Error) -> Option<&Error> {
+    error.chain().find_map(|cause| cause.downcast_ref::<Error>())
+}
+
 /// The next step, where there is one.
-fn hint(error: &anyhow::Error, place: Option<&str>) -> Option<String> {
+fn hint(error: &anyhow::Error, place: Option<&str>, resumable: bool) -> Option<String> {
     if error.is::<Input>() {
         return None;
     }
-    let error = error.chain().find_map(|cause| cause.downcast_ref::<Error>())?;
+    let converting = resumable || error.is::<Target>();
+    let error = engine_error(error)?;
     let place = place?;
     match error {
+        Error::NotFound { what: "dataset", .. } => Some(format!(
+            "is that the right place? `chunkyard repo init {place}` creates a repository there"
+        )),
+        Error::AlreadyExists { what: UNFINISHED, .. } => {
+            Some("finish that one with those, or begin anew with --restart".into())
+        }
+        Error::AlreadyExists { what: "array" | "group" | "something", .. } if converting => {
+            Some("nothing was changed; --overwrite replaces it, another name keeps both".into())
+        }
+        Error::AlreadyExists { .. } if converting => {
+            Some("nothing was changed; choose another name, or remove it first".into())
+        }
+        Error::Conflict { .. } if converting => None,
+        Error::NotFound { what: "branch", .. } if converting => {
+            Some("`chunkyard repo branch` creates one".into())
+        }
         Error::NotFound { what: "repository", .. } => {
             Some(format!("is that the right place? `chunkyard repo init {place}` creates one"))
         }

@@ -1,4 +1,5 @@
-//! A bar in bytes, on standard error: hidden when that is no terminal, with `--quiet` and `--json`.
+//! A bar in bytes, and in packs where there are any, on standard error: hidden when that is no
+//! terminal, with `--quiet` and `--json`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,8 +7,14 @@ use std::time::Duration;
 use chunkyard_engine::Meter;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::units::count;
+
 const TEMPLATE: &str =
     "{msg:24!} {bar:30.cyan/dim} {binary_bytes:>11} of {binary_total_bytes} {binary_bytes_per_sec}";
+
+/// With packs, which stand in the prefix, and the time left.
+const TEMPLATE_PACKS: &str = "{msg:24!} {bar:30.cyan/dim} {binary_bytes:>11} of \
+     {binary_total_bytes} {prefix} {binary_bytes_per_sec} {eta} left";
 
 /// A progress bar that clears itself when dropped.
 #[derive(Debug)]
@@ -18,9 +25,7 @@ impl Progress {
         let target =
             if visible { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(Some(bytes), target);
-        if let Ok(style) = ProgressStyle::with_template(TEMPLATE) {
-            bar.set_style(style.progress_chars("━╸─"));
-        }
+        set_template(&bar, TEMPLATE);
         bar.set_message(what.to_owned());
         if visible {
             bar.enable_steady_tick(Duration::from_millis(200));
@@ -39,6 +44,12 @@ impl Progress {
     }
 }
 
+fn set_template(bar: &ProgressBar, template: &str) {
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style.progress_chars("━╸─"));
+    }
+}
+
 /// Shows how far a work of the engine is, for as long as it lives.
 #[derive(Debug)]
 pub(crate) struct Watch(tokio::task::JoinHandle<()>);
@@ -47,7 +58,14 @@ impl Watch {
     pub(crate) fn new(what: &str, meter: Arc<Meter>, visible: bool) -> Self {
         let progress = Progress::new(what, 0, visible);
         Self(tokio::spawn(async move {
+            let mut in_packs = false;
             loop {
+                let (packs_done, packs) = meter.packs();
+                if packs > 0 && !in_packs {
+                    set_template(&progress.0, TEMPLATE_PACKS);
+                    in_packs = true;
+                }
+                progress.0.set_prefix(format!("({packs_done} of {})", count(packs, "pack")));
                 progress.0.set_length(meter.total());
                 progress.0.set_position(meter.done());
                 tokio::time::sleep(Duration::from_millis(100)).await;

@@ -3,6 +3,8 @@
 //! Times are UTC on the way out, and on the way in unless they carry an offset: what the log of one
 //! machine shows means the same on another.
 
+use std::time::Duration;
+
 use anyhow::Result;
 use chunkyard_engine::Error;
 use jiff::Timestamp;
@@ -24,6 +26,27 @@ pub(crate) fn size(bytes: u64) -> String {
         unit = next;
     }
     format!("{value:.1} {unit}")
+}
+
+/// A number of bytes such as `512MiB`, `2G` or `1000000`. Units are powers of 1024, as memory is
+/// counted; those of 1000 are `kB`, `MB`, `GB`, `TB`.
+pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
+    let text = text.trim();
+    let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
+    let factor: u64 = match text.get(digits.len()..).unwrap_or_default().trim() {
+        "" | "B" => 1,
+        "K" | "k" | "KiB" => 1 << 10,
+        "M" | "MiB" => 1 << 20,
+        "G" | "GiB" => 1 << 30,
+        "T" | "TiB" => 1 << 40,
+        "kB" => 1000,
+        "MB" => 1_000_000,
+        "GB" => 1_000_000_000,
+        "TB" => 1_000_000_000_000,
+        _ => return Err("expected a number and a unit, such as 512MiB or 2G".into()),
+    };
+    let number: u64 = digits.parse().map_err(|_| format!("'{digits}' is no whole number"))?;
+    number.checked_mul(factor).ok_or_else(|| format!("'{text}' is too much"))
 }
 
 /// `1 chunk`, `2 chunks`.
@@ -107,6 +130,17 @@ pub(crate) fn parse_shape(text: &str) -> Result<Vec<u64>> {
     })?)
 }
 
+/// `0.5 s`, `12 s`, `3 min 20 s`, `2 h 5 min`.
+pub(crate) fn lasting(time: Duration) -> String {
+    let seconds = time.as_secs();
+    match seconds {
+        0..10 => format!("{:.1} s", time.as_secs_f64()),
+        10..100 => format!("{seconds} s"),
+        100..6000 => format!("{} min {} s", seconds / 60, seconds % 60),
+        _ => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
 /// `100 × 200`, as shapes are printed.
 pub(crate) fn shape(extents: &[u64]) -> String {
     match extents {
@@ -136,6 +170,32 @@ mod tests {
         ] {
             assert_eq!(size(bytes), text);
         }
+    }
+
+    #[test]
+    fn sizes_are_read_with_and_without_a_unit() {
+        for (text, bytes) in [
+            ("0", 0),
+            ("17", 17),
+            ("512MiB", 512 << 20),
+            ("2G", 2 << 30),
+            (" 3 kB ", 3000),
+            ("1GB", 1_000_000_000),
+        ] {
+            assert_eq!(parse_size(text), Ok(bytes), "{text}");
+        }
+        for bad in ["", "MiB", "-1", "1.5G", "1 parsec", "99999999999T"] {
+            assert!(parse_size(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_time_that_passed_has_the_unit_it_needs() {
+        let lasting = |ms| lasting(Duration::from_millis(ms));
+        assert_eq!(lasting(60), "0.1 s");
+        assert_eq!(lasting(59_900), "59 s");
+        assert_eq!(lasting(200_000), "3 min 20 s");
+        assert_eq!(lasting(7_500_000), "2 h 5 min");
     }
 
     #[test]

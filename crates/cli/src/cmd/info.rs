@@ -16,11 +16,11 @@ use crate::context::Context;
 use crate::output::{Output, columns};
 use crate::units::{count, shape, short, size, time};
 
-/// Describe a repository
+/// Describe what is at a place, whatever its format
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  chunkyard info weather --as-of '2026-01-31 12:00'")]
 pub(crate) struct Info {
-    /// The repository
+    /// The place
     url: String,
 
     #[command(flatten)]

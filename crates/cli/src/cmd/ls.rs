@@ -14,7 +14,7 @@ use crate::units::{count, shape};
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  chunkyard ls weather -l /ocean --tag v1")]
 pub(crate) struct Ls {
-    /// The repository
+    /// The place
     url: String,
 
     /// List this group or array and all below it

@@ -1,7 +1,9 @@
 //! The commands: each file holds the arguments of one and its `run`.
 
+mod convert;
 mod demo;
 mod info;
+mod link;
 mod ls;
 mod repo;
 mod verify;
@@ -18,6 +20,8 @@ pub(crate) enum Command {
     Info(info::Info),
     Ls(ls::Ls),
     Verify(verify::Verify),
+    Convert(convert::Convert),
+    Link(link::Link),
     #[command(subcommand)]
     Repo(repo::Repo),
 }
@@ -29,6 +33,8 @@ impl Command {
             Self::Info(command) => command.run(context).await,
             Self::Ls(command) => command.run(context).await,
             Self::Verify(command) => command.run(context).await,
+            Self::Convert(command) => command.run(context).await,
+            Self::Link(command) => command.run(context).await,
             Self::Repo(command) => command.run(context).await,
         }
     }

@@ -9,13 +9,13 @@ use crate::failure::Unsound;
 use crate::output::Output;
 use crate::units::{count, short, size};
 
-/// Check a repository
+/// Check what is at a place, whatever its format
 ///
 /// Reads only. Exit code 0 means sound, 5 that data is lost or unreadable.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  chunkyard verify weather --level bytes")]
 pub(crate) struct Verify {
-    /// The repository
+    /// The place
     url: String,
 
     /// How deep to look; each level includes those before it

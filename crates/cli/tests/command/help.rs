@@ -14,7 +14,7 @@ fn the_top_level_help_is_this() {
 #[test]
 fn every_command_has_help_with_an_example() {
     let scratch = Scratch::new();
-    let top = ["demo", "info", "ls", "verify", "repo"];
+    let top = ["demo", "info", "ls", "verify", "convert", "repo"];
     let repo = [
         "init", "set", "get", "log", "diff", "branch", "tag", "reset", "attrs", "mv", "rm",
         "expire", "gc", "optimise", "repack", "mode",

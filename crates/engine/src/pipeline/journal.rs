@@ -24,6 +24,9 @@ use crate::store::Store;
 
 const PLAN: &str = "plan";
 
+/// What stands in the way of a plan where another one was not finished.
+pub const UNFINISHED: &str = "an unfinished conversion with another source or other options";
+
 /// Receipts are written down once their packs have so many bytes,
 const FLUSH_BYTES: u64 = 256 << 20;
 /// or so long after the last time.
@@ -145,14 +148,7 @@ impl Pending {
 }
 
 fn other_plan(store: &Store) -> Error {
-    Error::Conflict {
-        message: format!(
-            "an unfinished conversion with another source or other options is at {}; finish it \
-             with those, or begin anew with --restart",
-            store.url()
-        ),
-        conflicts: Vec::new(),
-    }
+    Error::AlreadyExists { what: UNFINISHED, name: store.url().to_owned() }
 }
 
 /// The pack of a number, if the plan has it.

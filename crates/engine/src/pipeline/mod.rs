@@ -35,6 +35,7 @@ mod verify;
 mod wishes;
 
 pub use cpu::cpu;
+pub use journal::UNFINISHED;
 pub use link::{Linked, link};
 pub use plan::{ArrayPlan, Movement, Plan};
 pub use run::{Outcome, RunOptions, run};

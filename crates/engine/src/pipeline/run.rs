@@ -50,15 +50,12 @@ pub async fn run(
     plan: &Plan,
     options: &RunOptions,
 ) -> Result<Outcome> {
+    let budget = check(plan, &options.limits)?;
     let (journal, resumed) = Journal::open(&*sink, plan).await?;
     let meter = &options.meter;
     let rounds = if options.verify { 2 } else { 1 };
     meter.expect(plan.bytes().saturating_mul(rounds));
     meter.expect_packs(plan.packs().saturating_mul(rounds));
-    let budget = Budget::new(&options.limits);
-    for array in &plan.arrays {
-        budget.check(array)?;
-    }
     let work = plan.arrays.iter().flat_map(|array| {
         let mover = Mover::new(source, &Arc::new(array.clone())).map(Arc::new);
         let packs: Box<dyn Iterator<Item = _> + Send> = match mover {
@@ -103,6 +100,21 @@ pub async fn run(
     })
 }
 
+impl Plan {
+    /// Refuses limits within which the plan cannot be carried out.
+    pub fn check(&self, limits: &Limits) -> Result<()> {
+        check(self, limits).map(drop)
+    }
+}
+
+fn check(plan: &Plan, limits: &Limits) -> Result<Budget> {
+    let budget = Budget::new(limits);
+    for array in &plan.arrays {
+        budget.check(array)?;
+    }
+    Ok(budget)
+}
+
 /// Writes one pack; gives the number of its chunks and their bytes.
 async fn move_pack(
     mover: &Mover,
@@ -114,7 +126,8 @@ async fn move_pack(
     let receipt = {
         let _room = budget.take(&mover.plan).await?;
         let mut writer = sink.open_pack(&pack).await?;
-        mover.fill(&pack, &mut *writer).await?;
+        let filled = mover.fill(&pack, &mut *writer).await;
+        filled.map_err(|error| Error::for_array(&pack.array, error))?;
         writer.close().await?
     };
     let done = (receipt.chunks, receipt.bytes);
@@ -178,19 +191,9 @@ fn working_bytes(plan: &ArrayPlan) -> u64 {
             bytes(source_chunk, source_item).max(8 << 20).saturating_mul(2)
         }
         // The tile, the encoded source chunks that reach into and over it, the encoded result.
-        Movement::Regrid => {
-            let touched: Vec<u64> = plan
-                .tile
-                .iter()
-                .zip(source_chunk)
-                .map(|(t, c)| t.saturating_add(2 * (c - 1)))
-                .collect();
-            let shape = plan.from.spec.shape();
-            let touched: Vec<u64> = touched.iter().zip(shape).map(|(&t, &n)| t.min(n)).collect();
-            bytes(&plan.tile, source_item)
-                .saturating_add(bytes(&touched, source_item))
-                .saturating_add(bytes(&plan.tile, target_item))
-        }
+        Movement::Regrid => bytes(&plan.tile, source_item)
+            .saturating_add(bytes(&plan.touched_by_tile(), source_item))
+            .saturating_add(bytes(&plan.tile, target_item)),
     };
     let chunk = bytes(target_chunk, target_item);
     // Packs that wait until they are complete hold at most this.

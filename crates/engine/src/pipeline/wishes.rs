@@ -54,6 +54,9 @@ impl Wishes {
     /// Applies the wishes to a source. `name` is for an array that has none because it is the root.
     pub(super) fn apply(&self, source: &Dataset, name: &str) -> Result<WantedDataset> {
         self.refuse_losses(&source.losses)?;
+        if normal(&self.into) != "/" {
+            crate::store::check_path(self.into.trim_matches('/'))?;
+        }
         let mut wanted = WantedDataset::default();
         for (path, node) in &source.nodes {
             match node {
@@ -117,7 +120,12 @@ impl Wishes {
         }
         let mut cast = None;
         if let Some(dtype) = &self.dtype {
-            let target = DType::parse(&json!(dtype))?;
+            let target = DType::parse(&json!(dtype)).map_err(|_| {
+                Error::invalid(format!(
+                    "{dtype:?} is no data type; expected a name such as uint8, int64, float32, \
+                     complex64 or bool"
+                ))
+            })?;
             let rounding = self.lossy.contains(ROUNDING);
             if let Some(needed) = Cast::new(&spec.dtype()?, &target, rounding)? {
                 let fill = needed.fill_value(&spec.metadata().fill_value)?;

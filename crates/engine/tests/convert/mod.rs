@@ -1,3 +1,6 @@
 //! Any format to any format.
 
-mod basics;
+mod matrix;
+mod naive;
+mod sample;
+mod support;

@@ -49,7 +49,12 @@ impl RepoSink {
         let store = place.directory().clone();
         let repo = match Repository::open_in(store.clone(), open.clone()).await {
             Err(Error::NotFound { .. }) => {
-                Repository::create_in(store, open, crate::repo::CreateOptions::default()).await?
+                refuse_occupied(place).await?;
+                let mut create = crate::repo::CreateOptions::default();
+                if let Some(branch) = &options.branch {
+                    create.default_branch.clone_from(branch);
+                }
+                Repository::create_in(store, open, create).await?
             }
             other => other?,
         };
@@ -130,6 +135,16 @@ impl RepoSink {
         self.files.lock().unwrap_or_else(PoisonError::into_inner).insert(file.clone(), there);
         Ok(there)
     }
+}
+
+/// Refuses to put a new repository where something else is.
+async fn refuse_occupied(place: &Place) -> Result<()> {
+    let found = place.directory().list_dir("").await?;
+    if place.is_object().await? || !found.objects.is_empty() || !found.dirs.is_empty() {
+        let name = place.url().to_owned();
+        return Err(Error::AlreadyExists { what: "something that is no repository", name });
+    }
+    Ok(())
 }
 
 fn exists(node: &RepoNode) -> Error {

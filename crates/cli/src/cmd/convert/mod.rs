@@ -1,0 +1,293 @@
+//! `chunkyard convert`: any format to any format.
+
+mod describe;
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::{Context as _, Result};
+use chunkyard_engine::format::{CreateOptions, Format, Node, Place, Source};
+use chunkyard_engine::open::{format_named, format_of_target};
+use chunkyard_engine::pipeline::{Plan, RunOptions, Wishes, run};
+use chunkyard_engine::repo::RepoFormat;
+use chunkyard_engine::store::Limits;
+use chunkyard_engine::{Error, Meter};
+use clap::Args;
+
+use self::describe::Sides;
+use crate::args::VersionArgs;
+use crate::context::Context;
+use crate::failure::Target;
+use crate::progress::Watch;
+use crate::units::{parse_shape, parse_size};
+
+/// Convert arrays from any format to any other
+///
+/// The format of the source is recognised by its content, that of the target by what is there, or
+/// by its name: .zarr is plain Zarr, .repo a repository. The target appears when it is complete. A
+/// conversion that was interrupted goes on where it ended when the same command is run again.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  chunkyard convert sea.zarr sea.repo                         into a repository, one commit
+  chunkyard convert sea.repo out.zarr --tag v1 --array /ocean/temperature
+  chunkyard convert in.zarr out.zarr --chunks 64,64,64 --shards 512,512,512 --codec zstd:3
+  chunkyard convert in.zarr s3://bucket/out.zarr --dtype float32 --lossy rounding --verify
+  chunkyard convert in.zarr out.zarr --region 0:10,: --dry-run")]
+pub(crate) struct Convert {
+    /// What to convert
+    source: String,
+
+    /// Where to
+    target: String,
+
+    #[command(flatten)]
+    wished: Wished,
+
+    #[command(flatten)]
+    version: VersionArgs,
+
+    #[command(flatten)]
+    written: Written,
+
+    #[command(flatten)]
+    machine: Machine,
+
+    /// Print what would be done, and touch nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// What is to come out.
+#[derive(Debug, Args)]
+struct Wished {
+    /// Only this array, or all in this group; may be repeated
+    #[arg(long = "array", value_name = "PATH")]
+    arrays: Vec<String>,
+
+    /// Only this box of each array: start:end per dimension, negative from the end
+    #[arg(long, value_name = "REGION", allow_hyphen_values = true)]
+    region: Option<String>,
+
+    /// Chunk shape, such as 64,64,64; that of the source if not given
+    #[arg(long, value_name = "SHAPE")]
+    chunks: Option<String>,
+
+    /// Shard shape, such as 512,512,512, or none; that of the source if not given
+    #[arg(long, value_name = "SHAPE|none")]
+    shards: Option<String>,
+
+    /// Codecs: none, zstd:3, gzip:5, blosc:lz4:5:shuffle, zstd:3+crc32c
+    #[arg(long, value_name = "CODEC")]
+    codec: Option<String>,
+
+    /// Data type, such as float32; every value must fit it exactly
+    #[arg(long, value_name = "NAME")]
+    dtype: Option<String>,
+
+    /// Accept this loss, by the name that the refusal gives it; may be repeated
+    #[arg(long, value_name = "NAME")]
+    lossy: Vec<String>,
+
+    /// Put everything into this group of the target
+    #[arg(long, value_name = "GROUP")]
+    into: Option<String>,
+}
+
+/// How the target is written.
+#[derive(Debug, Args)]
+struct Written {
+    /// Format of the target, where its name does not tell
+    #[arg(long, value_name = "FORMAT")]
+    to: Option<String>,
+
+    /// Replace what is there, in the moment the new is complete
+    #[arg(long)]
+    overwrite: bool,
+
+    /// Forget what an interrupted conversion to the same target has done
+    #[arg(long)]
+    restart: bool,
+
+    /// Read everything back and compare it with the source before it becomes visible
+    #[arg(long)]
+    verify: bool,
+
+    /// Branch of a repository to commit to, instead of the default one
+    #[arg(long, value_name = "NAME")]
+    to_branch: Option<String>,
+
+    /// Message of the commit to a repository
+    #[arg(long, short, value_name = "TEXT")]
+    message: Option<String>,
+}
+
+/// How much of the machine may be used.
+#[derive(Debug, Args)]
+struct Machine {
+    /// Memory to stay within
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = parse_size)]
+    memory: u64,
+
+    /// Threads that decode and encode; one per core if not given
+    #[arg(long, value_name = "N")]
+    threads: Option<NonZeroUsize>,
+
+    /// Requests to a store at a time
+    #[arg(long, value_name = "N")]
+    requests: Option<NonZeroUsize>,
+}
+
+impl Convert {
+    pub(crate) async fn run(&self, context: &Context) -> Result<()> {
+        let began = Instant::now();
+        let limits = self.machine.apply()?;
+        let wishes = self.wished.wishes()?;
+        let (place, format, mut options) = context.recognise(&self.source, limits).await?;
+        options.version = self.version.of_any(format, &self.source, context).await?;
+        let source = format.open(&place, &options).await?;
+
+        let target = Place::new(&self.target, &options.store)?;
+        let to = self.written.format(&target).await.context(Target)?;
+        let name = self.name_of_root(&*source, to);
+        let plan = Plan::new(&*source, &wishes, to, &name)?;
+        plan.check(&limits)?;
+        let sides = Sides { source: (&self.source, format), target: (&self.target, to) };
+        if self.dry_run {
+            let document = describe::document(&sides, &plan, None);
+            return context
+                .output
+                .result(&document, || describe::plan(&sides, &plan, context.output));
+        }
+
+        let create = self.written.create_options(&plan, options.store);
+        let sink = to.create(&target, plan.dataset.clone(), create).await.context(Target)?;
+        context.resumable();
+        let meter = Arc::new(Meter::default());
+        let watch = Watch::new("converting", meter.clone(), context.output.talks());
+        let run_options = RunOptions { limits, verify: self.written.verify, meter };
+        let outcome = run(&source, sink, &plan, &run_options).await?;
+        drop(watch);
+        let done = describe::Done {
+            outcome: &outcome,
+            time: began.elapsed(),
+            verified: self.written.verify,
+        };
+        let document = describe::document(&sides, &plan, Some(&done));
+        context.output.done(&document, || describe::summary(&sides, &plan, &done))
+    }
+
+    /// The name of a source that is one array without a name, where the target needs one.
+    fn name_of_root(&self, source: &dyn Source, to: &dyn Format) -> String {
+        let is_array = matches!(source.dataset().nodes.get("/"), Some(Node::Array(_)));
+        if !is_array || (to.name() != RepoFormat.name() && self.wished.into.is_none()) {
+            return String::new();
+        }
+        stem(&self.source).to_owned()
+    }
+}
+
+/// `temperature` of `s3://bucket/temperature.zarr/`.
+pub(super) fn stem(url: &str) -> &str {
+    let name = url.trim_end_matches('/').rsplit(['/', ':']).next().unwrap_or_default();
+    match name.rsplit_once('.') {
+        Some((stem, _)) if !stem.is_empty() => stem,
+        _ if name.is_empty() => "array",
+        _ => name,
+    }
+}
+
+impl Wished {
+    /// What was typed, as the engine takes it.
+    fn wishes(&self) -> Result<Wishes> {
+        let shards = match self.shards.as_deref() {
+            None => None,
+            Some("none") => Some(None),
+            Some(text) => Some(Some(parse_shape(text)?)),
+        };
+        Ok(Wishes {
+            arrays: self.arrays.clone(),
+            region: self.region.clone(),
+            chunks: self.chunks.as_deref().map(parse_shape).transpose()?,
+            shards,
+            codec: self.codec.clone(),
+            dtype: self.dtype.clone(),
+            lossy: self.lossy.iter().cloned().collect(),
+            into: self.into.clone().unwrap_or_default(),
+        })
+    }
+}
+
+impl Written {
+    /// The format that the target is to have.
+    async fn format(&self, target: &Place) -> Result<&'static dyn Format> {
+        let format = match &self.to {
+            Some(name) => format_named(name)?,
+            None => format_of_target(target).await?,
+        };
+        let commits = self.to_branch.is_some() || self.message.is_some();
+        if commits && format.name() != RepoFormat.name() {
+            let what = format!(
+                "--to-branch and --message are for repositories, and {} is to be {}; --to repo \
+                 makes it one",
+                target.url(),
+                format.name()
+            );
+            return Err(Error::invalid(what).into());
+        }
+        Ok(format)
+    }
+
+    fn create_options(
+        &self,
+        plan: &Plan,
+        store: chunkyard_engine::store::Options,
+    ) -> CreateOptions {
+        CreateOptions {
+            store,
+            overwrite: self.overwrite,
+            plan: plan.name.clone(),
+            restart: self.restart,
+            message: self.message.clone(),
+            branch: self.to_branch.clone(),
+        }
+    }
+}
+
+impl Machine {
+    /// The limits, of which that on threads holds for the whole process.
+    fn apply(&self) -> Result<Limits> {
+        let mut limits = Limits {
+            bytes_in_flight: usize::try_from(self.memory).unwrap_or(usize::MAX),
+            ..Limits::default()
+        };
+        if let Some(threads) = self.threads {
+            limits.threads = threads.get();
+            limits.packs_in_flight = threads.get().saturating_mul(2);
+            rayon::ThreadPoolBuilder::new().num_threads(threads.get()).build_global()?;
+        }
+        if let Some(requests) = self.requests {
+            limits.requests = requests.get();
+        }
+        Ok(limits)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::stem;
+
+    #[test]
+    fn an_array_is_called_as_its_place_is() {
+        for (url, name) in [
+            ("s3://bucket/temperature.zarr/", "temperature"),
+            ("temperature", "temperature"),
+            ("/data/.hidden", ".hidden"),
+            ("a.b.zarr", "a.b"),
+            ("memory://", "array"),
+        ] {
+            assert_eq!(stem(url), name);
+        }
+    }
+}
