@@ -12,6 +12,15 @@ use crate::store::ChunkRef;
 
 const FILES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/hdf5");
 
+const FILE_NAMES: [&str; 6] = [
+    "earliest.h5",
+    "latest.h5",
+    "netcdf.nc",
+    "small_earliest.h5",
+    "small_latest.h5",
+    "user_block.h5",
+];
+
 fn expected(file: &str) -> serde_json::Map<String, Value> {
     let text = std::fs::read(format!("{FILES}/expected.json")).unwrap();
     let all: Value = serde_json::from_slice(&text).unwrap();
@@ -43,7 +52,7 @@ async fn elements(source: &Arc<dyn Source>, path: &str) -> Value {
 
 #[tokio::test]
 async fn every_element_is_what_the_writer_reads_back() {
-    for file in ["earliest.h5", "latest.h5", "user_block.h5", "netcdf.nc"] {
+    for file in FILE_NAMES {
         let source = open(file).await;
         let mut expected = expected(file);
         for (path, array) in source.dataset().arrays() {
@@ -209,5 +218,7 @@ async fn a_chunk_without_its_filters_is_encoded_like_the_others() {
         // Where no chunk went through the filter, the array has no such codec.
         let codecs = spec_of(&source, "/filters/blosc_too_small").codecs_json();
         assert_eq!(codecs.len(), 1, "{file}: {codecs:?}");
+        let codecs = spec_of(&source, "/filters/blosc_lz4_1").codecs_json();
+        assert_eq!(codecs.len(), 2, "{file}: {codecs:?}");
     }
 }
