@@ -1,3 +1,4 @@
 //! Any format to any format.
 
 mod basics;
+mod memory;
