@@ -65,4 +65,10 @@ pub trait Source: Locate {
     /// exact range where it is and, where the store tells, a guard. This may list all objects of the
     /// array.
     fn chunks<'a>(&'a self, array: &'a str, within: &'a Region) -> ChunkStream<'a>;
+
+    /// Whether the chunks of an array are its elements, plain and in memory already: then a part of
+    /// a chunk costs what the part costs, however large the chunk is.
+    fn is_memory(&self, _array: &str) -> bool {
+        false
+    }
 }

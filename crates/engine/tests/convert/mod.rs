@@ -2,6 +2,7 @@
 
 mod chains;
 mod matrix;
+mod memory;
 mod metadata;
 mod naive;
 mod sample;
