@@ -4,11 +4,18 @@ use zarrs::array::FillValueMetadata;
 
 use crate::{DType, Error, Result};
 
+/// Items larger than this are taken for a mistake: a fill value needs their size in memory, on the
+/// word of the metadata alone.
+pub(crate) const ITEM_BYTES_MAX: usize = 1 << 20;
+
 /// The bytes of the fill value of an array of type `dtype`, in native order.
 ///
 /// For a type of variable length these are the bytes of one element, possibly none. Floating-point
 /// values given as `"0x…"` are taken bit by bit, so the payload of a NaN is kept.
 pub fn fill_element(dtype: &DType, metadata: &FillValueMetadata) -> Result<Vec<u8>> {
+    if let Some(size) = dtype.item_size().filter(|&size| size > ITEM_BYTES_MAX) {
+        return Err(Error::unsupported(format!("a data type of {size} bytes")));
+    }
     let value = dtype.zarrs().fill_value_v3(metadata).map_err(|cause| {
         let found = serde_json::to_string(metadata).unwrap_or_default();
         Error::invalid(format!("fill value {found} is not a {}", dtype.name())).because(cause)
@@ -62,7 +69,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::{fill_element, fill_slice, is_filled};
-    use crate::DType;
+    use crate::{DType, Error};
 
     fn element(dtype: &str, fill: Value) -> Option<Vec<u8>> {
         let metadata = serde_json::from_value(fill).unwrap();
@@ -96,6 +103,15 @@ mod tests {
         assert_eq!(element("string", json!("né")), Some("né".as_bytes().to_vec()));
         assert_eq!(element("uint8", json!(256)), None);
         assert_eq!(element("uint8", json!("x")), None);
+    }
+
+    #[test]
+    fn a_forged_item_size_allocates_nothing() {
+        let configuration = json!({"length_bytes": 1u64 << 40});
+        let huge = json!({"name": "fixed_length_utf32", "configuration": configuration});
+        let fill = serde_json::from_value(json!("")).unwrap();
+        let error = fill_element(&DType::parse(&huge).unwrap(), &fill).unwrap_err();
+        assert!(matches!(error, Error::Unsupported { .. }), "{error}");
     }
 
     #[test]

@@ -57,7 +57,8 @@ pub fn format_named(name: &str) -> Result<&'static dyn Format> {
 /// The format that something new is to have: what is there already if anything is, or what its name
 /// ends with, or plain Zarr.
 pub async fn format_of_target(place: &Place) -> Result<&'static dyn Format> {
-    if let ([(format, _)], _) = (probe_all(place).await?.0.as_slice(), ()) {
+    let (found, _) = probe_all(place).await?;
+    if let [(format, _)] = found.as_slice() {
         return Ok(*format);
     }
     let name = place.url().trim_end_matches('/').rsplit('/').next().unwrap_or_default();

@@ -1,9 +1,12 @@
 //! The engine from outside, one module per capability.
 
 // Clippy lets functions outside `#[test]` unwrap only below a `cfg(test)`.
+#[cfg(test)]
 mod bucket;
 #[cfg(test)]
 mod convert;
+#[cfg(test)]
+mod link;
 #[cfg(test)]
 mod repo;
 #[cfg(test)]

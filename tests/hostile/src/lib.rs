@@ -56,6 +56,7 @@ pub const TARGETS: &[Target] = &[
     target("coordinate", coordinate::check),
     target("array_metadata", metadata::array),
     target("group_metadata", metadata::group),
+    target("v2_metadata", metadata::v2),
     target("region", text::region),
     target("shorthand", text::shorthand),
     target("names", text::names),

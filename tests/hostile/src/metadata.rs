@@ -1,6 +1,8 @@
 //! Zarr documents, with the codec chains in them.
 
-use chunkyard_array::{ArraySpec, Codecs, ElementsBuf, Error, GroupSpec};
+use chunkyard_array::{
+    ArraySpec, ChunkKeys, Codecs, ElementsBuf, Error, GroupSpec, parse_v2_array, parse_v2_group,
+};
 
 use crate::error::is_about_document;
 
@@ -13,17 +15,57 @@ pub(crate) fn array(data: &[u8]) {
         Ok(spec) => spec,
         Err(error) => return is_about_document(&error),
     };
-    let rendered = spec.render();
-    let again = ArraySpec::parse(&rendered).expect("what was rendered can be parsed");
-    assert_eq!(again.render(), rendered);
-    if let Ok(grid) = spec.grid() {
-        let whole = grid.clipped_region(&vec![0; grid.rank()]);
-        assert!(grid.num_chunks_in(&whole) <= 1);
-    }
+    check(&spec);
     match Codecs::new(&spec) {
         Ok(codecs) => carry(&codecs),
         Err(Error::OutOfMemory { .. }) => {}
         Err(error) => is_about_document(&error),
+    }
+}
+
+/// `.zarray` and, after a zero byte, `.zattrs`; read as a group too. An array that is understood can
+/// be read.
+pub(crate) fn v2(data: &[u8]) {
+    let mut parts = data.splitn(2, |&byte| byte == 0);
+    let (document, attributes) = (parts.next().unwrap_or_default(), parts.next());
+    match parse_v2_group(document, attributes) {
+        Ok(spec) => assert_eq!(GroupSpec::parse(&spec.render()).expect("a group"), spec),
+        Err(error) => is_about_document(&error),
+    }
+    match parse_v2_array(document, attributes) {
+        Ok(spec) => {
+            check(&spec);
+            carry(&Codecs::new(&spec).expect("it was tried"));
+        }
+        Err(Error::OutOfMemory { .. }) => {}
+        Err(error) => is_about_document(&error),
+    }
+}
+
+/// What holds of the metadata of any array.
+fn check(spec: &ArraySpec) {
+    let rendered = spec.render();
+    let again = ArraySpec::parse(&rendered).expect("what was rendered can be parsed");
+    assert_eq!(again.render(), rendered);
+    assert!(again.same_encoding(spec));
+    match spec.unsharded() {
+        Ok((chunks, Some(sharding))) => {
+            let packed = chunks.sharded(&sharding).expect("what was taken off can be put on");
+            assert_eq!(packed.unsharded().expect("and off again"), (chunks, Some(sharding)));
+        }
+        Ok((same, None)) => assert_eq!(same, *spec),
+        Err(error) => is_about_document(&error),
+    }
+    match ChunkKeys::new(spec) {
+        Ok(keys) => {
+            let index = vec![7; spec.shape().len()];
+            assert_eq!(keys.parse(&keys.key(&index)), Some(index));
+        }
+        Err(error) => is_about_document(&error),
+    }
+    if let Ok(grid) = spec.grid() {
+        let whole = grid.clipped_region(&vec![0; grid.rank()]);
+        assert!(grid.num_chunks_in(&whole) <= 1);
     }
 }
 

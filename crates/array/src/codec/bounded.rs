@@ -20,7 +20,10 @@ use zarrs::array::{
     CodecMetadataOptions, CodecOptions, CodecTraits, CodecTraitsV3, RecommendedConcurrency,
 };
 use zarrs::metadata::Configuration;
-use zarrs::plugin::{ExtensionAliases, ExtensionName, ZarrVersion, ZarrVersion3};
+use zarrs::metadata::v3::MetadataV3;
+use zarrs::plugin::{
+    ExtensionAliases, ExtensionName, PluginCreateError, ZarrVersion, ZarrVersion3,
+};
 
 use super::zstd as frames;
 
@@ -50,12 +53,29 @@ pub(super) fn register() {
 }
 
 fn wrap<C: ExtensionAliases<ZarrVersion3> + CodecTraitsV3 + 'static>(kind: Kind) {
-    register_codec_v3(CodecRuntimePluginV3::new(C::matches_name, move |metadata| match C::create(
-        metadata,
-    )? {
-        Codec::BytesToBytes(inner) => Ok(Codec::BytesToBytes(Arc::new(Bounded { kind, inner }))),
-        other => Ok(other),
+    register_codec_v3(CodecRuntimePluginV3::new(C::matches_name, move |metadata| {
+        if matches!(kind, Kind::Blosc) {
+            check_blosc(metadata)?;
+        }
+        match C::create(metadata)? {
+            Codec::BytesToBytes(inner) => {
+                Ok(Codec::BytesToBytes(Arc::new(Bounded { kind, inner })))
+            }
+            other => Ok(other),
+        }
     }));
+}
+
+/// c-blosc keeps sizes in an `int` and divides by what is left of them: 2³² is zero there.
+fn check_blosc(metadata: &MetadataV3) -> Result<(), PluginCreateError> {
+    for key in ["typesize", "blocksize"] {
+        let size = metadata.configuration().and_then(|map| map.get(key)?.as_u64());
+        if size.is_some_and(|size| i32::try_from(size).is_err()) {
+            let message = format!("{key} of blosc is too large");
+            return Err(PluginCreateError::Other(message));
+        }
+    }
+    Ok(())
 }
 
 /// A compression codec of `zarrs` with a bound on what it decodes to.

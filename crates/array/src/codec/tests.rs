@@ -386,6 +386,11 @@ fn what_cannot_be_read_is_said_at_once() {
     assert!(refused(json!("uint8"), json!([bytes("little"), "rot13"])).contains("rot13"));
     assert!(refused(json!("uint8"), json!([bytes("little"), "rot13"])).contains("not supported"));
     assert!(refused(json!("uint8"), json!([zstd()])).contains("is not valid"));
+    for key in ["typesize", "blocksize"] {
+        let mut codec = blosc("lz4", "bitshuffle");
+        codec["configuration"][key] = json!(1u64 << 32);
+        assert!(refused(json!("uint32"), json!([bytes("little"), codec])).contains("not valid"));
+    }
     let uneven = {
         let mut chain = sharded(json!([bytes("little")]), "end");
         chain[0]["configuration"]["chunk_shape"] = json!([3, 3]);

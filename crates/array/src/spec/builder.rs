@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 use zarrs::array::FillValue;
 
 use super::{ArraySpec, Attributes, document};
+use crate::fill::ITEM_BYTES_MAX;
 use crate::{DType, Error, Result, codec, fill_element};
 
 /// Codecs of an array for which none are chosen.
@@ -106,7 +107,7 @@ impl ArrayBuilder {
 pub(super) fn zero(dtype: &DType) -> Result<Value> {
     let missing = || Error::invalid(format!("data type {dtype} needs a fill value"));
     let bytes = match dtype.item_size() {
-        Some(size) if size <= 1 << 16 => vec![0; size],
+        Some(size) if size <= ITEM_BYTES_MAX => vec![0; size],
         Some(_) => return Err(missing()),
         None => Vec::new(),
     };

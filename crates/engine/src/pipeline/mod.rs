@@ -16,12 +16,15 @@
 //! - [`Movement::Regrid`]: n chunks to m. Tiles that hold whole chunks of both grids, where that is
 //!   affordable, so that no chunk is decoded twice.
 //!
+//! [`link`] moves nothing: it puts references to a source's chunks into a repository.
+//!
 //! A pack is the unit of resume: the [`journal`] holds the receipts of those that are durable.
 
 mod copy;
 mod cpu;
 mod encode;
 mod journal;
+mod link;
 mod mover;
 mod pack_shape;
 mod plan;
@@ -33,6 +36,7 @@ mod wishes;
 
 pub use cpu::cpu;
 pub use journal::UNFINISHED;
+pub use link::{Linked, link};
 pub use plan::{ArrayPlan, Movement, Plan};
 pub use run::{Outcome, RunOptions, run};
 pub use wishes::Wishes;

@@ -30,7 +30,7 @@ pub(super) enum Kind {
     /// Nothing: nobody here can decode them, or need not.
     Opaque,
     /// Elements of fixed size.
-    Fixed { reader: Reader, encoder: Encoder },
+    Fixed { reader: Reader, encoder: Box<Encoder> },
     /// Elements of any length.
     Variable { reader: Reader, codecs: ChunkCodecs },
 }
@@ -126,7 +126,7 @@ impl Kind {
             return Ok(Self::Variable { reader, codecs });
         }
         let source_fill = reader.codecs().whole().fill_element().to_vec();
-        let encoder = Encoder { codecs, cast: plan.cast.clone(), source_fill };
+        let encoder = Box::new(Encoder { codecs, cast: plan.cast.clone(), source_fill });
         Ok(Self::Fixed { reader, encoder })
     }
 }

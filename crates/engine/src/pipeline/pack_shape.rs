@@ -4,6 +4,10 @@
 //! decoded at a time. Both are made of whole target chunks. Where it is affordable they are made of
 //! whole source chunks as well, so that none is fetched and decoded for two of them.
 
+/// A box may get so large to hold whole chunks of the source: what is decoded twice costs more than
+/// memory.
+const ALIGNED_BYTES_MAX: u64 = 128 << 20;
+
 /// Grows `unit` to a box of about `bytes_max`: first to multiples of the source's chunks, then along
 /// the axes, the last first, since neighbours there are neighbours in most stores.
 pub(super) fn grow(
@@ -26,7 +30,7 @@ pub(super) fn grow(
         let common = least_common_multiple(grown[axis], source_chunk[axis].max(1));
         let mut wider = grown.clone();
         wider[axis] = common.min(limit(axis));
-        if bytes(&wider) <= bytes_max {
+        if bytes(&wider) <= bytes_max.max(ALIGNED_BYTES_MAX) {
             grown = wider;
         }
     }
@@ -55,7 +59,9 @@ mod tests {
         let shape = [512, 512, 512];
         assert_eq!(grow(&[128, 128, 32], &[64, 64, 64], &shape, 8, 8 << 20), [128, 128, 64]);
         assert_eq!(grow(&[128, 128, 32], &[64, 64, 64], &shape, 8, 64 << 20), [128, 128, 512]);
-        assert_eq!(grow(&[128, 128, 32], &[64, 64, 64], &shape, 8, 1), [128, 128, 32]);
+        assert_eq!(grow(&[128, 128, 32], &[64, 64, 64], &shape, 8, 1), [128, 128, 64]);
+        let huge = [512, 512, 510];
+        assert_eq!(grow(&[128, 128, 32], &huge, &shape, 8, 1), [512, 512, 32]);
     }
 
     #[test]

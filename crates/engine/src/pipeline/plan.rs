@@ -157,6 +157,17 @@ impl ArrayPlan {
         })
     }
 
+    /// The extents of the source chunks that a tile can touch, together.
+    pub(super) fn touched_by_tile(&self) -> Vec<u64> {
+        let chunk = self.from.spec.chunk_shape().unwrap_or_default();
+        let axes = self.tile.iter().zip(chunk).zip(&self.offset);
+        axes.map(|((&tile, &chunk), offset)| {
+            let aligned = tile.is_multiple_of(chunk) && offset.is_multiple_of(chunk);
+            tile.saturating_add(if aligned { 0 } else { 2 * (chunk - 1) })
+        })
+        .collect()
+    }
+
     /// Bytes of the elements of a pack.
     pub(super) fn pack_bytes(&self, pack: &Pack) -> u64 {
         let item_size = self.to.spec.dtype().ok().and_then(|dtype| dtype.item_size());

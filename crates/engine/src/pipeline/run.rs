@@ -191,19 +191,9 @@ fn working_bytes(plan: &ArrayPlan) -> u64 {
             bytes(source_chunk, source_item).max(8 << 20).saturating_mul(2)
         }
         // The tile, the encoded source chunks that reach into and over it, the encoded result.
-        Movement::Regrid => {
-            let touched: Vec<u64> = plan
-                .tile
-                .iter()
-                .zip(source_chunk)
-                .map(|(t, c)| t.saturating_add(2 * (c - 1)))
-                .collect();
-            let shape = plan.from.spec.shape();
-            let touched: Vec<u64> = touched.iter().zip(shape).map(|(&t, &n)| t.min(n)).collect();
-            bytes(&plan.tile, source_item)
-                .saturating_add(bytes(&touched, source_item))
-                .saturating_add(bytes(&plan.tile, target_item))
-        }
+        Movement::Regrid => bytes(&plan.tile, source_item)
+            .saturating_add(bytes(&plan.touched_by_tile(), source_item))
+            .saturating_add(bytes(&plan.tile, target_item)),
     };
     let chunk = bytes(target_chunk, target_item);
     // Packs that wait until they are complete hold at most this.

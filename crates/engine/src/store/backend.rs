@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 /// What a store can do, for code that must choose between two ways of committing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// A file system: has `link`, `rename`, `lock` and `sync_dir`; needs `sync`.
+    /// A file system: has `link`, `rename`, `exchange`, `lock` and `sync_dir`; needs `sync`.
     Local,
     /// An object store: has `create`; a put is durable when it returns.
     Object {
@@ -205,6 +205,11 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// Deletes objects. Missing ones are fine.
     async fn delete(&self, paths: &[String]) -> Result<()>;
 
+    /// Deletes all objects below the directory `prefix` (`""`: all), and on a file system the
+    /// directories as well, but not the root. Links are deleted and never followed. A missing
+    /// directory is fine. It is not one step: others may see a part of it gone.
+    async fn delete_dir(&self, prefix: &str) -> Result<()>;
+
     /// Gives the file `from` the further name `to`, unless that is taken. Visible at once, durable
     /// after [`Backend::sync_dir`] of the directory of `to`.
     ///
@@ -214,9 +219,17 @@ pub trait Backend: fmt::Debug + Send + Sync {
         Err(no(self.kind(), "link", &format!("{from} to {to}")))
     }
 
-    /// Renames a file, replacing `to`.
+    /// Renames a file, replacing `to`; or a directory, if `to` is nothing or an empty directory.
+    /// Visible at once, durable after [`Backend::sync_dir`] of the directories of both names.
     async fn rename(&self, from: &str, to: &str) -> Result<()> {
         Err(no(self.kind(), "rename", &format!("{from} to {to}")))
+    }
+
+    /// Lets two files or directories swap their names in one step: nobody ever finds either name
+    /// without one of them. Durable like a [rename](Backend::rename). Some file systems cannot do
+    /// it: [`Error::Unsupported`].
+    async fn exchange(&self, a: &str, b: &str) -> Result<()> {
+        Err(no(self.kind(), "exchange", &format!("{a} and {b}")))
     }
 
     /// Waits for an exclusive lock among all processes that use this path for it.

@@ -116,6 +116,15 @@ impl Store {
         &self.url
     }
 
+    /// The URL of an object of this store.
+    pub fn object_url(&self, path: &str) -> String {
+        let root = self.url.trim_end_matches('/');
+        match root.contains("://") {
+            true => format!("{root}/{path}"),
+            false => format!("file://{root}/{path}"),
+        }
+    }
+
     /// How much may be under way at once, as asked for when the store was opened.
     pub fn limits(&self) -> &Limits {
         &self.limits
@@ -138,23 +147,5 @@ impl Deref for Store {
 
     fn deref(&self) -> &Self::Target {
         &*self.backend
-    }
-}
-
-impl Store {
-    /// SHIM
-    pub async fn delete_dir(&self, prefix: &str) -> Result<()> {
-        use futures::TryStreamExt;
-        let all: Vec<String> =
-            self.backend.list(prefix).await?.map_ok(|m| m.path).try_collect().await?;
-        self.backend.delete(&all).await?;
-        if self.kind() == Kind::Local {
-            std::fs::remove_dir_all(format!("{}/{prefix}", self.url)).ok();
-        }
-        Ok(())
-    }
-    /// SHIM
-    pub async fn exchange(&self, _a: &str, _b: &str) -> Result<()> {
-        Ok(())
     }
 }

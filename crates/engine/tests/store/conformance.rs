@@ -38,11 +38,13 @@ async fn conformance(store: &Store) {
     lists_go_deep_and_end_at_slashes(store).await;
     directories_show_what_is_in_them(store).await;
     deleting_is_idempotent(store).await;
+    a_tree_is_deleted_with_all_below_it(store).await;
     an_upload_is_seen_once_it_is_finished(store).await;
     an_upload_that_is_given_up_leaves_nothing(store).await;
     an_upload_in_odd_pieces_is_put_together(store).await;
     hostile_paths_are_refused(store).await;
     odd_names_are_kept(store).await;
+    everything_can_be_deleted(store).await;
 }
 
 async fn nothing_is_there_at_first(store: &Store) {
@@ -223,6 +225,34 @@ async fn deleting_is_idempotent(store: &Store) {
     assert!(names(store, "gone").await.is_empty());
 }
 
+async fn a_tree_is_deleted_with_all_below_it(store: &Store) {
+    for path in ["tree/a", "tree/b/c", "tree/b/d/e", "tree2/f", "tree.g"] {
+        store.put(path, buffers(["x"])).await.unwrap();
+    }
+    store.delete_dir("tree/b/").await.unwrap();
+    assert_eq!(store.list_dir("tree").await.unwrap().dirs, [""; 0]);
+    store.delete_dir("tree/a").await.unwrap();
+    assert_eq!(names(store, "tree").await, ["tree/a"], "an object is not below itself");
+    store.delete_dir("tree").await.unwrap();
+    store.delete_dir("tree").await.unwrap();
+    store.delete_dir("tree/a/below").await.unwrap();
+    assert!(names(store, "tree").await.is_empty());
+    assert_eq!(names(store, "tree2").await, ["tree2/f"]);
+    assert_eq!(content(store, "tree.g").await.unwrap(), "x");
+    // What is deleted can be written again, and is durable then.
+    store.put("tree/b/c", buffers(["y"])).await.unwrap();
+    store.sync(&["tree/b/c".into()]).await.unwrap();
+    assert_eq!(content(store, "tree/b/c").await.unwrap(), "y");
+    assert!(matches!(store.delete_dir("../tree").await, Err(Error::Invalid { .. })));
+}
+
+async fn everything_can_be_deleted(store: &Store) {
+    store.delete_dir("").await.unwrap();
+    assert_eq!(store.list_dir("").await.unwrap(), Dir::default());
+    store.put("after", buffers(["x"])).await.unwrap();
+    assert_eq!(names(store, "").await, ["after"]);
+}
+
 async fn hostile_paths_are_refused(store: &Store) {
     let invalid = |error: Error| matches!(error, Error::Invalid { .. });
     for path in ["", "/etc/passwd", "../escape", "a/../../escape", "a//b", "./a", "a/", "nul\0"] {
@@ -238,6 +268,7 @@ async fn hostile_paths_are_refused(store: &Store) {
             assert!(invalid(store.link(path, "b").await.unwrap_err()), "{path:?}");
             assert!(invalid(store.link("x/empty", path).await.unwrap_err()), "{path:?}");
             assert!(invalid(store.rename("x/empty", path).await.unwrap_err()), "{path:?}");
+            assert!(invalid(store.exchange("x/empty", path).await.unwrap_err()), "{path:?}");
             assert!(invalid(store.lock(path).await.unwrap_err()), "{path:?}");
         } else {
             assert!(invalid(store.create(path, "x".into()).await.unwrap_err()), "{path:?}");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use chunkyard_engine::store::{Durability, Kind, Linked, Version};
+use chunkyard_engine::store::{Durability, Kind, Linked, Store, Version};
 use chunkyard_engine::{Error, ErrorKind};
 
 use super::{buffers, content, names, scratch};
@@ -59,6 +59,84 @@ async fn a_rename_replaces() {
     store.rename("d/old", "other/place").await.unwrap();
     assert_eq!(names(&store, "").await, ["other/place"]);
     assert!(matches!(store.rename("d/old", "x").await, Err(Error::NotFound { .. })));
+}
+
+#[tokio::test]
+async fn a_directory_is_renamed_onto_nothing_or_an_empty_one() {
+    let store = scratch(Durability::Full);
+    store.put("new/a/b", buffers(["1"])).await.unwrap();
+    store.rename("new", "deep/place").await.unwrap();
+    assert_eq!(names(&store, "").await, ["deep/place/a/b"]);
+    std::fs::create_dir(std::path::Path::new(store.url()).join("empty")).unwrap();
+    store.rename("deep/place", "empty").await.unwrap();
+    store.sync(&["empty/a/b".into()]).await.unwrap();
+    assert_eq!(names(&store, "").await, ["empty/a/b"]);
+    store.put("full/c", buffers(["2"])).await.unwrap();
+    store.put("file", buffers(["3"])).await.unwrap();
+    for taken in ["full", "file"] {
+        let error = store.rename("empty", taken).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Store, "{error:?}");
+    }
+    assert!(matches!(store.rename("never", "x").await, Err(Error::NotFound { .. })));
+    assert_eq!(names(&store, "").await, ["empty/a/b", "file", "full/c"]);
+}
+
+/// Exchanges, unless the file system below the temporary directory cannot.
+async fn exchanged(store: &Store, a: &str, b: &str) -> bool {
+    match store.exchange(a, b).await {
+        Err(Error::Unsupported { .. }) => false,
+        other => {
+            other.unwrap();
+            true
+        }
+    }
+}
+
+#[tokio::test]
+async fn two_trees_swap_their_names() {
+    let store = scratch(Durability::Full);
+    store.put("old/a", buffers(["old"])).await.unwrap();
+    store.put("tmp/new/deep/b", buffers(["new"])).await.unwrap();
+    store.sync(&["old/a".into(), "tmp/new/deep/b".into()]).await.unwrap();
+    if !exchanged(&store, "tmp/new", "old").await {
+        return;
+    }
+    assert_eq!(names(&store, "").await, ["old/deep/b", "tmp/new/a"]);
+    store.sync(&["old/deep/b".into(), "tmp/new/a".into()]).await.unwrap();
+    store.put("file", buffers(["file"])).await.unwrap();
+    assert!(exchanged(&store, "file", "old").await);
+    assert_eq!(names(&store, "").await, ["file/deep/b", "old", "tmp/new/a"]);
+    for (a, b) in [("never", "old"), ("old", "never")] {
+        match store.exchange(a, b).await.unwrap_err() {
+            Error::NotFound { name, .. } => assert_eq!(name, "never"),
+            other => panic!("{other:?}"),
+        }
+    }
+    let within = store.exchange("tmp", "tmp/new").await.unwrap_err();
+    assert_eq!(within.kind(), ErrorKind::Invalid);
+}
+
+#[tokio::test]
+async fn links_are_deleted_and_never_followed() {
+    let outside = tempfile::tempdir().unwrap();
+    std::fs::create_dir(outside.path().join("d")).unwrap();
+    let precious = outside.path().join("d/precious");
+    std::fs::write(&precious, "x").unwrap();
+    let store = scratch(Durability::None);
+    store.put("d/file", buffers(["x"])).await.unwrap();
+    let root = std::path::Path::new(store.url());
+    symlink(outside.path(), root.join("d/out")).unwrap();
+    symlink(&precious, root.join("d/alias")).unwrap();
+    symlink(outside.path(), root.join("out")).unwrap();
+    let error = store.delete_dir("out/d").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
+    store.delete_dir("d").await.unwrap();
+    store.delete_dir("out").await.unwrap();
+    assert!(std::fs::read_dir(root).unwrap().next().is_none());
+    symlink(outside.path(), root.join("out")).unwrap();
+    store.delete_dir("").await.unwrap();
+    assert!(root.exists() && std::fs::read_dir(root).unwrap().next().is_none());
+    assert!(precious.exists());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

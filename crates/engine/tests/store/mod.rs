@@ -2,6 +2,8 @@
 
 mod conformance;
 mod crash;
+mod crash_tree;
+mod crash_upload;
 mod fetch;
 mod fetcher;
 mod local;

@@ -47,6 +47,7 @@ async fn links_and_locks_are_for_file_systems() {
     let store = memory("no-links");
     assert_eq!(store.link("a", "b").await.unwrap_err().kind(), ErrorKind::Unsupported);
     assert_eq!(store.rename("a", "b").await.unwrap_err().kind(), ErrorKind::Unsupported);
+    assert_eq!(store.exchange("a", "b").await.unwrap_err().kind(), ErrorKind::Unsupported);
     assert_eq!(store.lock("a").await.unwrap_err().kind(), ErrorKind::Unsupported);
     assert_eq!(store.sync_dir("a").await.unwrap_err().kind(), ErrorKind::Unsupported);
 }

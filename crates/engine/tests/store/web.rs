@@ -102,6 +102,8 @@ async fn nothing_can_be_written_or_listed() {
         store.delete(&["a".into()]).await.err(),
         store.list("").await.err(),
         store.list_dir("").await.err(),
+        store.delete_dir("a").await.err(),
+        store.exchange("a", "b").await.err(),
         store.begin("a").await.err(),
         store.lock("a").await.err(),
     ];

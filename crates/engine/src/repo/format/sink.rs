@@ -14,7 +14,7 @@ use crate::format::{
     CreateOptions, Dataset, Node, Pack, PackWriter, Place, Published, Receipt, Sink, Source,
 };
 use crate::repo::coord::Coord;
-use crate::repo::manifest::Payload;
+use crate::repo::manifest::{Payload, Virtual};
 use crate::repo::node::Node as RepoNode;
 use crate::repo::session::{CommitOptions, Session};
 use crate::repo::{OpenOptions, Repository};
@@ -99,6 +99,21 @@ impl RepoSink {
         }
         let message = options.message.unwrap_or_else(|| "convert".to_owned());
         Ok(Self { session, nodes, journal, message, files: Mutex::default() })
+    }
+
+    /// Points chunks of an array at where they are, and keeps the bytes of others itself.
+    pub(crate) async fn refer(
+        &self,
+        array: &str,
+        references: Vec<(ChunkIndex, Virtual)>,
+        copies: Vec<(ChunkIndex, Bytes)>,
+    ) -> Result<()> {
+        self.session.set_virtual_all(array, references)?;
+        if !copies.is_empty() {
+            let encoded = copies.into_iter().map(|(index, bytes)| (Coord::encode(&index), bytes));
+            self.session.put_pack(self.node(array)?, encoded.collect()).await?;
+        }
+        Ok(())
     }
 
     fn node(&self, array: &str) -> Result<&Arc<RepoNode>> {

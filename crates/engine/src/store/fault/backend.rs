@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use futures::TryStreamExt;
 use futures::stream::BoxStream;
 
 use super::Fault;
+use super::moves::{Move, is_dir};
 use super::power::before;
 use super::upload::FaultUpload;
 use crate::error::Result;
@@ -128,6 +130,22 @@ impl Backend for Fault {
         self.end(step, result).await
     }
 
+    async fn delete_dir(&self, prefix: &str) -> Result<()> {
+        let step = self.begin_tearable("delete_dir", prefix).await?;
+        if step.tears() {
+            let found: Vec<Meta> = self.inner.list(prefix).await?.try_collect().await?;
+            let half = found.into_iter().map(|meta| meta.path).step_by(2).collect::<Vec<_>>();
+            let result = self.inner.delete(&half).await;
+            self.ledger.deleted(&half);
+            return self.end(step, result).await;
+        }
+        let result = self.inner.delete_dir(prefix).await;
+        if result.is_ok() {
+            self.ledger.tree_deleted(prefix);
+        }
+        self.end(step, result).await
+    }
+
     async fn link(&self, from: &str, to: &str) -> Result<Linked> {
         let step = self.begin_write("link", &format!("{from} {to}")).await?;
         let result = self.inner.link(from, to).await;
@@ -140,9 +158,21 @@ impl Backend for Fault {
     async fn rename(&self, from: &str, to: &str) -> Result<()> {
         let step = self.begin_write("rename", &format!("{from} {to}")).await?;
         let (old_from, old_to) = (self.before(from).await?, self.before(to).await?);
+        let tree = self.cuts_power() && is_dir(&*self.inner, from).await?;
         let result = self.inner.rename(from, to).await;
-        if result.is_ok() {
+        if result.is_ok() && tree {
+            self.ledger.moved(Move::rename(from, to));
+        } else if result.is_ok() {
             self.ledger.renamed((from, old_from), (to, old_to));
+        }
+        self.end(step, result).await
+    }
+
+    async fn exchange(&self, a: &str, b: &str) -> Result<()> {
+        let step = self.begin_write("exchange", &format!("{a} {b}")).await?;
+        let result = self.inner.exchange(a, b).await;
+        if result.is_ok() {
+            self.ledger.moved(Move::exchange(a, b));
         }
         self.end(step, result).await
     }

@@ -29,6 +29,7 @@
 //! [`Plan::with_power_cut`], death takes along whatever was not synced.
 
 mod backend;
+mod moves;
 mod plan;
 mod power;
 mod upload;

@@ -12,8 +12,8 @@ pub enum Mode {
     Die,
     /// It takes effect; it and everything after it fails: the process is killed just after.
     DieAfter,
-    /// It takes effect by half, then everything fails: a put or write writes a prefix, a sync or delete
-    /// reaches the first half of its paths. What is atomic does not happen at all.
+    /// It takes effect by half, then everything fails: a put or write writes a prefix, a sync
+    /// or delete reaches half of its paths. What is atomic does not happen at all.
     Tear,
     /// It takes effect and fails; what comes after works: the reply got lost.
     LoseReply,
@@ -49,10 +49,13 @@ impl Refusal {
             return true;
         }
         match self {
-            Self::NoSpace => reads || op == "delete",
+            Self::NoSpace => reads || matches!(op, "delete" | "delete_dir"),
             Self::ReadOnly | Self::Denied => reads,
             Self::TooManyFiles => {
-                matches!(op, "delete" | "link" | "rename" | "head" | "write" | "finish")
+                matches!(
+                    op,
+                    "delete" | "link" | "rename" | "exchange" | "head" | "write" | "finish"
+                )
             }
         }
     }
@@ -97,7 +100,8 @@ pub struct Plan {
 
 impl Plan {
     /// Goes wrong at the `at`-th operation that changes something: put, begin and each write and
-    /// finish of an upload, sync, create, replace, delete, link, rename, lock, sync_dir.
+    /// finish of an upload, sync, create, replace, delete, delete_dir, link, rename, exchange, lock,
+    /// sync_dir.
     pub fn new(at: usize, mode: Mode) -> Self {
         Self { at, mode, count_reads: false, unsynced: Unsynced::Kept }
     }

@@ -1,6 +1,7 @@
 //! What a power cut would take: a ledger of names and contents that are not durable yet.
 //!
-//! A name is durable once its directory was synced, a content once one of its files was. Deletions
+//! A name is durable once its directory was synced, a content once one of its files was, a move of a
+//! tree once the directories of both its names were. Deletions
 //! are taken as durable at once: a deleted file that comes back is one that nothing refers to.
 
 use std::collections::BTreeMap;
@@ -8,6 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 
+use super::moves::Move;
 use super::plan::Unsynced;
 use crate::error::{Error, Result};
 use crate::store::backend::Backend;
@@ -20,6 +22,8 @@ pub(super) struct Ledger {
 #[derive(Debug, Default)]
 struct Entries {
     at_risk: BTreeMap<String, Risk>,
+    /// In the order in which they happened.
+    moves: Vec<Move>,
     contents: u64,
 }
 
@@ -79,6 +83,22 @@ impl Ledger {
         }
     }
 
+    /// A tree was deleted.
+    pub(super) fn tree_deleted(&self, prefix: &str) {
+        let prefix = prefix.strip_suffix('/').unwrap_or(prefix);
+        let below = |path: &str| {
+            path.strip_prefix(prefix).is_some_and(|rest| prefix.is_empty() || rest.starts_with('/'))
+        };
+        self.entries().at_risk.retain(|path, _| !below(path));
+    }
+
+    /// Names changed with everything below them.
+    pub(super) fn moved(&self, step: Move) {
+        let mut entries = self.entries();
+        entries.rename_each(|path| step.after(path));
+        entries.moves.push(step);
+    }
+
     /// Files were synced, and their directories with them.
     pub(super) fn synced(&self, paths: &[String]) {
         let mut entries = self.entries();
@@ -98,8 +118,14 @@ impl Ledger {
 
     /// Does to the store what a power cut does.
     pub(super) async fn lose(&self, inner: &dyn Backend, unsynced: Unsynced) -> Result<()> {
-        let at_risk = std::mem::take(&mut self.entries().at_risk);
-        for (path, risk) in at_risk {
+        let mut lost = std::mem::take(&mut *self.entries());
+        if unsynced == Unsynced::Reverted {
+            for step in std::mem::take(&mut lost.moves).iter().rev() {
+                step.undo(inner).await?;
+                lost.rename_each(|path| step.before(path));
+            }
+        }
+        for (path, risk) in lost.at_risk {
             let empty = risk.content.is_some() && (!risk.name || unsynced == Unsynced::Emptied);
             let left = if empty { Some(Bytes::new()) } else { risk.previous };
             // Deleted first, so that another name of the same file keeps its content.
@@ -125,6 +151,11 @@ impl Entries {
         risk.content = content;
     }
 
+    fn rename_each(&mut self, name: impl Fn(&str) -> Option<String>) {
+        let entries = std::mem::take(&mut self.at_risk).into_iter();
+        self.at_risk = entries.map(|(path, risk)| (name(&path).unwrap_or(path), risk)).collect();
+    }
+
     fn content(&self, path: &str) -> Option<u64> {
         self.at_risk.get(path)?.content
     }
@@ -136,9 +167,10 @@ impl Entries {
             }
         }
         self.at_risk.retain(|_, risk| risk.name || risk.content.is_some());
+        self.moves.retain_mut(|step| !step.synced(synced));
     }
 }
 
-fn directory(path: &str) -> &str {
+pub(super) fn directory(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(directory, _)| directory)
 }

@@ -59,6 +59,12 @@ impl Directories {
         Ok(())
     }
 
+    /// Takes nothing for durable any more at or below a path that was deleted, or that now names
+    /// another directory.
+    pub(super) fn forget(&self, path: &Path) {
+        self.state().settled.retain(|directory| !directory.starts_with(path));
+    }
+
     /// Syncs directories, and before them the entries of directories above that are not known to be
     /// durable.
     pub(super) fn sync(&self, directories: &[PathBuf]) -> Result<()> {
@@ -163,6 +169,17 @@ mod tests {
         fs::remove_dir(&directory).unwrap();
         directories.create_parents(&directory.join("file")).unwrap();
         assert!(!directories.state().settled.contains(&directory));
+    }
+
+    #[test]
+    fn a_directory_that_got_another_name_is_not_settled() {
+        let (_temp, directories) = directories();
+        let directory = directories.root.join("a/b");
+        directories.create_parents(&directory.join("file")).unwrap();
+        directories.sync(std::slice::from_ref(&directory)).unwrap();
+        directories.forget(&directories.root.join("a"));
+        let state = directories.state();
+        assert!(!state.settled.contains(&directory) && state.settled.contains(&*directories.root));
     }
 
     #[test]

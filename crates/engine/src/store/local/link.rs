@@ -32,7 +32,7 @@ pub(super) fn link(from: &File, to: &File, directories: &Directories) -> Result<
     }
 }
 
-/// Renames `from` to `to`, replacing what is there.
+/// Renames `from` to `to`, replacing a file or an empty directory.
 pub(super) fn rename(from: &File, to: &File, directories: &Directories) -> Result<()> {
     let outcome = match fs::rename(&from.path, &to.path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -41,7 +41,37 @@ pub(super) fn rename(from: &File, to: &File, directories: &Directories) -> Resul
         }
         other => other,
     };
+    if outcome.is_ok() && to.path.is_dir() {
+        forget_both(from, to, directories);
+    }
     outcome.map_err(|error| blame(from, to, "rename", error))
+}
+
+/// Lets two names swap what they stand for.
+pub(super) fn exchange(a: &File, b: &File, directories: &Directories) -> Result<()> {
+    if a.path.starts_with(&b.path) || b.path.starts_with(&a.path) {
+        return Err(Error::invalid(format!(
+            "{} and {} cannot be exchanged: one lies in the other",
+            a.name, b.name
+        )));
+    }
+    let outcome = renameat_with(CWD, &a.path, CWD, &b.path, RenameFlags::EXCHANGE);
+    forget_both(a, b, directories);
+    outcome.map_err(|error| match error {
+        Errno::INVAL | Errno::NOSYS | Errno::NOTSUP | Errno::XDEV => Error::unsupported(format!(
+            "the file system cannot exchange {} and {}",
+            a.path.display(),
+            b.path.display()
+        )),
+        Errno::NOENT if a.path.symlink_metadata().is_ok() => b.missing(),
+        error => a.error("exchange", error),
+    })
+}
+
+/// Directories that got another name have entries that are not durable.
+fn forget_both(a: &File, b: &File, directories: &Directories) {
+    directories.forget(&a.path);
+    directories.forget(&b.path);
 }
 
 /// The way on file systems without hard links (exFAT, some FUSE and network mounts).
@@ -67,9 +97,13 @@ fn same_file(a: &File, b: &File) -> bool {
     id(a).is_some() && id(a) == id(b)
 }
 
-/// A missing file here is always `from`: the directories of `to` have been created.
+/// A missing file here is always `from`: the directories of `to` have been created. If `from` is
+/// there, then `to` is in the way.
 fn blame(from: &File, to: &File, op: &'static str, error: io::Error) -> Error {
-    if error.kind() == io::ErrorKind::NotFound { from.missing() } else { to.error(op, error) }
+    match from.path.symlink_metadata() {
+        Ok(_) => Error::store(op, to.path.display().to_string(), error),
+        Err(_) => from.error(op, error),
+    }
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //! ranges in one go. Every call is one task on the blocking pool, however many ranges or files it
 //! names; only `sync` takes several, because waiting for a disk is worth doing in parallel.
 
+mod delete;
 mod durable;
 mod link;
 mod lock;
@@ -179,7 +180,13 @@ impl Backend for Local {
 
     async fn delete(&self, paths: &[String]) -> Result<()> {
         let files = self.files(paths)?;
-        blocking("delete", move || write::delete(&files)).await
+        blocking("delete", move || delete::delete(&files)).await
+    }
+
+    async fn delete_dir(&self, prefix: &str) -> Result<()> {
+        let (directory, root) = (self.directory(prefix)?, self.root.clone());
+        let directories = self.directories.clone();
+        blocking("delete", move || delete::delete_dir(&directory, &root, &directories)).await
     }
 
     async fn link(&self, from: &str, to: &str) -> Result<Linked> {
@@ -192,6 +199,12 @@ impl Backend for Local {
         let (from, to) = (self.file(from)?, self.file(to)?);
         let directories = self.directories.clone();
         blocking("rename", move || link::rename(&from, &to, &directories)).await
+    }
+
+    async fn exchange(&self, a: &str, b: &str) -> Result<()> {
+        let (a, b) = (self.file(a)?, self.file(b)?);
+        let directories = self.directories.clone();
+        blocking("exchange", move || link::exchange(&a, &b, &directories)).await
     }
 
     async fn lock(&self, path: &str) -> Result<Lock> {

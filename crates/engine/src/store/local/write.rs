@@ -1,4 +1,4 @@
-//! Writing and deleting files.
+//! Writing files.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, IoSlice, Write};
@@ -38,16 +38,6 @@ pub(super) fn put(
 /// A file that cannot be written is never «not found», whatever the system says of its directory.
 pub(super) fn unwritten(file: &File, error: io::Error) -> Error {
     Error::store(OP, file.path.display().to_string(), error)
-}
-
-pub(super) fn delete(files: &[File]) -> Result<()> {
-    for file in files {
-        match fs::remove_file(&file.path).map_err(|error| file.error("delete", error)) {
-            Ok(()) | Err(Error::NotFound { .. }) => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
 }
 
 fn replace(

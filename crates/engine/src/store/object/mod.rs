@@ -93,6 +93,16 @@ impl ObjectBackend {
         }
     }
 
+    /// Deletes objects as they are found; missing ones are fine.
+    async fn delete_each(&self, at: Locations, path: &str) -> Result<()> {
+        let deleted = self.store.delete_stream(at).map(|item| match item {
+            Ok(_) | Err(Cause::NotFound { .. }) => Ok(()),
+            Err(error) if client::is_no_bucket(&error) => Err(no_bucket(&*self.store)),
+            Err(error) => Err(translate("delete", path, error)),
+        });
+        deleted.try_collect().await
+    }
+
     /// What an error of a write means: an object may be missing, but not to be written.
     fn unwritten(&self, op: &'static str, path: &str, error: Cause) -> Error {
         match error {
@@ -105,6 +115,8 @@ impl ObjectBackend {
         self.store.put_opts(at, bytes.into(), PutOptions::from(mode)).await
     }
 }
+
+type Locations = BoxStream<'static, std::result::Result<Path, Cause>>;
 
 type PutOutcome = std::result::Result<PutResult, Cause>;
 
@@ -252,11 +264,14 @@ impl Backend for ObjectBackend {
             paths.iter().map(|path| self.location(path)).collect::<Result<Vec<_>>>()?;
         let Some(first) = paths.first() else { return Ok(()) };
         self.writable("delete", first)?;
-        let deleted = self.store.delete_stream(stream::iter(at.into_iter().map(Ok)).boxed());
-        let missing_is_fine = deleted.map(|item| match item {
-            Ok(_) | Err(Cause::NotFound { .. }) => Ok(()),
-            Err(error) => Err(translate("delete", first, error)),
-        });
-        missing_is_fine.try_collect().await
+        self.delete_each(stream::iter(at.into_iter().map(Ok)).boxed(), first).await
+    }
+
+    async fn delete_dir(&self, prefix: &str) -> Result<()> {
+        let at = self.below(check_dir(prefix)?)?;
+        self.writable("delete", at.as_ref())?;
+        let found = self.store.list((!at.as_ref().is_empty()).then_some(&at));
+        let found = found.map_ok(|meta| meta.location).boxed();
+        self.delete_each(found, at.as_ref()).await
     }
 }
