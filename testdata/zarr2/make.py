@@ -72,7 +72,7 @@ def cases():
         numcodecs.Blosc("zstd", 3, numcodecs.Blosc.BITSHUFFLE),
         numcodecs.Blosc("zstd", 3, numcodecs.Blosc.NOSHUFFLE),
         numcodecs.Blosc("blosclz", 3, numcodecs.Blosc.AUTOSHUFFLE),
-        numcodecs.Zlib(3), numcodecs.GZip(3), numcodecs.BZ2(3),
+        numcodecs.Zlib(3), numcodecs.GZip(3), numcodecs.BZ2(3), numcodecs.LZ4(2),
         numcodecs.Zstd(3), numcodecs.Zstd(3, checksum=True),
     ]:
         yield case(f"compressor {json.dumps(compressor.get_config())}", noise, compressors=compressor)

@@ -12,6 +12,7 @@ mod chain;
 mod elements;
 mod fast;
 mod guard;
+mod lz4;
 mod pcodec;
 mod scratch;
 mod shard;
