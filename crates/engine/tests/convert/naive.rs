@@ -30,11 +30,13 @@ impl Naive {
         Self { shape: shape.to_vec(), cells: vec![element.to_vec(); count] }
     }
 
-    pub(super) fn from_elements(shape: &[u64], elements: &ElementsBuf, size: Option<usize>) -> Self {
+    pub(super) fn from_elements(
+        shape: &[u64],
+        elements: &ElementsBuf,
+        size: Option<usize>,
+    ) -> Self {
         let cells: Vec<Vec<u8>> = match elements {
-            ElementsBuf::Fixed(bytes) => {
-                bytes.chunks(size.unwrap()).map(<[u8]>::to_vec).collect()
-            }
+            ElementsBuf::Fixed(bytes) => bytes.chunks(size.unwrap()).map(<[u8]>::to_vec).collect(),
             ElementsBuf::Variable { bytes, offsets } => {
                 let ends = offsets.iter().zip(&offsets[1..]);
                 ends.map(|(&from, &to)| bytes[from as usize..to as usize].to_vec()).collect()

@@ -41,8 +41,25 @@ impl Sample {
 /// The data types that our codecs handle.
 pub(super) fn dtypes() -> Vec<Value> {
     let names = [
-        "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16",
-        "bfloat16", "float32", "float64", "complex64", "complex128", "r8", "r16", "r24", "string",
+        "bool",
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "uint8",
+        "uint16",
+        "uint32",
+        "uint64",
+        "float16",
+        "bfloat16",
+        "float32",
+        "float64",
+        "complex64",
+        "complex128",
+        "r8",
+        "r16",
+        "r24",
+        "string",
         "bytes",
     ];
     let seconds = json!({"unit": "s", "scale_factor": 1});
@@ -59,7 +76,9 @@ fn element(dtype: &DType, number: u64) -> Vec<u8> {
     let mixed = (number / 3).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     match dtype.name() {
         "bool" => vec![(number % 3 == 1) as u8],
-        "string" => ["", "ä", "chunk", "日本"][number as usize % 4].repeat(number as usize % 5).into(),
+        "string" => {
+            ["", "ä", "chunk", "日本"][number as usize % 4].repeat(number as usize % 5).into()
+        }
         "bytes" => mixed.to_le_bytes()[..number as usize % 9].to_vec(),
         "fixed_length_utf32" => {
             let letter = |at: u64| char::from_u32(('a' as u32) + ((number + at) % 26) as u32);
