@@ -25,15 +25,6 @@ def convert(source: Path, target: Path, *options: str) -> Path:
     return target
 
 
-def every_array(group: h5py.Group):
-    """Paths and datasets, soft links followed."""
-    for name, item in group.items():
-        if isinstance(item, h5py.Dataset):
-            yield item.name, item
-        elif isinstance(item, h5py.Group):
-            yield from every_array(item)
-
-
 def same(found: np.ndarray, expected: np.ndarray) -> None:
     assert found.shape == expected.shape
     np.testing.assert_array_equal(found, expected.astype(found.dtype, copy=False))
@@ -143,10 +134,12 @@ def test_what_would_be_lost_is_said_first(tmp_path):
     assert not (tmp_path / "out.zarr").exists()
     losses = [line.strip().split(":")[0] for line in refused.stderr.splitlines() if line.startswith("  ")]
     accepted = [word for loss in sorted(set(losses)) for word in ("--lossy", loss)]
-    # Zarr-python has no bfloat16.
-    out = convert(tmp_path / "x.h5", tmp_path / "out.zarr", *accepted)
-    shutil.rmtree(out / "types" / "bfloat16")
-    assert compare(tmp_path / "x.h5", out) > 60
+    with h5py.File(tmp_path / "x.h5") as file:
+        wanted = ["filters", "tree"] + [item.name for item in file["types"].values() if item.name not in losses]
+    # zarr-python has no bfloat16, and opens no group that holds one.
+    wanted = [path for path in wanted if path not in ("/types/bfloat16", "/types/named_type")]
+    arrays = [word for path in wanted for word in ("--array", path)]
+    assert compare(tmp_path / "x.h5", convert(tmp_path / "x.h5", tmp_path / "out.zarr", *accepted, *arrays)) > 50
 
 
 @pytest.mark.parametrize("size", [0, 1, 100, 5000])
