@@ -151,6 +151,19 @@ def hierarchy(file: h5py.File) -> None:
     half.dims[1].attach_scale(scale)
 
 
+def small(file: h5py.File) -> None:
+    """One of each structure, for those who bend bytes."""
+    file.attrs["text"] = "é"
+    file.create_dataset("g/chunked", data=GRID, chunks=CHUNKS, compression="gzip", shuffle=True)
+    file.create_dataset("grows", data=GRID[0], chunks=(4,), maxshape=(None,))
+    file.create_dataset("grows_twice", data=GRID, chunks=(7, 4), maxshape=(None, None), compression="gzip")
+    file.create_dataset("text", data=["a", "bc"], dtype=h5py.string_dtype())
+    file["soft"] = h5py.SoftLink("/g/chunked")
+    file["grows_twice"].dims[1].attach_scale(file["grows"])
+    for n in range(10):
+        file["g"].attrs[f"a{n}"] = n
+
+
 def netcdf(file: netCDF4.Dataset) -> None:
     for name, size in {"time": None, "lat": 4, "lon": 6, "bare": 3, "clash": 2}.items():
         file.createDimension(name, size)
@@ -269,6 +282,11 @@ def main() -> None:
                 types(file.create_group("types"))
                 hierarchy(file.create_group("tree"))
         everything[name] = expected(HERE / name)
+    for version in ("earliest", "latest"):
+        path = HERE / f"small_{version}.h5"
+        with h5py.File(path, "w", libver=version) as file:
+            small(file)
+        everything[path.name] = expected(path)
     with netCDF4.Dataset(HERE / "netcdf.nc", "w") as file:
         netcdf(file)
     everything["netcdf.nc"] = expected_netcdf(HERE / "netcdf.nc")

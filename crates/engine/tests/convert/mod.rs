@@ -5,6 +5,7 @@ mod crash;
 mod damage;
 mod edges;
 mod matrix;
+mod memory;
 mod metadata;
 mod naive;
 mod random;

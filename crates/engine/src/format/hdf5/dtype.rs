@@ -60,7 +60,9 @@ impl ElementType {
             // What the bits mean is for the user to know; as a number they are all there.
             Datatype::Bitfield { size, byte_order } => integer(*size, false, *byte_order, raw),
             Datatype::FloatingPoint { byte_order, .. } => float(*byte_order, raw),
-            Datatype::String { size: StringSize::Fixed(bytes), .. } => raw_bytes(*bytes),
+            Datatype::String { size: StringSize::Fixed(bytes), .. } => {
+                fixed_bytes("null_terminated_bytes", *bytes)
+            }
             Datatype::VarLen { kind: VarLenKind::String, base, .. }
                 if base.is_vlen_string_base() =>
             {
@@ -141,11 +143,12 @@ fn float_layout(raw: &[u8]) -> Option<FloatLayout> {
     whole.then_some((sign, offset, precision, exponent_at, exponent, mantissa_at, mantissa, bias))
 }
 
-fn raw_bytes(bytes: u32) -> Result<ElementType, String> {
+/// The types that zarr-python has for bytes, rather than the `r*` that it has not.
+fn fixed_bytes(name: &str, bytes: u32) -> Result<ElementType, String> {
     if bytes == 0 || bytes > RAW_BYTES_MAX {
         return Err(format!("elements of {bytes} bytes"));
     }
-    let dtype = format!("r{}", u64::from(bytes) * 8);
+    let dtype = json!({"name": name, "configuration": {"length_bytes": bytes}});
     Ok(ElementType::new(Kind::Raw, dtype, bytes as usize, ByteOrder::Little))
 }
 
@@ -157,7 +160,7 @@ fn opaque(bytes: u32, tag: &str) -> Result<ElementType, String> {
             let json = serde_json::to_value(dtype.metadata()).map_err(|cause| cause.to_string())?;
             Ok(ElementType::new(Kind::Signed, json, 8, order))
         }
-        _ => raw_bytes(bytes),
+        _ => fixed_bytes("raw_bytes", bytes),
     }
 }
 

@@ -114,6 +114,12 @@ impl<'a> Description<'a> {
         };
         let most =
             codecs(if let Chunks::Stored { table, .. } = &chunks { table.skipped } else { 0 })?;
+        let fill = attributes.get_mut("_FillValue");
+        if let Some((fill, spelled)) =
+            fill.and_then(|fill| element.xarray_fill_value(fill).map(|spelled| (fill, spelled)))
+        {
+            *fill = spelled;
+        }
         if let Some(members) = element.members.clone() {
             attributes.insert(ENUM_ATTRIBUTE.to_owned(), Value::Object(members));
         }

@@ -21,6 +21,7 @@ mod contents;
 mod dimensions;
 mod dtype;
 mod filters;
+pub mod fuzzing;
 mod index;
 mod links;
 mod metadata;

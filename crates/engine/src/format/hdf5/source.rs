@@ -178,8 +178,8 @@ fn number(grid: &Grid, index: &[u64]) -> Option<u64> {
     if !grid.contains(index) {
         return None;
     }
-    let along = index.iter().zip(grid.grid_shape());
-    along.fold(Some(0), |number: Option<u64>, (&at, n)| number?.checked_mul(n)?.checked_add(at))
+    let mut along = index.iter().zip(grid.grid_shape());
+    along.try_fold(0u64, |number, (&at, n)| number.checked_mul(n)?.checked_add(at))
 }
 
 /// The chunk with this number.

@@ -1,5 +1,7 @@
 //! Single elements as JSON: fill values, members of enumerations, attributes.
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use chunkyard_array::ByteOrder;
 use half::{bf16, f16};
 use serde_json::{Value, json};
@@ -38,9 +40,30 @@ impl ElementType {
                 let (real, imaginary) = bytes.split_at_checked(8)?;
                 json!([float64(real)?, float64(imaginary)?])
             }
-            Kind::Raw => json!(bytes),
+            Kind::Raw => json!(BASE64_STANDARD.encode(bytes)),
             Kind::Text => json!(""),
         })
+    }
+
+    /// The JSON of a `_FillValue`, which xarray expects in a spelling of its own: base64 of float64 for
+    /// floating-point numbers, of the bytes for bytes. `None` where it is not one element.
+    pub(super) fn xarray_fill_value(&self, value: &Value) -> Option<Value> {
+        let value = match value {
+            Value::Array(values) if !self.is_complex() => match values.as_slice() {
+                [value] => value,
+                _ => return None,
+            },
+            value => value,
+        };
+        match self.kind {
+            Kind::Float16 | Kind::BFloat16 | Kind::Float32 | Kind::Float64 => spelled(value),
+            Kind::Complex64 | Kind::Complex128 => match value.as_array()?.as_slice() {
+                [real, imaginary] => Some(json!([spelled(real)?, spelled(imaginary)?])),
+                _ => None,
+            },
+            Kind::Raw => Some(json!(BASE64_STANDARD.encode(value.as_str()?))),
+            _ => Some(value.clone()),
+        }
     }
 
     fn is_complex(&self) -> bool {
@@ -65,6 +88,20 @@ fn float32(bytes: &[u8]) -> Option<Value> {
 fn float64(bytes: &[u8]) -> Option<Value> {
     let bits = u64::from_le_bytes(bytes.try_into().ok()?);
     Some(special(f64::from_bits(bits), bits, 0x7ff8_0000_0000_0000, 16))
+}
+
+/// A number, or the string that stands for one, as base64 of a float64.
+fn spelled(value: &Value) -> Option<Value> {
+    let number = match value {
+        Value::String(text) => match text.as_str() {
+            "Infinity" => f64::INFINITY,
+            "-Infinity" => f64::NEG_INFINITY,
+            // All other strings are NaNs, and xarray does not tell them apart.
+            _ => f64::NAN,
+        },
+        value => value.as_f64()?,
+    };
+    Some(json!(BASE64_STANDARD.encode(number.to_le_bytes())))
 }
 
 /// Zarr v3 §"Fill value": infinities and NaN are strings, and other NaNs their bits.

@@ -57,16 +57,16 @@ impl Staging {
         let replace = match occupant(parent, name).await? {
             Occupant::Nothing => false,
             Occupant::Zarr if options.overwrite => true,
-            Occupant::Zarr => {
-                parent.delete_dir(&folder).await?;
-                return Err(exists(place.url()));
-            }
-            Occupant::Other => {
-                parent.delete_dir(&folder).await?;
-                return Err(Error::AlreadyExists {
-                    what: "something that is no Zarr, and so is not replaced",
-                    name: place.url().to_owned(),
-                });
+            occupant => {
+                // An unfinished conversion may lie there, to be resumed when told to replace.
+                if parent.list_dir(&folder).await?.dirs.is_empty() {
+                    parent.delete_dir(&folder).await?;
+                }
+                let what = match occupant {
+                    Occupant::Other => "something that is no Zarr, and so is not replaced",
+                    _ => "something",
+                };
+                return Err(Error::AlreadyExists { what, name: place.url().to_owned() });
             }
         };
         let below = |inner: &str| parent.below(&format!("{folder}/{inner}"));
