@@ -1,6 +1,9 @@
 //! One module per capability.
 
 mod collision;
+mod convert_kill;
+mod convert_memory;
+mod convert_refusals;
 mod damage;
 mod demo;
 mod describe;
