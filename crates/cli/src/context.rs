@@ -4,9 +4,10 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Result;
+use chunkyard_engine::Meter;
 use chunkyard_engine::format::{self, Format, Place};
 use chunkyard_engine::open::recognise;
-use chunkyard_engine::repo::{OpenOptions, Repository};
+use chunkyard_engine::repo::{OpenOptions, RepoFormat, Repository};
 use chunkyard_engine::store::{Limits, Options};
 
 use crate::args::Global;
@@ -21,6 +22,8 @@ pub(crate) struct Context {
     options: OpenOptions,
     /// The place a command is about, for hints.
     place: OnceLock<String>,
+    /// Whether a repository is there.
+    repo: AtomicBool,
     /// Whether the same command, run again, goes on where this one ended.
     resumable: AtomicBool,
 }
@@ -35,6 +38,7 @@ impl Context {
             output: Output::new(global.json, global.quiet),
             options,
             place: OnceLock::new(),
+            repo: AtomicBool::new(true),
             resumable: AtomicBool::new(false),
         }
     }
@@ -65,6 +69,7 @@ impl Context {
         let store = self.store_options(limits);
         let place = Place::new(url, &store)?;
         let format = recognise(&place).await?;
+        self.repo.store(format.name() == RepoFormat.name(), Ordering::Relaxed);
         let allowed = self.options.allowed.clone();
         Ok((place, format, format::OpenOptions { store, allowed, version: None }))
     }
@@ -89,9 +94,19 @@ impl Context {
         self.place.get().map(String::as_str)
     }
 
+    /// What the bar of [`Context::watch`] reads.
+    pub(crate) fn meter(&self) -> &Meter {
+        &self.options.meter
+    }
+
     /// A bar that follows the engine through a long work, until it is dropped.
     pub(crate) fn watch(&self, what: &str) -> Watch {
         Watch::new(what, self.options.meter.clone(), self.output.talks())
+    }
+
+    /// Whether the command is about a repository, or must be taken to be.
+    pub(crate) fn is_repo(&self) -> bool {
+        self.repo.load(Ordering::Relaxed)
     }
 
     /// A bar that counts to `bytes`.

@@ -70,9 +70,8 @@ pub(crate) fn report(error: &anyhow::Error, context: &Context) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     talk(format_args!("{} {}", paint_stderr("1;31", "error:"), message(error)));
-    let resumable = context.is_resumable();
-    let hints = hint(error, context.place(), resumable).into_iter();
-    for hint in hints.chain(going_on(error, resumable).map(Into::into)) {
+    let going_on = going_on(error, context.is_resumable()).map(Into::into);
+    for hint in hint(error, context).into_iter().chain(going_on) {
         talk(format_args!("{} {hint}", paint_stderr("1", "hint:")));
     }
     ExitCode::from(exit_code(error))
@@ -161,13 +160,13 @@ fn engine_error(error: &anyhow::Error) -> Option<&Error> {
 }
 
 /// The next step, where there is one.
-fn hint(error: &anyhow::Error, place: Option<&str>, resumable: bool) -> Option<String> {
+fn hint(error: &anyhow::Error, context: &Context) -> Option<String> {
     if error.is::<Input>() {
         return None;
     }
-    let converting = resumable || error.is::<Target>();
+    let converting = context.is_resumable() || error.is::<Target>();
     let error = engine_error(error)?;
-    let place = place?;
+    let place = context.place()?;
     match error {
         Error::NotFound { what: "dataset", .. } => Some(format!(
             "is that the right place? `chunkyard repo init {place}` creates a repository there"
@@ -207,6 +206,9 @@ fn hint(error: &anyhow::Error, place: Option<&str>, resumable: bool) -> Option<S
              again"
                 .into(),
         ),
+        Error::Corrupt { .. } if !context.is_repo() => {
+            Some(format!("`chunkyard verify {place}` lists all damage"))
+        }
         Error::Corrupt { file, .. } if file == "state.json" || file.starts_with("g/") => Some(
             format!("`chunkyard repo repair {place} republish` restores the newest sound state"),
         ),

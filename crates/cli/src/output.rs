@@ -11,11 +11,14 @@ pub(crate) struct Output {
     json: bool,
     quiet: bool,
     colours: bool,
+    /// Columns of the terminal, where standard output is one.
+    width: Option<usize>,
 }
 
 impl Output {
     pub(crate) fn new(json: bool, quiet: bool) -> Self {
-        Self { json, quiet, colours: wants_colours(io::stdout().is_terminal()) }
+        let width = console::Term::stdout().size_checked().map(|(_, width)| width.into());
+        Self { json, quiet, colours: wants_colours(io::stdout().is_terminal()), width }
     }
 
     /// Whether the user asked for JSON.
@@ -102,6 +105,15 @@ impl Output {
         self.paint("31", text)
     }
 
+    /// Cuts a line that begins at a column so that it ends with the terminal; elsewhere than in a
+    /// terminal nothing is cut.
+    pub(crate) fn fit(self, text: &str, column: usize) -> String {
+        match self.width {
+            Some(width) => cut(text, width.saturating_sub(column).max(20)),
+            None => text.to_owned(),
+        }
+    }
+
     fn paint(self, code: &str, text: &str) -> String {
         paint(self.colours, code, text)
     }
@@ -125,6 +137,14 @@ fn paint(colours: bool, code: &str, text: &str) -> String {
 /// Colours go to terminals only, and not where <https://no-color.org> says no.
 fn wants_colours(terminal: bool) -> bool {
     terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+/// The beginning of a text, with a mark where something is missing.
+fn cut(text: &str, chars_max: usize) -> String {
+    match text.char_indices().nth(chars_max) {
+        Some(_) => text.chars().take(chars_max.saturating_sub(1)).chain(['…']).collect(),
+        None => text.to_owned(),
+    }
 }
 
 /// Lays rows out in columns two blanks apart; the last column is not padded. Cells must not hold
@@ -151,6 +171,13 @@ pub(crate) fn columns(rows: &[Vec<String>]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_what_is_too_long_is_cut() {
+        assert_eq!(cut("äöü", 3), "äöü");
+        assert_eq!(cut("äöüß", 3), "äö…");
+        assert_eq!(cut("", 0), "");
+    }
 
     #[test]
     fn columns_are_as_wide_as_their_widest_cell() {

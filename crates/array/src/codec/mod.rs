@@ -13,6 +13,7 @@ mod elements;
 mod fast;
 mod fletcher32;
 mod guard;
+mod lz4;
 mod pcodec;
 mod scratch;
 mod shard;

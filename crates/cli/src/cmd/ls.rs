@@ -1,18 +1,24 @@
-//! `chunkyard ls`: the nodes of a version.
+//! `chunkyard ls`: the arrays and groups at a place.
 
 use anyhow::Result;
-use chunkyard_engine::repo::{Node, normalise_path};
+use chunkyard_engine::Error;
+use chunkyard_engine::format::{Format, Node, Source};
+use chunkyard_engine::repo::{RepoFormat, normalise_path};
+use chunkyard_engine::store::Limits;
 use clap::Args;
 use serde_json::{Value, json};
 
+use super::facts::{Facts, is_below};
 use crate::args::VersionArgs;
 use crate::context::Context;
 use crate::output::columns;
-use crate::units::{count, shape};
 
 /// List arrays and groups
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  chunkyard ls weather -l /ocean --tag v1")]
+#[command(after_help = "\
+Examples:
+  chunkyard ls sea.zarr
+  chunkyard ls weather -l /ocean --tag v1")]
 pub(crate) struct Ls {
     /// The place
     url: String,
@@ -20,7 +26,7 @@ pub(crate) struct Ls {
     /// List this group or array and all below it
     path: Option<String>,
 
-    /// Also shape, chunks and data type
+    /// Also data type, shape, chunks, codecs, and what is stored
     #[arg(long, short)]
     long: bool,
 
@@ -28,54 +34,87 @@ pub(crate) struct Ls {
     version: VersionArgs,
 }
 
+/// A line of the listing.
+enum Entry {
+    /// The path of a group.
+    Group(String),
+    Array(Facts),
+}
+
 impl Ls {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
+        let (place, format, mut options) = context.recognise(&self.url, Limits::default()).await?;
+        let root = normalise_path(self.path.as_deref().unwrap_or("/"))?;
+        let entries = if format.name() == RepoFormat.name() {
+            self.in_repo(&root, context).await?
+        } else {
+            options.version = self.version.of_any(format, &self.url, context).await?;
+            let source = format.open(&place, &options).await?;
+            // Counting what is stored may list all of it.
+            let count = self.long || context.output.is_json();
+            in_any(&*source, &root, count).await?
+        };
+        let documents = entries.iter().map(Entry::document).collect::<Result<Vec<_>>>()?;
+        context.output.result(&documents, || match self.long {
+            true => columns(&entries.iter().map(Entry::row).collect::<Vec<_>>()),
+            false => entries.iter().map(|entry| entry.name() + "\n").collect(),
+        })
+    }
+
+    async fn in_repo(&self, root: &str, context: &Context) -> Result<Vec<Entry>> {
         let repo = context.open(&self.url).await?;
         let session = repo.readonly_session(&self.version.version(&repo).await?).await?;
         let tree = session.tree();
-        let root = normalise_path(self.path.as_deref().unwrap_or("/"))?;
-        tree.require(&root)?;
-        let nodes: Vec<_> = tree.subtree(&root).filter(|node| node.path != "/").cloned().collect();
-        let documents = nodes.iter().map(|node| describe(node)).collect::<Result<Vec<_>>>()?;
-        context.output.result(&documents, || match self.long {
-            true => columns(&nodes.iter().map(|node| row(node)).collect::<Vec<_>>()),
-            false => nodes.iter().map(|node| name(node) + "\n").collect(),
-        })
+        tree.require(root)?;
+        let nodes = tree.subtree(root).filter(|node| node.path != "/");
+        nodes
+            .map(|node| match node.is_array() {
+                true => Ok(Entry::Array(Facts::of_repo(node)?)),
+                false => Ok(Entry::Group(node.path.clone())),
+            })
+            .collect()
     }
 }
 
-/// A group shows by the slash at its end.
-fn name(node: &Node) -> String {
-    if node.is_array() { node.path.clone() } else { format!("{}/", node.path) }
+async fn in_any(source: &dyn Source, root: &str, count: bool) -> Result<Vec<Entry>> {
+    let mut entries = Vec::new();
+    let nodes = &source.dataset().nodes;
+    if !nodes.contains_key(root) {
+        return Err(Error::NotFound { what: "node", name: root.to_owned() }.into());
+    }
+    for (path, node) in nodes.iter().filter(|(path, _)| is_below(path, root)) {
+        match node {
+            Node::Group(_) if path == "/" => {}
+            Node::Group(_) => entries.push(Entry::Group(path.clone())),
+            Node::Array(array) if count => {
+                entries.push(Entry::Array(Facts::of_any(source, path, array).await?));
+            }
+            Node::Array(array) => entries.push(Entry::Array(Facts::in_short(path, array))),
+        }
+    }
+    Ok(entries)
 }
 
-fn row(node: &Node) -> Vec<String> {
-    let Ok(spec) = node.array() else { return vec![name(node), "group".into()] };
-    let chunks = spec.chunk_shape().map_or_else(|| "irregular".into(), shape);
-    vec![
-        name(node),
-        spec.data_type_name(),
-        shape(spec.shape()),
-        format!("chunks {chunks}"),
-        format!("{} stored", count(node.refs_count, "chunk")),
-    ]
-}
+impl Entry {
+    /// A group shows by the slash at its end.
+    fn name(&self) -> String {
+        match self {
+            Self::Group(path) => format!("{path}/"),
+            Self::Array(facts) => facts.path.clone(),
+        }
+    }
 
-/// A node as JSON: what it is, and for arrays the Zarr metadata in short.
-pub(super) fn describe(node: &Node) -> Result<Value> {
-    let Ok(spec) = node.array() else {
-        return Ok(json!({"path": node.path, "type": "group"}));
-    };
-    let metadata = spec.metadata();
-    Ok(json!({
-        "path": node.path,
-        "type": "array",
-        "shape": spec.shape(),
-        "chunk-shape": spec.chunk_shape(),
-        "data-type": serde_json::to_value(&metadata.data_type)?,
-        "codecs": serde_json::to_value(&metadata.codecs)?,
-        "fill-value": serde_json::to_value(&metadata.fill_value)?,
-        "dimension-names": spec.dimension_names(),
-        "refs": node.refs_count,
-    }))
+    fn row(&self) -> Vec<String> {
+        match self {
+            Self::Group(_) => vec![self.name(), "group".into()],
+            Self::Array(facts) => facts.row(),
+        }
+    }
+
+    fn document(&self) -> Result<Value> {
+        match self {
+            Self::Group(path) => Ok(json!({"path": path, "type": "group"})),
+            Self::Array(facts) => facts.document(),
+        }
+    }
 }

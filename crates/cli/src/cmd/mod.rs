@@ -2,6 +2,7 @@
 
 mod convert;
 mod demo;
+mod facts;
 mod info;
 mod link;
 mod ls;

@@ -1,7 +1,9 @@
 //! `chunkyard verify`: is everything there, and is it what was written?
 
 use anyhow::Result;
-use chunkyard_engine::repo::{Finding, Level, Report, Severity};
+use chunkyard_engine::format::{self, Format, check};
+use chunkyard_engine::repo::{Finding, Level, RepoFormat, Report, Severity};
+use chunkyard_engine::store::Limits;
 use clap::{Args, ValueEnum};
 
 use crate::context::Context;
@@ -13,23 +15,27 @@ use crate::units::{count, short, size};
 ///
 /// Reads only. Exit code 0 means sound, 5 that data is lost or unreadable.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  chunkyard verify weather --level bytes")]
+#[command(after_help = "\
+Examples:
+  chunkyard verify sea.zarr
+  chunkyard verify weather --level bytes")]
 pub(crate) struct Verify {
     /// The place
     url: String,
 
-    /// How deep to look; each level includes those before it
-    #[arg(long, value_enum, default_value_t = Depth::Existence)]
-    level: Depth,
+    /// How deep to look; each level includes those before it [default: existence for a repository,
+    /// which knows what it holds, bytes for all others]
+    #[arg(long, value_enum)]
+    level: Option<Depth>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Depth {
-    /// The state file
+    /// The state file of a repository
     State,
-    /// All metadata files of all versions, byte for byte
+    /// All metadata, of all versions
     Metadata,
-    /// That all chunk files exist and are long enough
+    /// That all chunks are where they should be
     Existence,
     /// Every byte
     Bytes,
@@ -48,16 +54,24 @@ impl From<Depth> for Level {
 
 impl Verify {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
-        let repo = context.open(&self.url).await?;
-        let watch = context.watch("checking");
-        let report = repo.verify(self.level.into()).await?;
-        drop(watch);
-        context.output.result(&report, || describe(&report, context.output))?;
-        if report.is_sound() {
-            return Ok(());
-        }
-        let errors = report.findings.iter().filter(|f| f.severity == Severity::Error).count();
-        Err(Unsound { errors }.into())
+        let (place, format, options) = context.recognise(&self.url, Limits::default()).await?;
+        let errors = if format.name() == RepoFormat.name() {
+            let repo = context.open(&self.url).await?;
+            let watch = context.watch("checking");
+            let report = repo.verify(self.level.unwrap_or(Depth::Existence).into()).await?;
+            drop(watch);
+            context.output.result(&report, || describe(&report, context.output))?;
+            report.findings.iter().filter(|f| f.severity == Severity::Error).count()
+        } else {
+            let source = format.open(&place, &options).await?;
+            let watch = context.watch("checking");
+            let level = self.level.unwrap_or(Depth::Bytes).into();
+            let report = check(&source, level, context.meter()).await?;
+            drop(watch);
+            context.output.result(&report, || describe_any(&report, context.output))?;
+            usize::try_from(report.errors).unwrap_or(usize::MAX)
+        };
+        if errors == 0 { Ok(()) } else { Err(Unsound { errors }.into()) }
     }
 }
 
@@ -88,6 +102,34 @@ pub(crate) fn describe(report: &Report, output: Output) -> String {
             count(report.orphan_files, "file"),
             size(report.orphan_bytes)
         ));
+    }
+    text
+}
+
+/// The report on what is no repository, as text.
+fn describe_any(report: &format::Report, output: Output) -> String {
+    let listed =
+        |severity| report.findings.iter().filter(|f| f.severity == severity).count() as u64;
+    let mut text: String =
+        report.findings.iter().map(|finding| describe_finding(finding, output)).collect();
+    let more = report.errors.saturating_sub(listed(Severity::Error));
+    if more > 0 {
+        text.push_str(&format!("and {} more\n", count(more, "error")));
+    }
+    let checked = &report.checked;
+    let mut looked = vec![count(checked.arrays, "array")];
+    if report.level >= Level::Existence {
+        looked.push(count(checked.chunks, "stored chunk"));
+        looked.push(count(checked.objects, "object"));
+    }
+    if report.level >= Level::Bytes {
+        looked.push(format!("{} decoded", size(checked.bytes)));
+    }
+    let verdict = if report.is_sound() { output.green("sound") } else { output.red("damaged") };
+    text.push_str(&format!("{verdict}: {}\n", looked.join(", ")));
+    if report.orphan_files > 0 {
+        let files = count(report.orphan_files, "file");
+        text.push_str(&format!("of no array: {files} ({})\n", size(report.orphan_bytes)));
     }
     text
 }

@@ -62,6 +62,11 @@ impl Reader {
         Self { source, path: path.into(), codecs }
     }
 
+    /// Path of the array.
+    pub fn path(&self) -> &Arc<str> {
+        &self.path
+    }
+
     /// The codecs of the array's chunks.
     pub fn codecs(&self) -> &ChunkCodecs {
         &self.codecs

@@ -2,12 +2,12 @@
 
 use async_trait::async_trait;
 use chunkyard_array::{ChunkIndex, Region};
-use futures::stream::BoxStream;
+use futures::stream::{self, BoxStream, StreamExt};
 
 use super::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::repo::Version;
-use crate::store::{self, ChunkRef, Fetcher};
+use crate::store::{self, ChunkRef, Fetcher, Meta};
 
 /// Stored chunks, each with where it is.
 pub type ChunkStream<'a> = BoxStream<'a, Result<(ChunkIndex, ChunkRef)>>;
@@ -63,6 +63,18 @@ pub trait Source: Locate {
 
     /// The stored chunks of an array that hold elements of `within`, in no order, each with the
     /// exact range where it is and, where the store tells, a guard. This may list all objects of the
-    /// array.
+    /// array. The chunks of one object follow one another; damage is an error in their place, after
+    /// which the rest follows.
     fn chunks<'a>(&'a self, array: &'a str, within: &'a Region) -> ChunkStream<'a>;
+
+    /// Whether the chunks of an array are its elements, plain and in memory already: then a part of
+    /// a chunk costs what the part costs, however large the chunk is.
+    fn is_memory(&self, _array: &str) -> bool {
+        false
+    }
+
+    /// Objects in its place that belong to nothing in it, for formats that own theirs.
+    fn strays(&self) -> BoxStream<'_, Result<Meta>> {
+        stream::empty().boxed()
+    }
 }

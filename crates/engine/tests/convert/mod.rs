@@ -1,7 +1,11 @@
 //! Any format to any format.
 
+mod chains;
 mod hdf5;
 mod matrix;
+mod memory;
+mod metadata;
 mod naive;
 mod sample;
+mod sparse;
 mod support;

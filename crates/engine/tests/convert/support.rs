@@ -169,9 +169,15 @@ pub(super) async fn write_repo(yard: &Yard, name: &str, spec: &ArraySpec, array:
     let repo = Repository::create(&yard.at(name), open, Default::default()).await.unwrap();
     let session = repo.writable_session("main").await.unwrap();
     let created = session.create_array(PATH, spec.clone()).await.unwrap();
-    let elements = array.to_elements(spec.dtype().unwrap().item_size());
-    let whole = Region::whole(spec.shape());
-    created.write_elements(&whole, elements).await.unwrap();
+    let (grid, fill) = (spec.grid().unwrap(), naive::fill_of(spec));
+    for index in naive::indices(&grid.grid_shape()) {
+        let region = grid.clipped_region(&index);
+        let chunk = array.region(&region, &fill);
+        if chunk.cells.iter().any(|cell| *cell != fill) {
+            let elements = chunk.to_elements(spec.dtype().unwrap().item_size());
+            created.write_elements(&region, elements).await.unwrap();
+        }
+    }
     session.commit(CommitOptions::message("sample")).await.unwrap();
 }
 

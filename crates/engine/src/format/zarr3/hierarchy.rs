@@ -22,6 +22,11 @@ pub(super) const V2_ARRAY: &str = ".zarray";
 const V2_ATTRIBUTES: &str = ".zattrs";
 const V2_CONSOLIDATED: &str = ".zmetadata";
 
+/// Whether a name is that of metadata, of either version.
+pub(super) fn is_metadata(name: &str) -> bool {
+    [METADATA, V2_GROUP, V2_ARRAY, V2_ATTRIBUTES, V2_CONSOLIDATED].contains(&name)
+}
+
 /// The member of a group of version 3 that repeats the metadata of all nodes below.
 pub(super) const CONSOLIDATED: &str = "consolidated_metadata";
 

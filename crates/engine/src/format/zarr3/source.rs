@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use chunkyard_array::{ChunkIndex, ChunkKeys, Grid, Region, ShardEntries, ShardIndex};
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::stream::{self, BoxStream};
+use futures::{StreamExt, TryStreamExt, future};
 
 use super::{hierarchy, prefix_of};
 use crate::error::{Error, Result};
@@ -175,6 +176,12 @@ impl Layout {
     fn parse(&self, path: &str) -> Option<ChunkIndex> {
         self.keys.parse(path.strip_prefix(&self.prefix)?)
     }
+
+    /// Whether an object is a chunk, or a shard, of an array with this grid of chunks.
+    fn has(&self, path: &str, grid: &Grid) -> bool {
+        let grid = self.sharded.as_ref().map_or(grid, |sharded| &sharded.shards);
+        self.parse(path).is_some_and(|index| grid.contains(&index))
+    }
 }
 
 impl Sharded {
@@ -251,9 +258,40 @@ impl Source for Zarr3Source {
         };
         stream::once(listing).try_flatten().try_flatten().boxed()
     }
+
+    fn strays(&self) -> BoxStream<'_, Result<Meta>> {
+        let listing = async move {
+            let objects = self.store.list("").await?;
+            Ok::<_, Error>(objects.try_filter(|meta| future::ready(!self.owns(&meta.path))))
+        };
+        stream::once(listing).try_flatten().boxed()
+    }
 }
 
 impl Zarr3Source {
+    /// Whether an object is metadata of a node, or a chunk of an array.
+    fn owns(&self, path: &str) -> bool {
+        let mut folder = path;
+        while let Some((above, name)) = folder.rsplit_once('/').or(Some(("", folder))) {
+            let node = format!("/{above}");
+            if folder == path
+                && hierarchy::is_metadata(name)
+                && self.dataset.nodes.contains_key(&node)
+            {
+                return true;
+            }
+            if let (Some(layout), Ok(array)) = (self.layouts.get(&node), self.dataset.array(&node))
+            {
+                return array.grid().is_ok_and(|grid| layout.has(path, &grid));
+            }
+            if above.is_empty() {
+                break;
+            }
+            folder = above;
+        }
+        false
+    }
+
     /// The chunks in an object of an array, if it holds any that are wanted.
     fn in_object<'a>(
         &'a self,
@@ -271,21 +309,20 @@ impl Zarr3Source {
             match &layout.sharded {
                 None if grid.contains(&index) && touches(&index) => {
                     let (range, guard) = (0..meta.size, Guard::of(&meta));
-                    found.push((index, ChunkRef::Object { path, range, guard, crc32c: None }));
+                    found.push(Ok((index, ChunkRef::Object { path, range, guard, crc32c: None })));
                 }
                 Some(sharded) if sharded.shards.contains(&index) => {
                     let open = self.open_shard(sharded, path, &meta).await?;
                     for (chunk, cell) in sharded.chunks_of(&index, &grid) {
-                        if touches(&chunk)
-                            && let Some(reference) = open.locate(&cell)?
-                        {
-                            found.push((chunk, reference));
+                        if touches(&chunk) {
+                            let located = open.locate(&cell).transpose();
+                            found.extend(located.map(|located| Ok((chunk, located?))));
                         }
                     }
                 }
                 _ => {}
             }
-            Ok(stream::iter(found.into_iter().map(Ok)).boxed())
+            Ok(stream::iter(found).boxed())
         }
     }
 }
@@ -294,6 +331,7 @@ impl Zarr3Source {
 fn in_shard(path: &str, error: chunkyard_array::Error) -> Error {
     match error {
         chunkyard_array::Error::Corrupt { what, expected, found, .. } => {
+            let what = if what == "chunk" { "index of the shard".to_owned() } else { what };
             Error::Corrupt { file: path.to_owned(), what, expected, found }
         }
         other => in_chunk(path, &[], other),

@@ -57,26 +57,23 @@ impl Staging {
         let replace = match occupant(parent, name).await? {
             Occupant::Nothing => false,
             Occupant::Zarr if options.overwrite => true,
-            Occupant::Zarr => {
-                leave(parent, &folder).await?;
-                return Err(exists(place.url()));
-            }
-            Occupant::Other => {
-                leave(parent, &folder).await?;
-                return Err(Error::AlreadyExists {
-                    what: "something that is no Zarr, and so is not replaced",
-                    name: place.url().to_owned(),
-                });
+            occupant => {
+                // An unfinished conversion may lie there, to be resumed when told to replace.
+                if parent.list_dir(&folder).await?.dirs.is_empty() {
+                    parent.delete_dir(&folder).await?;
+                }
+                let what = match occupant {
+                    Occupant::Other => "something that is no Zarr, and so is not replaced",
+                    _ => "something",
+                };
+                return Err(Error::AlreadyExists { what, name: place.url().to_owned() });
             }
         };
         if options.plan.is_empty() || options.restart {
             parent.delete_dir(&format!("{folder}/data")).await?;
             parent.delete_dir(&format!("{folder}/journal")).await?;
         }
-        let below = |inner: &str| {
-            let url = format!("{}/{folder}/{inner}", parent.url().trim_end_matches('/'));
-            Store::open(&url, &options.store)
-        };
+        let below = |inner: &str| parent.below(&format!("{folder}/{inner}"));
         let (data, journal) = (below("data")?, below("journal")?);
         discard_halves(&data).await?;
         let (parent, name) = (parent.clone(), name.to_owned());
@@ -86,8 +83,7 @@ impl Staging {
 
     async fn in_place(place: &Place, options: &CreateOptions) -> Result<Self> {
         let data = place.directory().clone();
-        let journal =
-            Store::open(&format!("{}/{SUFFIX}", data.url().trim_end_matches('/')), &options.store)?;
+        let journal = data.below(SUFFIX)?;
         if options.plan.is_empty() || options.restart {
             data.delete_dir(SUFFIX).await?;
         }
@@ -156,14 +152,6 @@ async fn occupant(parent: &Store, name: &str) -> Result<Occupant> {
         .iter()
         .any(|meta| meta.path.rsplit('/').next().is_some_and(|last| known.contains(&last)));
     Ok(if is_zarr { Occupant::Zarr } else { Occupant::Other })
-}
-
-/// Takes the folder away again, unless an unfinished conversion lies there.
-async fn leave(parent: &Store, folder: &str) -> Result<()> {
-    match parent.list_dir(folder).await?.dirs.is_empty() {
-        true => parent.delete_dir(folder).await,
-        false => Ok(()),
-    }
 }
 
 fn exists(url: &str) -> Error {

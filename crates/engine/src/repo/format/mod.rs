@@ -13,10 +13,12 @@ use async_trait::async_trait;
 pub use self::sink::RepoSink;
 pub use self::source::RepoSource;
 use super::Repository;
+use super::swap::{CLAIMS, claim_generation};
 use crate::error::{Error, Result};
 use crate::format::{
     CreateOptions, Dataset, Format, Node, OpenOptions, Place, Probe, Sink, Source,
 };
+use crate::store::Kind;
 
 /// A versioned repository.
 #[derive(Debug, Clone, Copy)]
@@ -33,11 +35,18 @@ impl Format for RepoFormat {
     }
 
     async fn probe(&self, place: &Place) -> Result<Probe> {
-        // A directory whose state file is lost still has claims, from which it is repaired.
-        match place.directory().head("state.json").await {
+        let directory = place.directory();
+        match directory.head("state.json").await {
             Ok(_) => return Ok(Probe::Yes("it has state.json".into())),
             Err(Error::NotFound { .. }) => {}
             Err(error) => return Err(error),
+        }
+        // A directory whose state file is lost still has claims, from which it is read and repaired.
+        if directory.kind() == Kind::Local {
+            let found = directory.list_dir(CLAIMS).await?.objects;
+            if found.iter().any(|meta| claim_generation(&meta.path).is_some()) {
+                return Ok(Probe::Yes(format!("it has no state.json, but {CLAIMS}/")));
+            }
         }
         Ok(Probe::No("no state.json".into()))
     }

@@ -1,0 +1,194 @@
+//! What is to be said about an array, whatever holds it: shared by `info` and `ls`.
+
+use anyhow::Result;
+use chunkyard_array::{ArraySpec, Attributes, Region, Sharding};
+use chunkyard_engine::Error;
+use chunkyard_engine::format::{ArrayNode, Source};
+use chunkyard_engine::repo::Node;
+use futures::StreamExt;
+use serde_json::{Value, json};
+
+use crate::output::{Output, columns};
+use crate::units::{count, shape, size};
+
+/// An array and what is stored of it.
+pub(super) struct Facts {
+    pub(super) path: String,
+    spec: ArraySpec,
+    sharding: Option<Sharding>,
+    stored: Stored,
+    pub(super) logical_bytes: u64,
+}
+
+/// Chunks of an array that are stored, and their bytes, as far as they are known.
+#[derive(Debug, Clone, Copy, Default)]
+struct Stored {
+    chunks: Option<u64>,
+    bytes: Option<u64>,
+    /// Chunks, or objects of many, that cannot be told because an index is damaged.
+    unreadable: u64,
+}
+
+impl Facts {
+    /// Of an array in a repository, whose inventory knows the number of chunks.
+    pub(super) fn of_repo(node: &Node) -> Result<Self> {
+        let spec = (**node.array()?).clone();
+        let item_size = spec.dtype().ok().and_then(|dtype| dtype.item_size()).unwrap_or(0);
+        let elements = Region::whole(spec.shape()).num_elements();
+        Ok(Self {
+            path: node.path.clone(),
+            logical_bytes: elements.saturating_mul(item_size as u64),
+            spec,
+            sharding: None,
+            stored: Stored { chunks: Some(node.refs_count), ..Stored::default() },
+        })
+    }
+
+    /// Of an array in any source: its chunks are looked for and counted. Where they cannot be
+    /// listed, nothing is known.
+    pub(super) async fn of_any(source: &dyn Source, path: &str, node: &ArrayNode) -> Result<Self> {
+        let everything = Region::whole(node.spec.shape());
+        let mut found = source.chunks(path, &everything);
+        let (mut chunks, mut bytes, mut unreadable) = (0, 0, 0);
+        let stored = loop {
+            match found.next().await {
+                Some(Ok((_, reference))) => {
+                    chunks += 1;
+                    bytes += reference.len().unwrap_or(0);
+                }
+                // Damage does not keep the rest from being described.
+                Some(Err(Error::Corrupt { .. })) => unreadable += 1,
+                Some(Err(Error::Unsupported { .. })) => break Stored::default(),
+                Some(Err(error)) => return Err(error.into()),
+                None => break Stored { chunks: Some(chunks), bytes: Some(bytes), unreadable },
+            }
+        };
+        Ok(Self::of_node(path, node, stored))
+    }
+
+    /// Of an array in any source, without what is stored.
+    pub(super) fn in_short(path: &str, node: &ArrayNode) -> Self {
+        Self::of_node(path, node, Stored::default())
+    }
+
+    fn of_node(path: &str, node: &ArrayNode, stored: Stored) -> Self {
+        Self {
+            path: path.to_owned(),
+            spec: node.spec.clone(),
+            sharding: node.sharding.clone(),
+            stored,
+            logical_bytes: node.logical_bytes(),
+        }
+    }
+
+    /// As JSON: the Zarr metadata in short.
+    pub(super) fn document(&self) -> Result<Value> {
+        let metadata = self.spec.metadata();
+        let mut document = json!({
+            "path": self.path,
+            "type": "array",
+            "shape": self.spec.shape(),
+            "chunk-shape": self.spec.chunk_shape(),
+            "data-type": metadata.data_type,
+            "codecs": metadata.codecs,
+            "fill-value": metadata.fill_value,
+            "dimension-names": self.spec.dimension_names(),
+        });
+        if let Some(members) = document.as_object_mut() {
+            if let Some(sharding) = &self.sharding {
+                members.insert("shard-shape".into(), json!(sharding.shard_shape));
+            }
+            if let Some(chunks) = self.stored.chunks {
+                members.insert("refs".into(), json!(chunks));
+            }
+            if let Some(bytes) = self.stored.bytes {
+                members.insert("stored-bytes".into(), json!(bytes));
+            }
+            if self.stored.unreadable > 0 {
+                members.insert("unreadable".into(), json!(self.stored.unreadable));
+            }
+        }
+        Ok(document)
+    }
+
+    /// As one row of a long listing.
+    pub(super) fn row(&self) -> Vec<String> {
+        let chunks = self.spec.chunk_shape().map_or_else(|| "irregular".into(), shape);
+        let chunks = match &self.sharding {
+            Some(sharding) => format!("chunks {chunks} in shards {}", shape(&sharding.shard_shape)),
+            None => format!("chunks {chunks}"),
+        };
+        let stored = match (self.stored.chunks, self.stored.bytes) {
+            (Some(chunks), Some(bytes)) => {
+                format!("{} stored, {}", count(chunks, "chunk"), size(bytes))
+            }
+            (Some(chunks), None) => format!("{} stored", count(chunks, "chunk")),
+            _ => "stored: unknown".to_owned(),
+        };
+        let codecs: Vec<_> =
+            self.spec.metadata().codecs.iter().map(|codec| codec.name().to_owned()).collect();
+        vec![
+            self.path.clone(),
+            self.spec.data_type_name(),
+            shape(self.spec.shape()),
+            chunks,
+            stored,
+            codecs.join("+"),
+        ]
+    }
+
+    /// As a paragraph.
+    pub(super) fn text(&self, attributes: &Attributes, output: Output) -> Result<String> {
+        let metadata = self.spec.metadata();
+        let mut rows = Vec::new();
+        let mut row = |key: &str, value: String| rows.push((format!("  {key}"), value));
+        let mut extents = shape(self.spec.shape());
+        if let Some(names) = self.spec.dimension_names() {
+            let names: Vec<_> = names.iter().map(|name| name.as_deref().unwrap_or("?")).collect();
+            extents.push_str(&format!("  ({})", names.join(", ")));
+        }
+        row("shape", extents);
+        row("data type", metadata.data_type.to_string());
+        match (self.spec.chunk_shape(), self.spec.grid()) {
+            (Some(chunks), Ok(grid)) => {
+                let stored = self.stored.chunks.map_or("unknown".into(), |n| n.to_string());
+                let all = grid.num_chunks();
+                let unreadable = match self.stored.unreadable {
+                    0 => String::new(),
+                    n => output.red(&format!(", {n} unreadable")),
+                };
+                row("chunks", format!("{}, {stored} of {all} stored{unreadable}", shape(chunks)));
+            }
+            _ => row("chunks", metadata.chunk_grid.to_string()),
+        }
+        if let Some(sharding) = &self.sharding {
+            row("shards", shape(&sharding.shard_shape));
+        }
+        let codecs: Vec<_> = metadata.codecs.iter().map(ToString::to_string).collect();
+        row("codecs", codecs.join(", "));
+        row("fill value", serde_json::to_string(&metadata.fill_value)?);
+        let mut values = size(self.logical_bytes);
+        if let Some(bytes) = self.stored.bytes {
+            let ratio = self.logical_bytes as f64 / bytes.max(1) as f64;
+            values.push_str(&format!(", stored as {} (ratio {ratio:.1})", size(bytes)));
+        }
+        row("values", values);
+        for (key, value) in attributes {
+            row(&format!("@{key}"), value.to_string());
+        }
+        Ok(format!("{}\n{}", output.bold(&self.path), fitted(rows, output)))
+    }
+}
+
+/// Rows of a key and a value that may be too long for a line.
+pub(super) fn fitted(rows: Vec<(String, String)>, output: Output) -> String {
+    let column = rows.iter().map(|(key, _)| key.chars().count() + 2).max().unwrap_or(0);
+    let rows = rows.into_iter().map(|(key, value)| vec![key, output.fit(&value, column)]);
+    columns(&rows.collect::<Vec<_>>())
+}
+
+/// Whether a path is a node or lies below it.
+pub(super) fn is_below(path: &str, root: &str) -> bool {
+    root == "/"
+        || path.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}

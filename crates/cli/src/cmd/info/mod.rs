@@ -1,0 +1,50 @@
+//! `chunkyard info`: a place at a glance.
+
+mod any;
+mod repo;
+
+use anyhow::Result;
+use chunkyard_engine::format::Format;
+use chunkyard_engine::repo::RepoFormat;
+use chunkyard_engine::store::Limits;
+use clap::Args;
+
+use crate::args::VersionArgs;
+use crate::context::Context;
+
+/// Describe what is at a place, whatever its format
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  chunkyard info sea.zarr
+  chunkyard info weather --as-of '2026-01-31 12:00'")]
+pub(crate) struct Info {
+    /// The place
+    url: String,
+
+    #[command(flatten)]
+    version: VersionArgs,
+}
+
+/// What the files at a place take.
+#[derive(Debug, Clone, Copy, Default)]
+struct Stored {
+    files: u64,
+    bytes: u64,
+}
+
+impl Info {
+    pub(crate) async fn run(&self, context: &Context) -> Result<()> {
+        let (place, format, mut options) = context.recognise(&self.url, Limits::default()).await?;
+        if format.name() == RepoFormat.name() {
+            return repo::run(&self.url, &self.version, context).await;
+        }
+        options.version = self.version.of_any(format, &self.url, context).await?;
+        let source = format.open(&place, &options).await?;
+        let found = any::Found::look(place, format, source).await?;
+        if context.output.is_json() {
+            return context.output.document(&found.document()?);
+        }
+        context.output.text(&found.text(context.output)?)
+    }
+}
