@@ -78,7 +78,7 @@ fuzz-seeds: ## make fuzz/seeds anew, from the golden repository and the codecs
 	$(CARGO) test -p chunkyard-hostile --test main -- --ignored
 
 .PHONY: bench
-bench: bench-build ## ours and the rivals side by side, about five minutes; bench/README.md has more
+bench: bench-build ## ours and the rivals side by side, about eight minutes; bench/README.md has more
 	bench/.venv/bin/python bench/run.py
 
 .PHONY: bench-full

@@ -4,6 +4,7 @@ mod chains;
 mod crash;
 mod damage;
 mod edges;
+mod hdf5;
 mod matrix;
 mod memory;
 mod metadata;
