@@ -1,10 +1,13 @@
 //! One module per capability.
 
 mod collision;
+mod convert;
+mod convert_failures;
 mod damage;
 mod demo;
 mod describe;
 mod exhaustion;
+mod formats;
 mod help;
 mod maintain;
 mod references;

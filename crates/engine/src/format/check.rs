@@ -142,8 +142,13 @@ pub async fn check(source: &Arc<dyn Source>, level: Level, meter: &Meter) -> Res
     if level >= Level::Existence {
         check_strays(&**source, &mut report).await?;
     }
-    report.findings.sort_by_key(|finding| finding.severity != Severity::Error);
+    report.findings.sort_by(|a, b| order(a).cmp(&order(b)));
     Ok(report)
+}
+
+/// Errors first, then by where they are: batches end in any order.
+fn order(finding: &Finding) -> (bool, &Option<String>, &Option<Vec<u64>>, &str) {
+    (finding.severity != Severity::Error, &finding.array, &finding.chunk, &finding.file)
 }
 
 /// A chunk and where it is, or what is wrong with that.
