@@ -72,7 +72,7 @@ def cases():
         numcodecs.Blosc("zstd", 3, numcodecs.Blosc.BITSHUFFLE),
         numcodecs.Blosc("zstd", 3, numcodecs.Blosc.NOSHUFFLE),
         numcodecs.Blosc("blosclz", 3, numcodecs.Blosc.AUTOSHUFFLE),
-        numcodecs.Zlib(3), numcodecs.GZip(3), numcodecs.BZ2(3),
+        numcodecs.Zlib(3), numcodecs.GZip(3), numcodecs.BZ2(3), numcodecs.LZ4(2),
         numcodecs.Zstd(3), numcodecs.Zstd(3, checksum=True),
     ]:
         yield case(f"compressor {json.dumps(compressor.get_config())}", noise, compressors=compressor)
@@ -100,6 +100,8 @@ def cases():
     yield case("text |S5", np.array([b"", b"abc", b"defgh", b"\xff\0x"]), dtype="|S5", compressors=None)
     yield case("text |O", words.astype(object), dtype=str, compressors=None)
     yield case("text |O compressed", words.astype(object), dtype=str, compressors=numcodecs.Blosc("lz4", 5, 1))
+    plane = words.astype(object).reshape(2, 3)
+    yield case("text |O order F", plane, dtype=str, order="F", compressors=numcodecs.Zstd(1))
     raw = np.array([b"abcde", b"\0\1\2\3\4"], dtype="V5")
     yield case("raw |V5", raw, compressors=None, fill_value=np.void(b"\1\2\3\4\5"))
     times = np.array(["2020-01-01", "NaT", "1969-12-31T23:59:59"], dtype="<M8[s]")

@@ -12,7 +12,9 @@
 //!   Codecs ── decode_view ──────┘             encoded chunk in, elements in their place
 //! ```
 //!
-//! - [`ArraySpec`] and [`GroupSpec`] are Zarr v3 metadata, kept without loss.
+//! - [`ArraySpec`] and [`GroupSpec`] are Zarr v3 metadata, kept without loss; [`parse_v2_array`] and
+//!   [`parse_v2_group`] read those of version 2.
+//! - [`Sharding`] is how chunks share an object, [`ChunkKeys`] what the objects are called.
 //! - [`Region`] is a box of elements, [`Grid`] tells which chunks it touches.
 //! - [`DType`] is a data type, with its NumPy description.
 //! - [`Cast`] turns elements of one type into equal ones of another, or says which cannot be.

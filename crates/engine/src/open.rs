@@ -5,11 +5,13 @@ use std::sync::Arc;
 use futures::future;
 
 use crate::error::{Error, Result};
-use crate::format::{Format, OpenOptions, Place, Probe, Source, zarr3::Zarr3};
+use crate::format::hdf5::Hdf5;
+use crate::format::zarr3::Zarr3;
+use crate::format::{Format, OpenOptions, Place, Probe, Source};
 use crate::repo::RepoFormat;
 
 /// All formats.
-pub static FORMATS: &[&dyn Format] = &[&RepoFormat, &Zarr3];
+pub static FORMATS: &[&dyn Format] = &[&RepoFormat, &Zarr3, &Hdf5];
 
 /// What was found at a URL.
 #[derive(Debug, Clone)]

@@ -25,6 +25,7 @@ pub mod codec;
 mod columns;
 mod coordinate;
 mod error;
+mod hdf5;
 mod metadata;
 mod npy;
 mod pack;
@@ -61,6 +62,7 @@ pub const TARGETS: &[Target] = &[
     target("shorthand", text::shorthand),
     target("names", text::names),
     target("npy", npy::check),
+    target("hdf5", hdf5::check),
     target("codec_bytes", codec::bytes),
     target("codec_zstd", codec::zstd),
     target("codec_blosc", codec::blosc),

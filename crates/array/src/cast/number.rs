@@ -126,7 +126,9 @@ macro_rules! integers {
         // it becomes a float: what is not below that power is no integer of this type.
         to!($integer, $float, |value| {
             let cast = value as $float;
-            (cast, cast as $integer == value && cast < <$integer>::MAX as $float + 1.0)
+            let all_fit = <$integer>::BITS <= <$float>::MANTISSA_DIGITS;
+            let below = cast < <$integer>::MAX as $float + 1.0;
+            (cast, all_fit || (cast as $integer == value && below))
         });
         to!($float, $integer, |value| {
             let cast = value as $integer;

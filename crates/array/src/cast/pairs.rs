@@ -91,10 +91,9 @@ impl Numbers {
             if let Some(at) = (self.parts)(source, real) {
                 return Some(block * STAGE_ITEMS + at);
             }
-            for (pair, real) in target.chunks_exact_mut(2 * to).zip(real.chunks_exact(to)) {
-                let (first, second) = pair.split_at_mut(to);
-                first.copy_from_slice(real);
-                second.fill(0);
+            match to {
+                4 => interleave::<4>(real, target),
+                _ => interleave::<8>(real, target),
             }
         }
         None
@@ -106,11 +105,11 @@ impl Numbers {
         let blocks = source.chunks(STAGE_ITEMS * 2 * from).zip(target.chunks_mut(STAGE_ITEMS * to));
         for (block, (source, target)) in blocks.enumerate() {
             let real = &mut stage[..source.len() / 2];
-            for (pair, real) in source.chunks_exact(2 * from).zip(real.chunks_exact_mut(from)) {
-                real.copy_from_slice(&pair[..from]);
-            }
+            let imaginary = match from {
+                4 => take_real::<4>(source, real),
+                _ => take_real::<8>(source, real),
+            };
             let refused = (self.parts)(real, target);
-            let imaginary = source.chunks_exact(2 * from).position(|pair| !is_zero(&pair[from..]));
             let first = [refused, imaginary].into_iter().flatten().min();
             if let Some(at) = first {
                 return Some(block * STAGE_ITEMS + at);
@@ -129,10 +128,26 @@ fn part(name: &str) -> (&str, bool) {
     }
 }
 
-/// Whether little-endian bytes are a float that equals zero, of either sign.
-fn is_zero(bytes: &[u8]) -> bool {
-    let Some((last, rest)) = bytes.split_last() else { return true };
-    last & 0x7f == 0 && rest.iter().all(|&byte| byte == 0)
+/// Complex numbers of real ones.
+fn interleave<const N: usize>(real: &[u8], complex: &mut [u8]) {
+    let pairs = complex.as_chunks_mut::<N>().0.as_chunks_mut::<2>().0;
+    for (pair, real) in pairs.iter_mut().zip(real.as_chunks::<N>().0) {
+        *pair = [*real, [0; N]];
+    }
+}
+
+/// The real parts of complex numbers, and the position of the first that is not real.
+fn take_real<const N: usize>(complex: &[u8], real: &mut [u8]) -> Option<usize> {
+    let pairs = complex.as_chunks::<N>().0.as_chunks::<2>().0;
+    for (real, pair) in real.as_chunks_mut::<N>().0.iter_mut().zip(pairs) {
+        *real = pair[0];
+    }
+    // A zero of either sign: the sign is the highest bit of the last byte.
+    let is_zero = |part: &[u8; N]| match part.split_last() {
+        Some((last, rest)) => last & 0x7f == 0 && rest.iter().all(|&byte| byte == 0),
+        None => true,
+    };
+    pairs.iter().position(|pair| !is_zero(&pair[1]))
 }
 
 fn exactly<S: Number + To<T>, T: Number>(source: &[u8], target: &mut [u8]) -> Option<usize> {

@@ -48,6 +48,8 @@ pub(super) fn register() {
         wrap::<GzipCodec>(Kind::Gzip);
         wrap::<ZlibCodec>(Kind::Zlib);
         wrap::<ZstdCodec>(Kind::Zstd);
+        super::fletcher32::register();
+        super::lz4::register();
         super::pcodec::register();
     });
 }
@@ -101,6 +103,19 @@ impl Bounded {
             Kind::Zstd => read_bounded(zstd::Decoder::new(encoded)?, bytes_max),
             Kind::Blosc => Err(io::Error::other("blosc is decoded by zarrs")),
         }
+    }
+}
+
+/// The most bytes that a codec may decode to, and whether it must be exactly so many.
+pub(super) fn decoded_max(representation: &BytesRepresentation) -> (u64, bool) {
+    match *representation {
+        BytesRepresentation::FixedSize(size) => (size, true),
+        // The bound of a compressor inside this one is an estimate that other writers may exceed a
+        // little.
+        BytesRepresentation::BoundedSize(size) => {
+            (size.saturating_add(size / 2).saturating_add(1 << 16), false)
+        }
+        BytesRepresentation::UnboundedSize => (VARIABLE_BYTES_MAX, false),
     }
 }
 
@@ -181,15 +196,7 @@ impl BytesToBytesCodecTraits for Bounded {
         decoded_representation: &BytesRepresentation,
         options: &CodecOptions,
     ) -> Result<ArrayBytesRaw<'a>, CodecError> {
-        let (bytes_max, exact) = match *decoded_representation {
-            BytesRepresentation::FixedSize(size) => (size, true),
-            // The bound of a compressor inside this one is an estimate that other writers may
-            // exceed a little.
-            BytesRepresentation::BoundedSize(size) => {
-                (size.saturating_add(size / 2).saturating_add(1 << 16), false)
-            }
-            BytesRepresentation::UnboundedSize => (VARIABLE_BYTES_MAX, false),
-        };
+        let (bytes_max, exact) = decoded_max(decoded_representation);
         if matches!(self.kind, Kind::Blosc) {
             return match blosc_len(&encoded_value) {
                 Some(len) if len <= bytes_max => {

@@ -157,7 +157,8 @@ impl Fast {
 /// Whether the first codec leaves the elements of this type as they are.
 fn is_plain(codec: &MetadataV3, dtype: &DType) -> bool {
     let name = dtype.name();
-    let raw = name.strip_prefix('r').is_some_and(|bits| bits.bytes().all(|b| b.is_ascii_digit()));
+    let raw = name.strip_prefix('r').is_some_and(|bits| bits.bytes().all(|b| b.is_ascii_digit()))
+        || matches!(name, "null_terminated_bytes" | "raw_bytes");
     if codec.name() != "bytes" || !(raw || PLAIN_TYPES.contains(&name)) {
         return false;
     }

@@ -15,6 +15,10 @@ fn zstd() -> Value {
     json!({"name": "zstd", "configuration": {"level": 3, "checksum": false}})
 }
 
+fn lz4() -> Value {
+    json!({"name": "numcodecs.lz4", "configuration": {"acceleration": 1}})
+}
+
 fn blosc(cname: &str, shuffle: &str) -> Value {
     let configuration =
         json!({"cname": cname, "clevel": 5, "shuffle": shuffle, "typesize": 4, "blocksize": 0});
@@ -48,6 +52,8 @@ fn chains() -> Vec<Value> {
         json!([bytes("little"), level("gzip")]),
         json!([bytes("little"), level("numcodecs.zlib")]),
         json!([bytes("little"), level("numcodecs.bz2")]),
+        json!([bytes("little"), lz4()]),
+        json!([bytes("little"), lz4(), level("gzip")]),
         json!([bytes("little"), shuffle, zstd()]),
         json!([bytes("little"), zstd(), level("gzip"), zstd()]),
         json!([bytes("little"), blosc("lz4", "shuffle")]),
@@ -214,6 +220,7 @@ fn variable_chains() -> Vec<(Value, Value)> {
         (json!("string"), json!([{"name": "vlen-utf8"}, gzip, {"name": "crc32c"}])),
         (json!("string"), sharded(json!([{"name": "vlen-utf8"}, zstd()]), "end")),
         (json!("bytes"), json!([{"name": "vlen-bytes"}, blosc("lz4", "noshuffle")])),
+        (json!("bytes"), json!([{"name": "vlen-bytes"}, lz4()])),
     ]
 }
 
@@ -303,7 +310,7 @@ fn a_forged_size_allocates_nothing() {
 #[test]
 fn a_bomb_stops_at_the_size_of_the_chunk() {
     let transpose = json!({"name": "transpose", "configuration": {"order": [1, 0]}});
-    for name in ["gzip", "numcodecs.zlib", "numcodecs.bz2", "zstd"] {
+    for name in ["gzip", "numcodecs.zlib", "numcodecs.bz2", "numcodecs.lz4", "zstd"] {
         let compress = match name {
             "zstd" => zstd(),
             _ => json!({"name": name, "configuration": {"level": 9}}),

@@ -11,6 +11,7 @@ use zarrs::metadata::v3::MetadataV3;
 
 use crate::{Error, Result};
 
+mod fixed_bytes;
 #[cfg(test)]
 mod tests;
 
@@ -58,6 +59,7 @@ impl DType {
 
     /// The data type that the metadata describes.
     pub fn from_metadata(metadata: &MetadataV3) -> Result<Self> {
+        fixed_bytes::register();
         let data_type = DataType::from_metadata(metadata)
             .map_err(|cause| Error::from_plugin(format!("data type {metadata}"), cause))?;
         Ok(Self { data_type, metadata: metadata.clone() })
@@ -112,6 +114,8 @@ impl DType {
                 }
             }
             "fixed_length_utf32" => Some(format!("<U{}", number("length_bytes")? / 4)),
+            fixed_bytes::TERMINATED => Some(format!("|S{}", number("length_bytes")?)),
+            fixed_bytes::RAW => Some(format!("|V{}", number("length_bytes")?)),
             _ => {
                 let bits: usize = name.strip_prefix('r')?.parse().ok()?;
                 Some(format!("|V{}", bits / 8))

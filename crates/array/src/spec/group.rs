@@ -48,6 +48,13 @@ impl GroupSpec {
         &self.attributes
     }
 
+    /// The members of its document that are neither the attributes nor what makes it a group.
+    pub fn members(&self) -> Attributes {
+        let known = ["zarr_format", "node_type", "attributes"];
+        let others = self.document.iter().filter(|(key, _)| !known.contains(&key.as_str()));
+        others.map(|(key, value)| (key.clone(), value.clone())).collect()
+    }
+
     /// The same group with one more member in its document, which must not be a known one.
     #[must_use]
     pub fn with_member(&self, key: &str, value: Value) -> Self {

@@ -4,6 +4,7 @@ mod convert;
 mod demo;
 mod facts;
 mod info;
+mod link;
 mod ls;
 mod repo;
 mod verify;
@@ -21,6 +22,7 @@ pub(crate) enum Command {
     Ls(ls::Ls),
     Verify(verify::Verify),
     Convert(convert::Convert),
+    Link(link::Link),
     #[command(subcommand)]
     Repo(repo::Repo),
 }
@@ -33,6 +35,7 @@ impl Command {
             Self::Ls(command) => command.run(context).await,
             Self::Verify(command) => command.run(context).await,
             Self::Convert(command) => command.run(context).await,
+            Self::Link(command) => command.run(context).await,
             Self::Repo(command) => command.run(context).await,
         }
     }

@@ -13,7 +13,8 @@
 //!   [`Fetcher`](crate::store::Fetcher) does, the same for all formats.
 //! - A [`Sink`] takes packs in any order and in parallel. A [`Pack`] is the unit of work, of resume
 //!   and of distribution: its [`Receipt`] is all that is needed to adopt it later or elsewhere.
-//! - A [`Reader`] reads regions of any source, and [`check`] all of it.
+//! - A [`Reader`] reads regions of any source, and [`check`] all of it; a [`MemorySource`] is
+//!   elements of the caller, to be written in any format.
 //!
 //! What is no array (branches, commits, label indices) stays out: rich formats keep their own typed
 //! interface beside these traits. All formats are listed in [`open::FORMATS`](crate::open::FORMATS).
@@ -22,6 +23,8 @@ mod check;
 mod chunk_codecs;
 mod dataset;
 mod encode;
+pub mod hdf5;
+mod memory;
 mod place;
 mod read;
 mod sink;
@@ -34,6 +37,7 @@ pub use self::check::{Checked, FINDINGS_MAX, Report, check};
 pub use self::chunk_codecs::ChunkCodecs;
 pub use self::dataset::{ArrayNode, Dataset, Edges, Loss, Node};
 pub(crate) use self::encode::encode_chunk;
+pub use self::memory::MemorySource;
 pub use self::place::Place;
 pub use self::read::Reader;
 pub(crate) use self::read::{BATCHES, batched, in_chunk};

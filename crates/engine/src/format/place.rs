@@ -22,6 +22,16 @@ impl Place {
         Ok(Self { url: url.to_owned(), directory, object })
     }
 
+    /// A directory of a store that is open already, and stays the way to reach it.
+    pub fn within(store: Store, name: &str) -> Result<Self> {
+        let directory = store.below(name)?;
+        Ok(Self {
+            url: directory.url().to_owned(),
+            directory,
+            object: Some((store, name.to_owned())),
+        })
+    }
+
     /// The URL as it was given.
     pub fn url(&self) -> &str {
         &self.url

@@ -71,4 +71,10 @@ pub trait Source: Locate {
     fn strays(&self) -> BoxStream<'_, Result<Meta>> {
         stream::empty().boxed()
     }
+
+    /// Whether the chunks of an array are its elements, plain and in memory already: then a part of
+    /// a chunk costs what the part costs, however large the chunk is.
+    fn is_memory(&self, _array: &str) -> bool {
+        false
+    }
 }

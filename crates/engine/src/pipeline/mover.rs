@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use chunkyard_array::{ChunkIndex, Region};
+use chunkyard_array::{ChunkIndex, ElementsBuf, Region};
 
 use super::encode::Encoder;
 use super::plan::{ArrayPlan, Movement};
@@ -111,7 +111,11 @@ impl Mover {
             let everything = Region::whole(inside.shape());
             let at = inside.relative_to(whole.origin())?;
             assembly.place(elements.as_ref(), inside.shape(), &everything, at.origin())?;
-            let encoded = chunk_codecs.encode(assembly.finish().as_ref())?;
+            let assembled = assembly.finish();
+            if is_fill(&assembled, chunk_codecs.fill_element()) {
+                continue;
+            }
+            let encoded = chunk_codecs.encode(assembled.as_ref())?;
             writer.push(vec![(index, encoded.into())]).await?;
         }
         Ok(())
@@ -128,5 +132,14 @@ impl Kind {
         let source_fill = reader.codecs().whole().fill_element().to_vec();
         let encoder = Box::new(Encoder { codecs, cast: plan.cast.clone(), source_fill });
         Ok(Self::Fixed { reader, encoder })
+    }
+}
+
+/// Whether elements of any length are all the fill value, so that they need not be stored.
+fn is_fill(elements: &ElementsBuf, fill: &[u8]) -> bool {
+    match elements {
+        ElementsBuf::Fixed(_) => false,
+        ElementsBuf::Variable { offsets, .. } => (0..offsets.len().saturating_sub(1))
+            .all(|number| elements.as_ref().get(number) == Some(fill)),
     }
 }

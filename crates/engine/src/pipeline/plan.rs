@@ -62,6 +62,8 @@ pub struct ArrayPlan {
     /// Where the target's first element is in the source.
     pub(super) offset: Vec<u64>,
     pub(super) cast: Option<Cast>,
+    /// Whether the source's elements are in memory as they are.
+    pub(super) from_memory: bool,
 }
 
 /// What a conversion does.
@@ -91,7 +93,8 @@ impl Plan {
         for (target, from) in wanted.arrays {
             let to = dataset.array(&target)?.clone();
             let source_node = source.dataset().array(&from.source)?.clone();
-            let planned = ArrayPlan::new(&target, from, source_node, to, format);
+            let from_memory = source.is_memory(&from.source);
+            let planned = ArrayPlan::new(&target, from, source_node, to, format, from_memory);
             arrays.push(planned.map_err(|error| Error::for_array(&target, error))?);
         }
         let description = describe(source, &dataset, &arrays, format)?;
@@ -121,6 +124,7 @@ impl ArrayPlan {
         from: Arc<ArrayNode>,
         to: Arc<ArrayNode>,
         format: &dyn Format,
+        from_memory: bool,
     ) -> Result<Self> {
         let (source_grid, target_grid) = (from.grid()?, to.grid()?);
         let offset = wanted.region.origin().to_vec();
@@ -128,9 +132,11 @@ impl ArrayPlan {
         let item_size = to.spec.dtype()?.item_size().unwrap_or(16) as u64;
         let shape = target_grid.array_shape();
         let grain = format.grain(&to)?;
-        let pack = grow(&grain, source_grid.chunk_shape(), shape, item_size, PACK_BYTES);
         let chunk = target_grid.chunk_shape();
-        let tile = grow(chunk, source_grid.chunk_shape(), &pack, item_size, TILE_BYTES);
+        // Where nothing is decoded, nothing is gained by whole chunks of the source.
+        let whole = if from_memory { chunk } else { source_grid.chunk_shape() };
+        let pack = grow(&grain, whole, shape, item_size, PACK_BYTES);
+        let tile = grow(chunk, whole, &pack, item_size, TILE_BYTES);
         Ok(Self {
             source: wanted.source.into(),
             target: target.into(),
@@ -141,6 +147,7 @@ impl ArrayPlan {
             bytes: to.logical_bytes(),
             offset,
             cast: wanted.cast,
+            from_memory,
             from,
             to,
         })
@@ -178,6 +185,11 @@ impl ArrayPlan {
     pub(super) fn in_source(&self, region: &Region) -> Result<Region> {
         let origin = region.origin().iter().zip(&self.offset).map(|(a, b)| a + b);
         Ok(Region::new(origin.collect::<Vec<_>>(), region.shape())?)
+    }
+
+    /// Whether the target is all of an array whose elements are in memory as they are.
+    pub(super) fn is_memory_whole(&self) -> bool {
+        self.from_memory && self.from.spec.shape() == self.to.spec.shape()
     }
 }
 

@@ -3,6 +3,8 @@
 //! A pack is cut into tiles of whole target chunks. All source chunks that touch a tile are decoded
 //! into it, each by one thread into its own part, and then the target chunks are encoded out of it.
 //! The memory of tiles is used again: fresh pages would cost more than decoding.
+//!
+//! Elements that lie in memory already need no tile: the target chunks are encoded out of them.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -54,18 +56,34 @@ impl Mover {
             // Only the fill value here, which is the target's as well.
             return Ok(Vec::new());
         }
+        let (encoder, tile) = (encoder.clone(), tile.clone());
+        if let (true, [Some(elements)]) = (self.plan.is_memory_whole(), &fetched[..]) {
+            let (elements, place) = (elements.clone(), Region::whole(self.plan.to.spec.shape()));
+            return cpu(move || encode_tile(&encoder, &tile, &elements, &place)).await?;
+        }
         let item_size = encoder.source_fill.len();
-        let work = Work {
-            path: self.plan.source.clone(),
-            source: reader.codecs().clone(),
-            encoder: encoder.clone(),
-            memory: tile_memory(within.num_bytes(item_size)?)?,
-            tile: tile.clone(),
-            within,
-            fetched,
-        };
+        let (path, source) = (self.plan.source.clone(), reader.codecs().clone());
+        let memory = tile_memory(within.num_bytes(item_size)?)?;
+        let work = Work { path, source, encoder, memory, tile, within, fetched };
         cpu(move || work.run()).await?
     }
+}
+
+/// Encodes the target chunks of a tile out of elements that fill the box `place` of the target.
+fn encode_tile(
+    encoder: &Encoder,
+    tile: &Region,
+    elements: &[u8],
+    place: &Region,
+) -> Result<Vec<Encoded>> {
+    let chunks: Vec<ChunkIndex> = encoder.codecs.grid().chunks_in(tile).collect();
+    chunks
+        .into_par_iter()
+        .filter_map(|chunk| {
+            let encoded = encoder.encode(&chunk, elements, place).transpose()?;
+            Some(encoded.map(|encoded| (chunk, encoded)))
+        })
+        .collect()
 }
 
 /// The computing part of a tile.
@@ -95,16 +113,7 @@ impl Work {
             })
         })?;
         let mut memory = output.into_memory()?;
-        let (encoder, tile) = (&self.encoder, &self.tile);
-        let elements: &[u8] = memory.as_mut_slice();
-        let chunks: Vec<ChunkIndex> = encoder.codecs.grid().chunks_in(tile).collect();
-        chunks
-            .into_par_iter()
-            .filter_map(|chunk| {
-                let encoded = encoder.encode(&chunk, elements, tile).transpose()?;
-                Some(encoded.map(|encoded| (chunk, encoded)))
-            })
-            .collect()
+        encode_tile(&self.encoder, &self.tile, memory.as_mut_slice(), &self.tile)
     }
 }
 

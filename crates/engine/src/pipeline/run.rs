@@ -190,6 +190,8 @@ fn working_bytes(plan: &ArrayPlan) -> u64 {
         Movement::Copy | Movement::Transcode => {
             bytes(source_chunk, source_item).max(8 << 20).saturating_mul(2)
         }
+        // Only the encoded result: chunks are gathered from where the elements are.
+        Movement::Regrid if plan.from_memory => bytes(&plan.tile, target_item),
         // The tile, the encoded source chunks that reach into and over it, the encoded result.
         Movement::Regrid => bytes(&plan.tile, source_item)
             .saturating_add(bytes(&plan.touched_by_tile(), source_item))

@@ -4,6 +4,7 @@
 use std::cell::RefCell;
 
 use bytes::Bytes;
+use chunkyard_array::{Region, fill_region};
 use rayon::prelude::*;
 
 use super::cpu;
@@ -62,6 +63,30 @@ fn transcode_chunk(
     DECODED.with_borrow_mut(|decoded| {
         decoded.resize(codecs.chunk_bytes().unwrap_or(0), 0);
         codecs.decode_into(bytes, decoded).map_err(|error| in_chunk(path, index, error))?;
+        if encoder.cast.is_some() {
+            clear_padding(&encoder.codecs, chunk, decoded, &encoder.source_fill)?;
+        }
         encoder.cast_and_encode(&target, decoded)
     })
+}
+
+/// Sets the padding of a decoded chunk to the fill value. What a writer left there, or what was there
+/// before the array shrank, is nobody's element and need not fit the target's type.
+fn clear_padding(
+    target: &ChunkCodecs,
+    chunk: &[u64],
+    decoded: &mut [u8],
+    fill: &[u8],
+) -> Result<()> {
+    let whole = target.stored_region(chunk);
+    let inside = target.grid().clipped_region(chunk);
+    for axis in 0..whole.rank() {
+        let (kept, extent) = (inside.shape()[axis], whole.shape()[axis]);
+        if kept < extent {
+            let (mut origin, mut shape) = (vec![0; whole.rank()], whole.shape().to_vec());
+            (origin[axis], shape[axis]) = (kept, extent - kept);
+            fill_region(decoded, whole.shape(), &Region::new(origin, shape)?, fill)?;
+        }
+    }
+    Ok(())
 }

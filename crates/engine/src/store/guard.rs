@@ -13,6 +13,18 @@ pub struct Guard {
 }
 
 impl Guard {
+    /// What shows later that an object is still the one that was looked at; `None` where the store
+    /// says nothing that would.
+    pub fn of(meta: &Meta) -> Option<Self> {
+        match &meta.etag {
+            Some(etag) => Some(Self { etag: Some(etag.clone()), not_newer_than_ms: None }),
+            None if meta.modified_ms > 0 => {
+                Some(Self { etag: None, not_newer_than_ms: Some(meta.modified_ms) })
+            }
+            None => None,
+        }
+    }
+
     /// Fails with [`Error::VirtualSourceChanged`] unless `meta` satisfies this guard. An object
     /// about which the store says too little does not satisfy it.
     pub fn check(&self, url: &str, meta: &Meta) -> Result<()> {

@@ -32,6 +32,7 @@
 //! ```
 
 mod backend;
+mod below;
 mod cache;
 mod checksum;
 mod chunk_ref;

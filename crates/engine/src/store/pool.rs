@@ -24,12 +24,13 @@ struct Free {
 }
 
 impl Free {
-    /// The smallest block of at least `len` bytes that is not much too large.
+    /// The smallest block of at least `len` bytes that is not much too large; of equal ones that
+    /// which was used last, because a part of it may still be in the processor's caches.
     fn take(&mut self, len: usize) -> Option<Vec<u8>> {
         let fits = |block: &Vec<u8>| (len..=len.saturating_mul(2)).contains(&block.len());
-        let candidates = self.blocks.iter().enumerate().filter(|(_, block)| fits(block));
+        let candidates = self.blocks.iter().enumerate().rev().filter(|(_, block)| fits(block));
         let (at, _) = candidates.min_by_key(|(_, block)| block.len())?;
-        let block = self.blocks.swap_remove(at);
+        let block = self.blocks.remove(at);
         self.bytes -= block.len();
         Some(block)
     }

@@ -1,3 +1,10 @@
 //! Any format to any format.
 
-mod basics;
+mod chains;
+mod matrix;
+mod memory;
+mod metadata;
+mod naive;
+mod sample;
+mod sparse;
+mod support;

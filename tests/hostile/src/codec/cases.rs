@@ -91,6 +91,7 @@ pub fn cases() -> Vec<Case> {
         Case::new("codec_deflate", "uint16", &[40, 8], then(leveled("gzip"))),
         Case::new("codec_deflate", "uint16", &[40, 8], then(leveled("numcodecs.zlib"))),
         Case::new("codec_deflate", "uint16", &[40, 8], then(leveled("numcodecs.bz2"))),
+        Case::new("codec_deflate", "uint16", &[40, 8], then(named("numcodecs.lz4"))),
         Case::new("codec_checksum", "uint8", &[6, 7], then(named("crc32c"))).sealed(Seal::Crc),
         Case::new(
             "codec_checksum",

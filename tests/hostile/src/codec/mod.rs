@@ -28,7 +28,7 @@ pub(crate) fn blosc(data: &[u8]) {
     run("codec_blosc", data);
 }
 
-/// `gzip`, `zlib`, `bz2`.
+/// `gzip`, `zlib`, `bz2`, `lz4`.
 pub(crate) fn deflate(data: &[u8]) {
     run("codec_deflate", data);
 }

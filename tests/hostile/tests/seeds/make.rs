@@ -150,6 +150,10 @@ fn make_seeds_of_documents_and_texts() {
         let file = [b"\x93NUMPY\x01\x00", &length[..], text.as_bytes(), &[7; 12]].concat();
         keep("npy", &format!("file-{at}"), &file);
     }
+    for name in ["netcdf.nc", "small_earliest.h5", "small_latest.h5"] {
+        let files = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/hdf5");
+        keep("hdf5", name, &std::fs::read(files.join(name)).unwrap());
+    }
 }
 
 #[test]

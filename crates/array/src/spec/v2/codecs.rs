@@ -80,6 +80,7 @@ fn translate_one(id: &str, members: &Map<String, Value>, stored: &mut Element) -
         "gzip" => Codec::Bytes(with("gzip", &["level"])),
         "zlib" => Codec::Bytes(with("numcodecs.zlib", &["level"])),
         "bz2" => Codec::Bytes(with("numcodecs.bz2", &["level"])),
+        "lz4" => Codec::Bytes(with("numcodecs.lz4", &["acceleration"])),
         "zstd" => {
             let level = members.get("level").cloned().unwrap_or(json!(0));
             let checksum = members.get("checksum").cloned().unwrap_or(json!(false));

@@ -189,7 +189,7 @@ impl Convert {
 }
 
 /// `temperature` of `s3://bucket/temperature.zarr/`.
-fn stem(url: &str) -> &str {
+pub(super) fn stem(url: &str) -> &str {
     let name = url.trim_end_matches('/').rsplit(['/', ':']).next().unwrap_or_default();
     match name.rsplit_once('.') {
         Some((stem, _)) if !stem.is_empty() => stem,

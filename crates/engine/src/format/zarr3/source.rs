@@ -108,7 +108,7 @@ impl Zarr3Source {
     ) -> Result<Arc<OpenShard>> {
         let damaged = |error| in_shard(&path, error);
         let range = sharded.index.range(meta.size).map_err(damaged)?;
-        let guard = guard_of(meta);
+        let guard = Guard::of(meta);
         let bytes =
             self.store.get_ranges(&path, std::slice::from_ref(&range), guard.as_ref()).await?;
         let bytes = bytes.into_iter().next().unwrap_or_default();
@@ -308,7 +308,7 @@ impl Zarr3Source {
             let mut found = Vec::new();
             match &layout.sharded {
                 None if grid.contains(&index) && touches(&index) => {
-                    let (range, guard) = (0..meta.size, guard_of(&meta));
+                    let (range, guard) = (0..meta.size, Guard::of(&meta));
                     found.push(Ok((index, ChunkRef::Object { path, range, guard, crc32c: None })));
                 }
                 Some(sharded) if sharded.shards.contains(&index) => {
@@ -324,17 +324,6 @@ impl Zarr3Source {
             }
             Ok(stream::iter(found).boxed())
         }
-    }
-}
-
-/// What shows that an object is still the one that was looked at.
-fn guard_of(meta: &Meta) -> Option<Guard> {
-    match &meta.etag {
-        Some(etag) => Some(Guard { etag: Some(etag.clone()), not_newer_than_ms: None }),
-        None if meta.modified_ms > 0 => {
-            Some(Guard { etag: None, not_newer_than_ms: Some(meta.modified_ms) })
-        }
-        None => None,
     }
 }
 

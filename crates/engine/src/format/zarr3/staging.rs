@@ -73,10 +73,7 @@ impl Staging {
             parent.delete_dir(&format!("{folder}/data")).await?;
             parent.delete_dir(&format!("{folder}/journal")).await?;
         }
-        let below = |inner: &str| {
-            let url = format!("{}/{folder}/{inner}", parent.url().trim_end_matches('/'));
-            Store::open(&url, &options.store)
-        };
+        let below = |inner: &str| parent.below(&format!("{folder}/{inner}"));
         let (data, journal) = (below("data")?, below("journal")?);
         discard_halves(&data).await?;
         let (parent, name) = (parent.clone(), name.to_owned());
@@ -86,8 +83,7 @@ impl Staging {
 
     async fn in_place(place: &Place, options: &CreateOptions) -> Result<Self> {
         let data = place.directory().clone();
-        let journal =
-            Store::open(&format!("{}/{SUFFIX}", data.url().trim_end_matches('/')), &options.store)?;
+        let journal = data.below(SUFFIX)?;
         if options.plan.is_empty() || options.restart {
             data.delete_dir(SUFFIX).await?;
         }

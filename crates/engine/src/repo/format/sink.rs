@@ -67,17 +67,14 @@ impl RepoSink {
         for (path, node) in &dataset.nodes {
             match node {
                 Node::Group(group) => {
-                    let known = session.node(path).ok();
-                    match known {
-                        Some(known) if known.is_array() && options.overwrite => {
-                            session.delete(path)?;
-                            session.create_group(path, group.attributes().clone())?;
+                    match session.node(path) {
+                        Ok(known) if known.is_array() && options.overwrite => {
+                            session.delete(path)?
                         }
-                        Some(known) if known.is_array() => return Err(exists(&known)),
-                        Some(_) if group.attributes().is_empty() => {}
-                        Some(_) => session.set_attributes(path, group.attributes().clone())?,
-                        None => drop(session.create_group(path, group.attributes().clone())?),
+                        Ok(known) if known.is_array() => return Err(exists(&known)),
+                        _ => {}
                     }
+                    session.define_group(path, group)?;
                 }
                 Node::Array(array) => {
                     if let Ok(known) = session.node(path) {
@@ -92,8 +89,7 @@ impl RepoSink {
             }
         }
         let plan = if options.plan.is_empty() { session.id() } else { &options.plan };
-        let url = repo.store().url().trim_end_matches('/');
-        let journal = Store::open(&format!("{url}/{JOURNALS}/{plan}"), &options.store)?;
+        let journal = repo.store().below(&format!("{JOURNALS}/{plan}"))?;
         if options.restart {
             journal.delete_dir("").await?;
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chunkyard_array::{ArraySpec, Grid};
+use chunkyard_array::{ArraySpec, Grid, GroupSpec};
 use serde_json::{Map, Value};
 
 use super::{Array, Kind, Session, Work};
@@ -30,6 +30,27 @@ impl Session {
     /// Creates a group, and the groups above it that do not exist.
     pub fn create_group(&self, path: &str, attributes: Map<String, Value>) -> Result<Arc<Node>> {
         self.create(path, NodeKind::Group { extra: Map::new() }, attributes)
+    }
+
+    /// Creates a group with all that its document says, or lets one that is there say it too.
+    pub(in crate::repo) fn define_group(&self, path: &str, group: &GroupSpec) -> Result<()> {
+        let extra = group.members();
+        let path = normalise_path(path)?;
+        if self.node(&path).is_err() {
+            self.create(&path, NodeKind::Group { extra }, group.attributes().clone())?;
+            return Ok(());
+        }
+        let mut work = self.require_editable()?;
+        let tree = Arc::make_mut(&mut work.tree);
+        let mut node = (**tree.require(&path)?).clone();
+        if let NodeKind::Group { extra: known } = &mut node.kind {
+            known.extend(extra);
+        }
+        if !group.attributes().is_empty() {
+            node.attributes = Attributes::Inline(Arc::new(group.attributes().clone()));
+        }
+        tree.put(Arc::new(node));
+        Ok(())
     }
 
     fn create(
