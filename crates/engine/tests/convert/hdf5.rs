@@ -63,7 +63,10 @@ async fn files_are_converted_and_resharded() {
     let wishes = Wishes { lossy: ["/virtual".to_owned()].into(), ..Wishes::default() };
     let (format, hdf5) = (format_named("zarr3").unwrap(), source(&file, "").await);
     let refused = Plan::new(&*hdf5, &Wishes::default(), format, "").unwrap_err();
-    assert!(matches!(&refused, Error::Unsupported { what } if what.contains("/virtual")), "{refused}");
+    assert!(
+        matches!(&refused, Error::Unsupported { what } if what.contains("/virtual")),
+        "{refused}"
+    );
     let plan = Plan::new(&*hdf5, &wishes, format, "").unwrap();
     let place = Place::new("memory://hdf5-converted/out.zarr", &Options::default()).unwrap();
     let sink = format.create(&place, plan.dataset.clone(), CreateOptions::default()).await.unwrap();
