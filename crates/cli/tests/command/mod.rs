@@ -1,10 +1,16 @@
 //! One module per capability.
 
 mod collision;
+mod convert;
+mod convert_failures;
+mod convert_kill;
+mod convert_memory;
+mod convert_refusals;
 mod damage;
 mod demo;
 mod describe;
 mod exhaustion;
+mod formats;
 mod help;
 mod maintain;
 mod references;

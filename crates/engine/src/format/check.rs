@@ -90,11 +90,13 @@ impl Report {
         self.findings.last_mut()
     }
 
-    /// Turns damage into a finding. A store that does not answer is none: then the check itself
-    /// fails.
+    /// Turns damage into a finding. A store that does not answer, or cannot, is none: then the
+    /// check itself fails.
     fn damaged(&mut self, array: &str, chunk: Option<ChunkIndex>, error: Error) -> Result<()> {
         let (file, what) = match error {
-            Error::Store { .. } | Error::OutcomeUnknown { .. } => return Err(error),
+            Error::Store { .. } | Error::OutcomeUnknown { .. } | Error::Unsupported { .. } => {
+                return Err(error);
+            }
             Error::Corrupt { file, what, expected, found } => {
                 (file, format!("{what}: expected {expected}, found {found}"))
             }
@@ -125,6 +127,7 @@ pub async fn check(source: &Arc<dyn Source>, level: Level, meter: &Meter) -> Res
     for loss in &dataset.losses {
         report.add(Severity::Note, loss.name.clone(), format!("not read: {}", loss.what));
     }
+    let mut objects = Objects::default();
     for (path, _) in dataset.arrays() {
         report.checked.arrays += 1;
         let reader = match Reader::new(source, path) {
@@ -136,34 +139,53 @@ pub async fn check(source: &Arc<dyn Source>, level: Level, meter: &Meter) -> Res
             }
         };
         if level >= Level::Existence {
-            check_array(source, path, reader, level, meter, &mut report).await?;
+            let decode = reader.filter(|_| level >= Level::Bytes);
+            check_array(source, path, decode, &mut objects, meter, &mut report).await?;
         }
     }
+    objects.finish(&mut report);
     if level >= Level::Existence {
         check_strays(&**source, &mut report).await?;
     }
-    report.findings.sort_by_key(|finding| finding.severity != Severity::Error);
+    report.findings.sort_by(|a, b| order(a).cmp(&order(b)));
     Ok(report)
+}
+
+/// Errors first, then by where they are: batches end in any order.
+fn order(finding: &Finding) -> (bool, &Option<String>, &Option<Vec<u64>>, &str) {
+    (finding.severity != Severity::Error, &finding.array, &finding.chunk, &finding.file)
 }
 
 /// A chunk and where it is, or what is wrong with that.
 type Located = Result<(ChunkIndex, ChunkRef)>;
 
-/// A chunk that was looked at: its encoded bytes, or what is wrong with it.
-type Verdict = (Option<ChunkIndex>, Result<u64>);
+/// A chunk that was looked at, or what is wrong with it.
+type Verdict = (Option<ChunkIndex>, Result<Seen>);
+
+/// A chunk that is as it should be.
+struct Seen {
+    /// Its encoded bytes.
+    bytes: u64,
+    /// Whether it is an object of its own, which could not be told before it was fetched.
+    is_object: bool,
+}
+
+impl Seen {
+    fn new(reference: &ChunkRef, bytes: u64) -> Self {
+        Self { bytes, is_object: matches!(reference, ChunkRef::Whole { .. }) }
+    }
+}
 
 async fn check_array(
     source: &Arc<dyn Source>,
     path: &str,
-    reader: Option<Reader>,
-    level: Level,
+    decode: Option<Reader>,
+    objects: &mut Objects,
     meter: &Meter,
     report: &mut Report,
 ) -> Result<()> {
     let everything = Region::whole(source.dataset().array(path)?.spec.shape());
-    let batch = reader.as_ref().map_or(LOCATED_AT_ONCE, Reader::batch_size);
-    let decode = reader.filter(|_| level >= Level::Bytes);
-    let mut objects = Objects::default();
+    let batch = decode.as_ref().map_or(LOCATED_AT_ONCE, Reader::batch_size);
     let mut checked = stored(&**source, path, &everything)
         .await?
         .inspect(|found| {
@@ -178,17 +200,16 @@ async fn check_array(
     while let Some(verdicts) = checked.next().await {
         for (chunk, verdict) in verdicts? {
             match verdict {
-                Ok(bytes) => {
+                Ok(seen) => {
                     report.checked.chunks += 1;
-                    report.checked.bytes += if decode.is_some() { bytes } else { 0 };
-                    meter.advance(bytes);
+                    report.checked.objects += u64::from(seen.is_object);
+                    report.checked.bytes += if decode.is_some() { seen.bytes } else { 0 };
+                    meter.advance(seen.bytes);
                 }
                 Err(error) => report.damaged(path, chunk, error)?,
             }
         }
     }
-    drop(checked);
-    objects.finish(path, report);
     Ok(())
 }
 
@@ -231,7 +252,7 @@ async fn check_batch(
         };
         let length = reference.len().unwrap_or(0);
         let Some(reader) = reader else {
-            verdicts.push((Some(index), Ok(length)));
+            verdicts.push((Some(index), Ok(Seen::new(&reference, length))));
             continue;
         };
         if bytes + length > FETCH_BYTES && !wanted.is_empty() {
@@ -276,7 +297,7 @@ async fn decode(
                 let (codecs, _) = codecs.of(&index)?;
                 let decoded = codecs.check(&bytes).map_err(|error| in_chunk(&path, &index, error));
                 decoded.map_err(|error| in_object(&reference, error))?;
-                Ok(Some(bytes.len() as u64))
+                Ok(Some(Seen::new(&reference, bytes.len() as u64)))
             });
             Some((Some(index), checked.transpose()?))
         })
@@ -321,7 +342,8 @@ async fn check_strays(source: &dyn Source, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// The objects that chunks are in, and whether two chunks share bytes of one.
+/// The objects that chunks are in, of one array or of several, and whether two chunks share bytes of
+/// one.
 #[derive(Debug, Default)]
 struct Objects {
     current: Option<Arc<str>>,
@@ -334,10 +356,9 @@ impl Objects {
     /// The next chunk of the source.
     fn see(&mut self, reference: &ChunkRef) {
         let (path, range) = match reference {
-            ChunkRef::Object { path, range, .. } => (path, Some(range)),
-            ChunkRef::Remote { url, range, .. } => (url, Some(range)),
-            ChunkRef::Whole { path } => (path, None),
-            ChunkRef::Inline(_) => return,
+            ChunkRef::Object { path, range, .. } => (path, range),
+            ChunkRef::Remote { url, range, .. } => (url, range),
+            ChunkRef::Whole { .. } | ChunkRef::Inline(_) => return,
         };
         if self.current.as_ref() != Some(path) {
             self.compare();
@@ -345,7 +366,7 @@ impl Objects {
             self.count += 1;
         }
         if self.ranges.len() < RANGES_MAX {
-            self.ranges.extend(range.cloned());
+            self.ranges.push(range.clone());
         }
     }
 
@@ -365,7 +386,7 @@ impl Objects {
         }
     }
 
-    fn finish(mut self, array: &str, report: &mut Report) {
+    fn finish(mut self, report: &mut Report) {
         self.compare();
         report.checked.objects += self.count;
         for (path, before, after) in self.overlaps {
@@ -373,9 +394,7 @@ impl Objects {
                 "two chunks share bytes: {}..{} and {}..{}",
                 before.start, before.end, after.start, after.end
             );
-            if let Some(finding) = report.add(Severity::Error, path.to_string(), what) {
-                finding.array = Some(array.to_owned());
-            }
+            report.add(Severity::Error, path.to_string(), what);
         }
     }
 }
