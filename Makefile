@@ -64,8 +64,9 @@ test-in-bucket:
 .PHONY: stress
 stress: ## the tests that take minutes: many writers, killed processes, every flipped bit, bad networks
 	$(CARGO) test --release -p chunkyard-engine --lib --test main -- --ignored --test-threads 1 --skip s3::
+	$(CARGO) test --release -p chunkyard-cli --test main -- --ignored stress --test-threads 1
 	scripts/with-s3-server $(CARGO) test --release -p chunkyard-engine --test main -- --ignored s3:: --test-threads 1
-	PROPTEST_CASES=2000 $(CARGO) test --release -p chunkyard-engine --test main -- repo::model
+	PROPTEST_CASES=2000 $(CARGO) test --release -p chunkyard-engine --test main -- repo::model convert::random
 
 .PHONY: fuzz
 fuzz: $(FUZZ) ## every parser and decoder, FUZZ_SECONDS (60) each; fuzz/README.md has more
@@ -77,7 +78,7 @@ fuzz-seeds: ## make fuzz/seeds anew, from the golden repository and the codecs
 	$(CARGO) test -p chunkyard-hostile --test main -- --ignored
 
 .PHONY: bench
-bench: bench-build ## ours and the rivals side by side, about five minutes; bench/README.md has more
+bench: bench-build ## ours and the rivals side by side, about eight minutes; bench/README.md has more
 	bench/.venv/bin/python bench/run.py
 
 .PHONY: bench-full

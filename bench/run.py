@@ -19,7 +19,7 @@ from harness.limits import Limits
 from harness.samples import Record
 from harness.worker import BENCH, call
 from peers.data import make
-from rows import arrays, commits
+from rows import arrays, commits, converts, plain
 from rows.model import FULL, SHORT, SMOKE, Row, Size, Workload
 
 
@@ -90,11 +90,16 @@ def main() -> None:
     work.mkdir(parents=True, exist_ok=True)
     data = work / "data"
     make(data, size.field_planes, size.labels_planes)
-    rows = [*commits.rows(size), *arrays.rows(size)]
+    tables = (commits, arrays, plain, converts)
+    rows = [row for table in tables for row in table.rows(size)]
     rows = [row for row in rows if wanted(row, options.only)]
-    workloads = [*commits.workloads(size), *arrays.workloads(size, data)]
+    of_arrays = (arrays, plain, converts)
+    workloads = [*commits.workloads(size)]
+    workloads += [workload for table in of_arrays for workload in table.workloads(size, data)]
     for workload in workloads:
         shutil.rmtree(work / workload.place, ignore_errors=True)
+        if workload.source:
+            shutil.rmtree(work / workload.source.place, ignore_errors=True)
     limits = measure_limits(work, data)
     for name, limit in limits.to_json().items():
         if "gb-per-s" in limit:

@@ -84,6 +84,11 @@ def decode_one(data: str) -> Limit:
     return lambda limits, size: limits.time(f"{data}-decode-1", size)
 
 
+def transcode(limits: Limits, size: float) -> float:
+    """Our codecs alone, decoding and encoding the field on all threads, buffers reused."""
+    return limits.time("field-transcode", size)
+
+
 def write_durably(limits: Limits, size: float) -> float:
     """One file written and synced."""
     return limits.time("file-write-fsync", size)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from harness.table import number, seconds
+from harness.table import mib, number, seconds
 from rows.targets import AGAINST
 
 Document = dict[str, Any]
+# Words that keys of rows begin with.
+SECTIONS = ("plain", "shards", "convert", "memory")
 
 
 def table(head: list[str], lines: list[list[str]]) -> str:
@@ -19,18 +21,30 @@ def table(head: list[str], lines: list[list[str]]) -> str:
 
 def of_result(document: Document) -> dict[str, str]:
     """Sections of a run: `run`, `limits`, `verdicts`, `commits`, `arrays`, `cpu` and so on."""
-    commits = [row for row in document["rows"] if row["key"].startswith("C1")]
-    arrays = [row for row in document["rows"] if not row["key"].startswith("C1")]
+    rows: dict[str, list[Document]] = {}
+    for row in document["rows"]:
+        rows.setdefault(section_of(row["key"]), []).append(row)
+    commits = rows.get("commits", [])
     return {
         "run": run(document),
         "limits": limits(document["limits"]),
         "verdicts": verdicts(document["rows"]),
         "commits": ratios(commits),
-        "arrays": ratios(arrays),
+        "arrays": ratios(rows.get("arrays", [])),
+        "plain": ratios(rows.get("plain", [])),
+        "shards": ratios(rows.get("shards", [])),
+        "convert": ratios(rows.get("convert", [])),
+        "memory": memory(rows.get("memory", [])),
         "cpu": cpu(document["rows"]),
         "facts": facts(commits),
         "cannot": cannot(document["rows"]),
     }
+
+
+def section_of(key: str) -> str:
+    """Where a row is shown, by the first word of its key."""
+    word = key.split(maxsplit=1)[0]
+    return {"C1": "commits"}.get(word, word if word in SECTIONS else "arrays")
 
 
 def run(document: Document) -> str:
@@ -68,6 +82,11 @@ def verdicts(rows: list[Document]) -> str:
         if "growth" in row:
             reached = f"{number(row['growth'])} of “{row['against']}”"
             must = f"at most {row['growth-max']}"
+        elif "limit-part" in row:
+            reached = f"{number(row['of-limit'])} of the limit"
+            must = f"at least {row['limit-part']}"
+        elif row.get("fact-value") is not None:
+            reached, must = mib(row["fact-value"]), f"at most {mib(row['fact-max'])}"
         elif row["target"] is not None:
             reached = f"{number(row.get('ratio'))} ({row.get('best-peer', 'no rival')})"
             must = f"at least {row['target']}"
@@ -96,6 +115,16 @@ def ratios(rows: list[Document]) -> str:
         cells = [row["title"], absolute(row), number(row.get("of-limit"))]
         lines.append([*cells, *(ratio(row, name) for name in names)])
     return table(["Workload", "Ours", "Of the limit", *names], lines)
+
+
+def memory(rows: list[Document]) -> str:
+    """Ours alone: peak memory and time."""
+    lines = [
+        [row["title"], mib(row["fact-value"]), absolute(row)]
+        for row in rows
+        if row.get("fact-value")
+    ]
+    return table(["Conversion", "Peak memory", "Time"], lines)
 
 
 def absolute(row: Document) -> str:

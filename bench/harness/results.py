@@ -30,6 +30,12 @@ def result(row: Row, records: Records, limits: Limits, earlier: dict[str, Any]) 
         "ours": ours,
         "peers": peers,
     }
+    if row.fact is not None:
+        found |= {
+            "fact": row.fact,
+            "fact-max": row.fact_max,
+            "fact-value": ours.get("facts", {}).get(row.fact),
+        }
     if ours["seconds"] is not None:
         compare(found, row, limits, earlier)
     return found
@@ -72,8 +78,12 @@ def compare(found: dict[str, Any], row: Row, limits: Limits, earlier: dict[str, 
     if row.limit is not None:
         least = row.limit(limits, row.size)
         found |= {"limit-seconds": least, "of-limit": least / seconds}
+        if row.limit_part is not None:
+            found |= {"limit-part": row.limit_part, "met": least / seconds >= row.limit_part}
     before = earlier.get(row.against or "", {}).get("ours", {}).get("seconds")
     if row.against_max is not None and before:
         growth = seconds / before
         found |= {"against": row.against, "growth": growth, "growth-max": row.against_max}
         found["met"] = growth <= row.against_max
+    if row.fact_max is not None and found["fact-value"] is not None:
+        found["met"] = found["fact-value"] <= row.fact_max

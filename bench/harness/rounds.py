@@ -9,7 +9,7 @@ from pathlib import Path
 from harness import cold
 from harness.samples import Record
 from harness.worker import Side, call
-from rows.model import Workload
+from rows.model import Source, Workload
 
 
 def slug(name: str) -> str:
@@ -19,6 +19,12 @@ def slug(name: str) -> str:
 def run(workload: Workload, rounds: int, work: Path) -> dict[str, Record]:
     """The records of all sides, by name."""
     records = {side.name: Record() for side in workload.sides}
+    if workload.source:
+        failed = make(workload.source, work)
+        if failed:
+            for record in records.values():
+                record.add(failed)
+            return records
     for _ in range(min(max(rounds, workload.rounds_min), workload.rounds_max)):
         for side in workload.sides:
             record = records[side.name]
@@ -30,9 +36,21 @@ def run(workload: Workload, rounds: int, work: Path) -> dict[str, Record]:
     return records
 
 
+def make(source: Source, work: Path) -> dict[str, object] | None:
+    """Makes what all sides read, unless it is there; an answer only where that failed."""
+    place = work / source.place
+    if place.exists():
+        return None
+    progress(f"making {source.place}")
+    made = call(source.side, source.worker, place, source.options)
+    return made if "failed" in made else None
+
+
 def one(workload: Workload, side: Side, work: Path) -> dict[str, object]:
     place = work / workload.place / slug(side.name)
-    options = workload.options
+    options = {**workload.options}
+    if workload.source:
+        options["source"] = work / workload.source.place
     if workload.prepare is None:
         shutil.rmtree(place, ignore_errors=True)
     elif not place.exists():

@@ -31,7 +31,16 @@ def verdict(row: dict[str, Any]) -> str:
     word = "met" if row["met"] else "NOT MET"
     if "growth" in row:
         return f"{number(row['growth'])}x of {row['against']}, at most {row['growth-max']}: {word}"
+    if "limit-part" in row:
+        return f"must reach {row['limit-part']} of the limit: {word}"
+    if "fact" in row:
+        return f"{mib(row['fact-value'])}, at most {mib(row['fact-max'])}: {word}"
     return f"must reach {row['target']}: {word}"
+
+
+def mib(count: float) -> str:
+    """Bytes of memory."""
+    return f"{count / 2**20:,.0f} MiB"
 
 
 def speed(side: dict[str, Any]) -> str:

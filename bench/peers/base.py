@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +23,19 @@ BLOSC: dict[str, Any] = {
     "blocksize": 0,
 }
 ZSTD_LEVEL = 3
+LZ4: dict[str, Any] = {**BLOSC, "cname": "lz4", "clevel": 5}
 
 Key = tuple[slice | int, ...]
 EVERYTHING: Key = (slice(None), slice(None), slice(None))
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a conversion changes of an array in plain Zarr; nothing said stays as it is."""
+
+    chunk: tuple[int, int, int] | None = None
+    # Settings of blosc.
+    codec: dict[str, Any] | None = None
 
 
 class ArrayPeer(ABC):
@@ -30,6 +43,7 @@ class ArrayPeer(ABC):
 
     def __init__(self, path: Path, options: dict[str, str]) -> None:
         self.path, self.options = path, options
+        self.sharded = options.get("sharded") == "yes"
 
     @abstractmethod
     def create(self, data: Data) -> None:
@@ -55,6 +69,10 @@ class ArrayPeer(ABC):
         """A part, into memory of the caller."""
         raise Cannot("no reads into given memory")
 
+    def convert(self, source: Path, change: Change) -> None:
+        """Writes the array `a` of the Zarr hierarchy `source` anew, with the change."""
+        raise Cannot("not for this workload")
+
     def read(self) -> np.ndarray:
         return self.select(EVERYTHING)
 
@@ -72,6 +90,14 @@ class ArrayPeer(ABC):
 
     def read_series(self, y: int, x: int) -> np.ndarray:
         return self.select((slice(None), y, x)).reshape(-1)
+
+
+def slabs(planes: int, *chunks: tuple[int, ...]) -> Iterator[slice]:
+    """Slabs of whole planes that hold whole chunks of all grids, of 64 planes at least."""
+    step = math.lcm(*(chunk[0] for chunk in chunks))
+    step *= max(1, 64 // step)
+    for start in range(0, planes, step):
+        yield slice(start, min(start + step, planes))
 
 
 class CommitPeer:

@@ -9,6 +9,9 @@ import numpy as np
 
 LABELS_CHUNK = (64, 64, 64)
 FIELD_CHUNK = (1, 512, 512)
+# 64 chunks each.
+LABELS_SHARD = (256, 256, 256)
+FIELD_SHARD = (64, 512, 512)
 
 
 @dataclass(frozen=True)
@@ -21,6 +24,10 @@ class Data:
     @property
     def chunk(self) -> tuple[int, int, int]:
         return LABELS_CHUNK if self.name == "labels" else FIELD_CHUNK
+
+    @property
+    def shard(self) -> tuple[int, int, int]:
+        return LABELS_SHARD if self.name == "labels" else FIELD_SHARD
 
     @classmethod
     def load(cls, directory: Path, name: str) -> Data:

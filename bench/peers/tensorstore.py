@@ -2,30 +2,54 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import tensorstore as ts
 
-from peers.base import BLOSC, ZSTD_LEVEL, ArrayPeer, Key
+from peers.base import BLOSC, ZSTD_LEVEL, ArrayPeer, Change, Key, slabs
 from peers.data import Data
+
+BYTES: dict[str, Any] = {"name": "bytes", "configuration": {"endian": "little"}}
+
+
+def spec(path: Path) -> dict[str, Any]:
+    return {"driver": "zarr3", "kvstore": {"driver": "file", "path": str(path)}}
+
+
+def grid(shape: tuple[int, ...]) -> dict[str, Any]:
+    return {"name": "regular", "configuration": {"chunk_shape": list(shape)}}
+
+
+def blosc(settings: dict[str, Any]) -> dict[str, Any]:
+    return {"name": "blosc", "configuration": settings}
 
 
 class Arrays(ArrayPeer):
-    def spec(self) -> dict[str, object]:
-        return {"driver": "zarr3", "kvstore": {"driver": "file", "path": str(self.path)}}
-
     def create(self, data: Data) -> None:
         zstd = {"name": "zstd", "configuration": {"level": ZSTD_LEVEL}}
-        codec = zstd if data.name == "labels" else {"name": "blosc", "configuration": BLOSC}
+        codecs = [BYTES, zstd if data.name == "labels" else blosc(BLOSC)]
+        chunk = data.chunk
+        if self.sharded:
+            inner = {
+                "chunk_shape": list(chunk),
+                "codecs": codecs,
+                "index_codecs": [BYTES, {"name": "crc32c"}],
+                "index_location": "end",
+            }
+            codecs = [{"name": "sharding_indexed", "configuration": inner}]
+            chunk = data.shard
         metadata = {
             "shape": list(data.values.shape),
             "data_type": str(data.values.dtype),
-            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": list(data.chunk)}},
-            "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}, codec],
+            "chunk_grid": grid(chunk),
+            "codecs": codecs,
         }
-        self.array = ts.open({**self.spec(), "metadata": metadata, "create": True}).result()
+        self.array = ts.open({**spec(self.path), "metadata": metadata, "create": True}).result()
 
     def open(self) -> None:
-        self.array = ts.open(self.spec(), read=True).result()
+        self.array = ts.open(spec(self.path), read=True).result()
 
     def write(self, values: np.ndarray) -> None:
         self.array.write(values).result()
@@ -36,3 +60,20 @@ class Arrays(ArrayPeer):
     def select_into(self, key: Key, out: np.ndarray) -> None:
         target = ts.array(out, copy=False)
         target.write(self.array[key][ts.d[:].translate_to[0]]).result()
+
+    def convert(self, source: Path, change: Change) -> None:
+        """By one write of the opened source, or with `way=slabs` slab by slab through memory."""
+        array = ts.open(spec(source / "a"), read=True).result()
+        old = array.spec().to_json()["metadata"]
+        metadata = {key: old[key] for key in ("shape", "data_type", "chunk_grid", "codecs")}
+        if change.chunk:
+            metadata["chunk_grid"] = grid(change.chunk)
+        if change.codec:
+            metadata["codecs"] = [BYTES, blosc(change.codec)]
+        target = ts.open({**spec(self.path), "metadata": metadata, "create": True}).result()
+        if self.options.get("way") != "slabs":
+            target.write(array).result()
+            return
+        grids = [document["chunk_grid"]["configuration"] for document in (old, metadata)]
+        for slab in slabs(array.shape[0], *(tuple(grid["chunk_shape"]) for grid in grids)):
+            target[slab].write(array[slab].read().result()).result()

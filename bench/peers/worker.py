@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from peers import array_workloads, commit_workloads
+from peers import array_workloads, commit_workloads, convert_workloads
 from peers.clock import Answer, Cannot
 
 # Module and class of each rival, by kind of workload.
@@ -26,6 +26,7 @@ ARRAYS = {
     "blosc2": ("blosc2", "Arrays"),
     "h5py": ("hdf5", "Arrays"),
     "tiledb": ("tiledb", "Arrays"),
+    "cp": ("copied", "Arrays"),
 }
 COMMITS = {
     "icechunk": ("icechunk", "Commits"),
@@ -35,11 +36,11 @@ COMMITS = {
 
 
 def run(peer: str, workload: str, directory: Path, options: dict[str, str]) -> Answer:
-    of_arrays = workload in array_workloads.WORKLOADS
-    module, name = (ARRAYS if of_arrays else COMMITS)[peer]
+    of_arrays: dict[str, Callable[..., Answer]]
+    of_arrays = {**array_workloads.WORKLOADS, **convert_workloads.WORKLOADS}
+    module, name = (ARRAYS if workload in of_arrays else COMMITS)[peer]
     kind: Callable[..., Any] = getattr(importlib.import_module(f"peers.{module}"), name)
-    run: Callable[..., Answer]
-    run = (array_workloads.WORKLOADS if of_arrays else commit_workloads.WORKLOADS)[workload]
+    run = {**of_arrays, **commit_workloads.WORKLOADS}[workload]
     return run(partial(kind, directory, options), directory, options)
 
 

@@ -23,6 +23,10 @@ class Size:
     repeats: int
     # Commits per process.
     commits: int
+    # Rounds of the many workloads on plain Zarr.
+    plain_rounds: int
+    # How many fields the volume of the memory rows is.
+    volume_fields: int
 
     @property
     def field_bytes(self) -> int:
@@ -33,10 +37,53 @@ class Size:
         return self.labels_planes << 21
 
 
-FULL = Size(1024, 512, (100_000, 1_000_000), 100_000, 1000, rounds=3, repeats=3, commits=10)
-SHORT = Size(128, 64, (100_000,), 10_000, 100, rounds=2, repeats=1, commits=5)
+FULL = Size(
+    field_planes=1024,
+    labels_planes=512,
+    references=(100_000, 1_000_000),
+    tiny_chunks=100_000,
+    history_commits=1000,
+    rounds=3,
+    repeats=3,
+    commits=10,
+    plain_rounds=3,
+    volume_fields=8,
+)
+SHORT = Size(
+    field_planes=128,
+    labels_planes=64,
+    references=(100_000,),
+    tiny_chunks=10_000,
+    history_commits=100,
+    rounds=2,
+    repeats=1,
+    commits=5,
+    plain_rounds=1,
+    volume_fields=8,
+)
 # Only to see that everything works.
-SMOKE = Size(16, 64, (10_000,), 1000, 40, rounds=1, repeats=1, commits=2)
+SMOKE = Size(
+    field_planes=16,
+    labels_planes=64,
+    references=(10_000,),
+    tiny_chunks=1000,
+    history_commits=40,
+    rounds=1,
+    repeats=1,
+    commits=2,
+    plain_rounds=1,
+    volume_fields=4,
+)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A directory that all sides of a workload read, made once by one of them."""
+
+    place: str
+    side: Side
+    worker: str
+    options: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -50,6 +97,8 @@ class Workload:
     options: Mapping[str, Any] = field(default_factory=dict)
     # The worker that makes the directory, if it is not there; without one, each call begins afresh.
     prepare: str | None = None
+    # What all sides are given as `source`.
+    source: Source | None = None
     # Whether the page cache is dropped before each call. Such a call gives one sample.
     cold: bool = False
     rounds_min: int = 1
@@ -71,6 +120,11 @@ class Row:
     limit: Limit | None = None
     # How many times longer than we the best rival must take.
     target: float | None = None
+    # How near to the limit we must be: 1 is there.
+    limit_part: float | None = None
+    # A fact of ours that the row is about, in bytes, and what it may be at most.
+    fact: str | None = None
+    fact_max: int | None = None
     # Rivals that are shown but do not count for the target, and why.
     apart: Mapping[str, str] = field(default_factory=dict)
     # Another row of ours, and the factor by which this one may exceed it.

@@ -12,6 +12,8 @@ pub struct Data {
     pub shape: [u64; 3],
     /// Of a chunk.
     pub chunk: [u64; 3],
+    /// Of a shard of 64 chunks.
+    pub shard: [u64; 3],
     /// In the words of Zarr v3.
     pub data_type: &'static str,
     /// Bytes of an element.
@@ -22,12 +24,12 @@ impl Data {
     /// The array that a workload is about: `data=DIRECTORY name=field|labels`.
     pub fn load(options: &Options) -> io::Result<Self> {
         let elements = std::fs::read(format!("{}/{}", options.text("data"), options.text("name")))?;
-        let (data_type, item_size, chunk) = match options.text("name") {
-            "labels" => ("uint64", 8, [64, 64, 64]),
-            _ => ("float32", 4, [1, 512, 512]),
+        let (data_type, item_size, chunk, shard) = match options.text("name") {
+            "labels" => ("uint64", 8, [64, 64, 64], [256, 256, 256]),
+            _ => ("float32", 4, [1, 512, 512], [64, 512, 512]),
         };
         let shape = [elements.len() as u64 / (512 * 512 * item_size as u64), 512, 512];
-        Ok(Self { elements, shape, chunk, data_type, item_size })
+        Ok(Self { elements, shape, chunk, shard, data_type, item_size })
     }
 
     /// Whether this is the segmentation.

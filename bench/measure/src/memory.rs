@@ -1,4 +1,4 @@
-//! Peak memory above what the process held before, and bytes read.
+//! Peak memory, in all and above what the process held before, and bytes read.
 
 /// Peak memory at one moment.
 pub struct Idle(u64);
@@ -15,6 +15,11 @@ impl Idle {
     pub fn above(&self) -> u64 {
         (field("/proc/self/status", "VmHWM:") * 1024).saturating_sub(self.0)
     }
+}
+
+/// The most memory that this process ever had resident, in bytes.
+pub fn peak() -> u64 {
+    field("/proc/self/status", "VmHWM:") * 1024
 }
 
 /// Bytes this process has read through system calls so far, from disk or from cache.

@@ -30,6 +30,11 @@ impl Options {
         self.values.get(key).map_or("", String::as_str)
     }
 
+    /// Whether something is asked for: `KEY=yes`.
+    pub fn is(&self, key: &str) -> bool {
+        self.text(key) == "yes"
+    }
+
     /// A number, or what it is when not given.
     pub fn number(&self, key: &str, default: u64) -> Result<u64, Box<dyn Error>> {
         match self.values.get(key) {

@@ -4,6 +4,7 @@
 
 mod arrays;
 mod commits;
+mod convert;
 mod disk;
 mod limits;
 mod scale;
@@ -20,11 +21,17 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let data = || Data::load(&options);
     let answer = match options.workload.as_str() {
         "limits" => limits::all(directory, &options)?,
+        "write" if options.text("layout") == "zarr3" => {
+            arrays::write_plain(directory, data()?, options.is("sharded"), repeats).await?
+        }
         "write" => arrays::write(directory, data()?, options.text("codec"), repeats).await?,
-        "read" => arrays::read(directory, data()?, repeats).await?,
-        "read-cold" => arrays::read_cold(directory, &options).await?,
-        "read-chunk" => arrays::read_chunk(directory, &data()?).await?,
-        "read-series" => arrays::read_series(directory, &data()?, repeats).await?,
+        "read" => arrays::read(&options, data()?, repeats).await?,
+        "read-cold" => arrays::read_cold(&options).await?,
+        "read-chunk" => arrays::read_chunk(&options, &data()?).await?,
+        "read-series" => arrays::read_series(&options, &data()?, repeats).await?,
+        "convert" => convert::convert(&options, repeats).await?,
+        "volume" => convert::volume(&options).await?,
+        "convert-volume" => convert::convert_volume(&options).await?,
         "prepare" => commits::prepare(directory, refs).await?,
         "commit" => commits::change(directory, refs, options.number("chunks", 1)?, repeats).await?,
         "bulk" => commits::bulk(directory, refs, repeats).await?,

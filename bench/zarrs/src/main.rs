@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let directory = options.directory.as_str();
     let repeats = options.number("repeats", 3)?;
     let answer = match options.workload.as_str() {
-        "write" => write::all(directory, &Data::load(&options)?, repeats)?,
+        "write" => write::all(directory, &Data::load(&options)?, options.is("sharded"), repeats)?,
         "read" => read::all(directory, Data::load(&options)?, repeats)?,
         "read-cold" => read::cold(directory, &options)?,
         "read-chunk" => read::chunks(directory, &Data::load(&options)?)?,

@@ -4,44 +4,40 @@ use std::error::Error;
 
 use bench_measure::{Answer, Clock, Data, Options, Outcome, Samples, series_point};
 use chunkyard_array::{Buffer, Region};
-use chunkyard_engine::repo::Array;
 
-use super::open;
+use super::{Opened, open};
 
 const READS: u64 = 220;
 const WARM_UP: u64 = 20;
 
 /// Everything, into fresh and into reused memory. The first read of each checks the data.
-pub async fn read(directory: &str, data: Data, repeats: u64) -> Outcome {
-    let session = open(directory).await?;
-    let array = session.array("/a").await?;
+pub async fn read(options: &Options, data: Data, repeats: u64) -> Outcome {
+    let array = open(options).await?;
     let region = Region::whole(&data.shape);
     let mut memory = Buffer::zeroed(data.elements.len())?;
-    memory = array.read_region_into(&region, memory).await?;
-    let equal = memory[..] == data.elements[..]
-        && array.read_region(&region).await?[..] == data.elements[..];
+    memory = array.read_into(&region, memory).await?;
+    let equal =
+        memory[..] == data.elements[..] && array.read(&region).await?[..] == data.elements[..];
     drop(data);
     let (mut fresh, mut reused) = (Samples::default(), Samples::default());
     for _ in 0..repeats {
         let clock = Clock::start();
-        let read = array.read_region(&region).await?;
+        let read = array.read(&region).await?;
         fresh.add(clock);
         drop(read);
         let clock = Clock::start();
-        memory = array.read_region_into(&region, memory).await?;
+        memory = array.read_into(&region, memory).await?;
         reused.add(clock);
     }
     Ok(Answer::default().measure("fresh", &fresh).measure("reused", &reused).equal(equal))
 }
 
 /// Open and read everything once; whoever calls has dropped the page cache.
-pub async fn read_cold(directory: &str, options: &Options) -> Outcome {
+pub async fn read_cold(options: &Options) -> Outcome {
     let mut samples = Samples::default();
     let clock = Clock::start();
-    let session = open(directory).await?;
-    let array = session.array("/a").await?;
-    let region = Region::whole(array.spec().shape());
-    let read = array.read_region(&region).await?;
+    let array = open(options).await?;
+    let read = array.read(&array.whole()).await?;
     samples.add(clock);
     let equal = read[..] == Data::load(options)?.elements[..];
     Ok(Answer::default().measure("cold", &samples).equal(equal))
@@ -52,9 +48,8 @@ fn plane(at: u64) -> Result<Region, Box<dyn Error>> {
 }
 
 /// Random chunks into a reused buffer, by one client and by two.
-pub async fn read_chunk(directory: &str, data: &Data) -> Outcome {
-    let session = open(directory).await?;
-    let array = session.array("/a").await?;
+pub async fn read_chunk(options: &Options, data: &Data) -> Outcome {
+    let array = open(options).await?;
     let planes = data.shape[0];
     let size = data.elements.len() / planes as usize;
     let mut memory = vec![0u8; size];
@@ -63,7 +58,7 @@ pub async fn read_chunk(directory: &str, data: &Data) -> Outcome {
         let chunk = at * 617 % planes;
         let region = plane(chunk)?;
         let clock = Clock::start();
-        memory = array.read_region_into(&region, memory).await?;
+        memory = array.read_into(&region, memory).await?;
         if at >= WARM_UP {
             one.add(clock);
         }
@@ -80,26 +75,25 @@ pub async fn read_chunk(directory: &str, data: &Data) -> Outcome {
     Ok(Answer::default().measure("latency", &one).measure("two-clients", &two).equal(equal))
 }
 
-async fn client(array: Array, from: u64, planes: u64, size: usize) -> Result<(), String> {
+async fn client(array: Opened, from: u64, planes: u64, size: usize) -> Result<(), String> {
     let mut memory = vec![0u8; size];
     for at in 0..READS {
         let region = plane((at * 617 + from) % planes).map_err(|error| error.to_string())?;
-        let read = array.read_region_into(&region, memory).await;
+        let read = array.read_into(&region, memory).await;
         memory = read.map_err(|error| error.to_string())?;
     }
     Ok(())
 }
 
 /// One point through all chunks.
-pub async fn read_series(directory: &str, data: &Data, repeats: u64) -> Outcome {
-    let session = open(directory).await?;
-    let array = session.array("/a").await?;
+pub async fn read_series(options: &Options, data: &Data, repeats: u64) -> Outcome {
+    let array = open(options).await?;
     let (mut samples, mut equal) = (Samples::default(), true);
     for repeat in 0..=repeats {
         let [y, x] = series_point(repeat);
         let region = Region::new(vec![0, y, x], vec![data.shape[0], 1, 1])?;
         let clock = Clock::start();
-        let read = array.read_region(&region).await?;
+        let read = array.read(&region).await?;
         if repeat > 0 {
             samples.add(clock);
         }

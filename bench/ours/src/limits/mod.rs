@@ -3,6 +3,7 @@
 mod codec;
 mod file;
 mod memory;
+mod transcode;
 
 use std::error::Error;
 
@@ -28,5 +29,6 @@ pub fn all(directory: &str, options: &Options) -> Outcome {
     let answer = memory::copies(Answer::default())?;
     let answer = file::transfers(answer, directory)?;
     let answer = file::commits(answer, directory)?;
-    codec::alone(answer, options.text("data"))
+    let answer = codec::alone(answer, options.text("data"))?;
+    transcode::alone(answer, options.text("data"))
 }

@@ -10,7 +10,7 @@ use std::process::Command;
 use super::support::{Run, Scratch, npy};
 
 /// What every script may use: the binary, a quiet run whose exit code is kept, and checks.
-const PRELUDE: &str = r#"
+pub(super) const PRELUDE: &str = r#"
 set -eu
 fail() { echo "FAILED: $*; last said: $(cat "$said")" >&2; exit 99; }
 said=$(mktemp); trap 'rm -f "$said"' EXIT
@@ -30,7 +30,7 @@ remember() { history=$("$bin" repo log "$repo" --json); }
 
 /// Runs a script in a namespace where `$disk` is a file system of `size`. `None` where that is not
 /// permitted.
-fn on_a_small_disk(scratch: &Scratch, size: &str, script: &str) -> Option<Run> {
+pub(super) fn on_a_small_disk(scratch: &Scratch, size: &str, script: &str) -> Option<Run> {
     std::fs::create_dir_all(scratch.path("disk")).unwrap();
     let mount = format!("mount -t tmpfs -o size={size} tmpfs disk 2>/dev/null || exit 98\n");
     let script = format!("{PRELUDE}{mount}disk=$PWD/disk; repo=$disk/r\n{script}");
@@ -47,7 +47,7 @@ fn on_a_small_disk(scratch: &Scratch, size: &str, script: &str) -> Option<Run> {
     None
 }
 
-fn shell(scratch: &Scratch, program: &str, arguments: &[&str]) -> Option<Run> {
+pub(super) fn shell(scratch: &Scratch, program: &str, arguments: &[&str]) -> Option<Run> {
     let binary = scratch.command(&[]).get_program().to_owned();
     let mut command = Command::new(program);
     command.args(arguments).env("bin", binary).current_dir(scratch.path("."));
@@ -60,7 +60,7 @@ fn shell(scratch: &Scratch, program: &str, arguments: &[&str]) -> Option<Run> {
 }
 
 /// A scratch directory with `v0.npy` and `v1.npy`, 40 KB each that no codec makes smaller.
-fn versions() -> Scratch {
+pub(super) fn versions() -> Scratch {
     let scratch = Scratch::new();
     let mut state = 1u64;
     for version in 0..2 {

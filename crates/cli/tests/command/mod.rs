@@ -3,6 +3,9 @@
 mod collision;
 mod convert;
 mod convert_failures;
+mod convert_kill;
+mod convert_memory;
+mod convert_refusals;
 mod damage;
 mod demo;
 mod describe;

@@ -11,6 +11,10 @@ use super::source::Source;
 use crate::error::Result;
 use crate::store::{self, Store};
 
+/// The object of a [journal](Sink::journal) that says whose it is. Without it the others count for
+/// nothing.
+pub(crate) const JOURNAL_PLAN: &str = "plan";
+
 /// How something is created.
 #[derive(Debug, Clone, Default)]
 pub struct CreateOptions {

@@ -67,14 +67,14 @@ pub trait Source: Locate {
     /// which the rest follows.
     fn chunks<'a>(&'a self, array: &'a str, within: &'a Region) -> ChunkStream<'a>;
 
-    /// Objects in its place that belong to nothing in it, for formats that own theirs.
-    fn strays(&self) -> BoxStream<'_, Result<Meta>> {
-        stream::empty().boxed()
-    }
-
     /// Whether the chunks of an array are its elements, plain and in memory already: then a part of
     /// a chunk costs what the part costs, however large the chunk is.
     fn is_memory(&self, _array: &str) -> bool {
         false
+    }
+
+    /// Objects in its place that belong to nothing in it, for formats that own theirs.
+    fn strays(&self) -> BoxStream<'_, Result<Meta>> {
+        stream::empty().boxed()
     }
 }

@@ -1,14 +1,15 @@
 //! What of a conversion is done, so that a killed one is resumed and not repeated.
 //!
 //! ```text
-//!  plan        the description of the plan: only the same plan goes on
-//!  00000000    records of packs that are durable, then a CRC-32C of them
+//!  plan        the description of the plan, then a CRC-32C of it: only the same plan goes on
+//!  00000000    records of packs that are durable, then a CRC-32C of the description and them
 //!  00000001    …
 //! ```
 //!
 //! A record is written after its pack is durable and never before. A segment that is damaged, by a
-//! power cut in the middle of it, counts for nothing: its packs are written again, to the same
-//! bytes.
+//! power cut in the middle of it, or that belongs to another plan counts for nothing: its packs are
+//! written again, to the same bytes. So does a plan that is damaged, since nothing is moved before it
+//! is durable.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,10 +20,8 @@ use tokio::sync::Mutex;
 
 use super::plan::Plan;
 use crate::error::{Error, Result};
-use crate::format::{Pack, Receipt, Sink};
+use crate::format::{JOURNAL_PLAN, Pack, Receipt, Sink};
 use crate::store::Store;
-
-const PLAN: &str = "plan";
 
 /// What stands in the way of a plan where another one was not finished.
 pub const UNFINISHED: &str = "an unfinished conversion with another source or other options";
@@ -36,6 +35,8 @@ const FLUSH_AFTER: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(super) struct Journal {
     store: Store,
+    /// Checksum of the plan, which those of segments go on from.
+    seed: u32,
     done: BTreeMap<Arc<str>, Numbers>,
     pending: Mutex<Pending>,
 }
@@ -60,15 +61,17 @@ impl Journal {
     /// Opens the journal of a plan, and lets the sink adopt what is recorded there.
     pub(super) async fn open(sink: &dyn Sink, plan: &Plan) -> Result<(Self, Resumed)> {
         let store = sink.journal().clone();
-        match store.get(PLAN).await {
-            Ok(object) if object.bytes == plan.description.as_bytes() => {}
-            Ok(_) => return Err(other_plan(&store)),
-            Err(Error::NotFound { .. }) => {
-                let bytes = Bytes::from(plan.description.clone());
-                store.put(PLAN, vec![bytes]).await?;
-                store.sync(&[PLAN.to_owned()]).await?;
-            }
+        let description = plan.description.as_bytes();
+        let seed = crc32c::crc32c(description);
+        let known = match store.get(JOURNAL_PLAN).await {
+            Ok(object) => Some(object.bytes),
+            Err(Error::NotFound { .. }) => None,
             Err(error) => return Err(error),
+        };
+        match known.as_deref().and_then(|bytes| checked(bytes, 0)) {
+            Some(found) if found == description => {}
+            Some(_) => return Err(other_plan(&store)),
+            None => begin(&store, description, seed).await?,
         }
         let mut names: Vec<String> =
             store.list_dir("").await?.objects.into_iter().map(|meta| meta.path).collect();
@@ -78,7 +81,7 @@ impl Journal {
         let (mut done, mut resumed) = (BTreeMap::<Arc<str>, Numbers>::new(), Resumed::default());
         for name in names {
             let bytes = store.get(&name).await?.bytes;
-            for (array, number, receipt) in parse(&bytes).unwrap_or_default() {
+            for (array, number, receipt) in parse(&bytes, seed).unwrap_or_default() {
                 let Some(pack) = pack_of(plan, &array, number) else { continue };
                 if !sink.adopt(&pack, &receipt).await? {
                     continue;
@@ -92,7 +95,7 @@ impl Journal {
         }
         let since = Instant::now();
         let pending = Mutex::new(Pending { records: Vec::new(), bytes: 0, since, segment });
-        Ok((Self { store, done, pending }, resumed))
+        Ok((Self { store, seed, done, pending }, resumed))
     }
 
     /// Whether a pack is done.
@@ -132,7 +135,7 @@ impl Journal {
         let receipts: Vec<Receipt> = records.iter().map(|(_, receipt)| receipt.clone()).collect();
         sink.sync(&receipts).await?;
         let path = format!("{segment:08}");
-        self.store.put(&path, vec![render(records)]).await?;
+        self.store.put(&path, vec![render(records, self.seed)]).await?;
         self.store.sync(&[path]).await
     }
 }
@@ -145,6 +148,15 @@ impl Pending {
         self.since = Instant::now();
         (std::mem::take(&mut self.records), segment)
     }
+}
+
+/// Writes down whose journal this is. What lies there without that is of an attempt that was given up.
+async fn begin(store: &Store, description: &[u8], crc: u32) -> Result<()> {
+    let left = store.list_dir("").await?.objects.into_iter().map(|meta| meta.path);
+    store.delete(&left.filter(|path| path != JOURNAL_PLAN).collect::<Vec<_>>()).await?;
+    let bytes = [description, &crc.to_le_bytes()].concat();
+    store.put(JOURNAL_PLAN, vec![bytes.into()]).await?;
+    store.sync(&[JOURNAL_PLAN.to_owned()]).await
 }
 
 fn other_plan(store: &Store) -> Error {
@@ -165,7 +177,7 @@ fn pack_of(plan: &Plan, array: &str, number: u64) -> Option<Pack> {
     (rest == 0).then(|| Pack { array: array.target.clone(), number, region })
 }
 
-fn render(records: &[(Pack, Receipt)]) -> Bytes {
+fn render(records: &[(Pack, Receipt)], seed: u32) -> Bytes {
     let mut bytes = Vec::new();
     let text = |bytes: &mut Vec<u8>, part: &[u8]| {
         bytes.extend_from_slice(&(part.len() as u64).to_le_bytes());
@@ -178,17 +190,20 @@ fn render(records: &[(Pack, Receipt)]) -> Bytes {
         }
         text(&mut bytes, &receipt.body);
     }
-    let crc = crc32c::crc32c(&bytes);
+    let crc = crc32c::crc32c_append(seed, &bytes);
     bytes.extend_from_slice(&crc.to_le_bytes());
     bytes.into()
 }
 
-/// The records of a segment; `None` where it is damaged.
-fn parse(bytes: &[u8]) -> Option<Vec<(String, u64, Receipt)>> {
-    let (mut rest, crc) = bytes.split_last_chunk::<4>()?;
-    if crc32c::crc32c(rest) != u32::from_le_bytes(*crc) {
-        return None;
-    }
+/// What a CRC-32C at the end, which goes on from `seed`, says is whole.
+fn checked(bytes: &[u8], seed: u32) -> Option<&[u8]> {
+    let (content, crc) = bytes.split_last_chunk::<4>()?;
+    (crc32c::crc32c_append(seed, content) == u32::from_le_bytes(*crc)).then_some(content)
+}
+
+/// The records of a segment; `None` where it is damaged, or of another plan.
+fn parse(bytes: &[u8], seed: u32) -> Option<Vec<(String, u64, Receipt)>> {
+    let mut rest = checked(bytes, seed)?;
     let mut records = Vec::new();
     while !rest.is_empty() {
         let array = String::from_utf8(text(&mut rest)?.to_vec()).ok()?;
@@ -258,15 +273,16 @@ mod tests {
     fn a_segment_round_trips_and_any_damage_makes_it_count_for_nothing() {
         let pack = Pack { array: "/a".into(), number: 7, region: Region::whole(&[3]) };
         let receipt = Receipt { chunks: 2, bytes: 99, body: Bytes::from_static(b"c/0\nc/1") };
-        let bytes = render(&[(pack.clone(), receipt.clone()), (pack, Receipt::default())]);
-        let parsed = parse(&bytes).unwrap();
+        let bytes = render(&[(pack.clone(), receipt.clone()), (pack, Receipt::default())], 7);
+        let parsed = parse(&bytes, 7).unwrap();
+        assert!(parse(&bytes, 8).is_none(), "another plan");
         assert_eq!(parsed[0], ("/a".to_owned(), 7, receipt));
         assert_eq!(parsed.len(), 2);
         for at in 0..bytes.len() {
-            assert!(parse(&bytes[..at]).is_none());
+            assert!(parse(&bytes[..at], 7).is_none());
             let mut damaged = bytes.to_vec();
             damaged[at] ^= 1;
-            assert!(parse(&damaged).is_none());
+            assert!(parse(&damaged, 7).is_none());
         }
     }
 }

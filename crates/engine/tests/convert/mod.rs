@@ -1,10 +1,15 @@
 //! Any format to any format.
 
 mod chains;
+mod crash;
+mod damage;
+mod edges;
+mod hdf5;
 mod matrix;
 mod memory;
 mod metadata;
 mod naive;
+mod random;
 mod sample;
 mod sparse;
 mod support;

@@ -104,7 +104,7 @@ impl Reading<'_> {
     ) -> Result<Array, String> {
         let said = |cause: hdf5_reader::error::Error| cause.to_string();
         let header = self.file.get_or_parse_header(place.address).map_err(said)?;
-        let description = Description::of(&header);
+        let description = Description::of(place.address, &header);
         let dataset = self.file.dataset(&place.hard_path).map_err(said)?;
         let raw_datatype = dataset.raw_datatype().map_err(said)?;
         let names = self.scales.names(

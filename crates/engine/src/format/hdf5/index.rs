@@ -83,8 +83,10 @@ pub(super) struct Index {
     pub(super) chunk_shape: Vec<u32>,
     pub(super) chunk_bytes: u64,
     pub(super) element_bytes: usize,
-    /// How many filters a chunk goes through.
+    /// How many filters a chunk goes through …
     pub(super) filters: usize,
+    /// … unless it is one at the edge, and those go through none.
+    pub(super) unfiltered_edges: bool,
 }
 
 impl Index {
@@ -116,8 +118,13 @@ impl Index {
 
     /// The filters that were left out when the chunk was written, a bit for each.
     fn skipped(&self, entry: &ChunkEntry) -> u32 {
-        let all = (1u64 << self.filters.min(32)) - 1;
-        entry.filter_mask & all as u32
+        let all = ((1u64 << self.filters.min(32)) - 1) as u32;
+        let chunks = entry.offsets.iter().zip(&self.chunk_shape).zip(&self.shape);
+        let mut ends = chunks.map(|((&at, &n), &extent)| (at.saturating_add(u64::from(n)), extent));
+        if self.unfiltered_edges && ends.any(|(end, extent)| end > extent) {
+            return all;
+        }
+        entry.filter_mask & all
     }
 
     /// The number of the chunk that begins at these elements; none where the dataset has shrunk

@@ -14,9 +14,9 @@ use hdf5_reader::object_header::ObjectHeader;
 use serde_json::{Value, json};
 
 use super::dtype::{ElementType, Kind};
-use super::filters;
 use super::index::{Index, Table};
 use super::slabs::slab_shape;
+use super::{edges, filters};
 
 /// Decoded bytes of all chunks of a dataset that have other filters than most.
 const ODD_BYTES_MAX: u64 = 64 << 20;
@@ -54,6 +54,7 @@ pub(super) enum Chunks {
 /// The messages of a dataset that say what it is.
 #[derive(Debug, Default)]
 pub(super) struct Description<'a> {
+    address: u64,
     space: Option<&'a DataspaceMessage>,
     datatype: Option<&'a Datatype>,
     layout: Option<&'a DataLayout>,
@@ -63,8 +64,9 @@ pub(super) struct Description<'a> {
 }
 
 impl<'a> Description<'a> {
-    pub(super) fn of(header: &'a ObjectHeader) -> Self {
-        let mut found = Self::default();
+    /// The description in the header at this address.
+    pub(super) fn of(address: u64, header: &'a ObjectHeader) -> Self {
+        let mut found = Self { address, ..Self::default() };
         for message in &header.messages {
             match message {
                 HdfMessage::Dataspace(space) => found.space = Some(space),
@@ -152,6 +154,14 @@ impl<'a> Description<'a> {
         stored.or_else(zero).unwrap_or_default()
     }
 
+    /// Only layouts that name their index can say so.
+    fn unfiltered_edges(&self, file: &Hdf5File, named: bool) -> Result<bool, String> {
+        if !named || self.filters.is_empty() {
+            return Ok(false);
+        }
+        edges::are_unfiltered(file, self.address).map_err(|cause| cause.to_string())
+    }
+
     /// Text is given as one chunk, made anew, so there must not be too much of it.
     fn text(
         &self,
@@ -209,6 +219,7 @@ impl<'a> Description<'a> {
                     chunk_shape,
                     element_bytes,
                     filters: self.filters.len(),
+                    unfiltered_edges: self.unfiltered_edges(file, chunk_indexing.is_some())?,
                 };
                 if unwritten(*address) {
                     return Ok((wide, Chunks::Fill));

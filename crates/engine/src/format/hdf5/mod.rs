@@ -20,6 +20,7 @@ mod bridge;
 mod contents;
 mod dimensions;
 mod dtype;
+mod edges;
 mod filters;
 pub mod fuzzing;
 mod index;

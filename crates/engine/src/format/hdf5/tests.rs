@@ -230,3 +230,17 @@ async fn a_chunk_without_its_filters_is_encoded_like_the_others() {
         assert_eq!(codecs.len(), 2, "{file}: {codecs:?}");
     }
 }
+
+#[tokio::test]
+async fn chunks_at_the_edges_may_have_no_filters() {
+    for file in ["small_earliest.h5", "small_latest.h5"] {
+        let source = open(file).await;
+        for path in ["/unfiltered_edges", "/unfiltered_edges_grow"] {
+            // Two chunks are whole and four are not, so to have no filters is the rule.
+            assert_eq!(spec_of(&source, path).codecs_json().len(), 1, "{file}{path}");
+            let located = source.locate(path, &[vec![0, 0], vec![1, 1]]).await.unwrap();
+            assert!(matches!(located[0], Some(ChunkRef::Inline(_))), "{file}{path}");
+            assert!(matches!(located[1], Some(ChunkRef::Object { .. })), "{file}{path}");
+        }
+    }
+}

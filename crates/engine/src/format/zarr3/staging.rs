@@ -9,7 +9,7 @@
 //! nothing is replaced.
 
 use crate::error::{Error, Result};
-use crate::format::{CreateOptions, Place};
+use crate::format::{CreateOptions, JOURNAL_PLAN, Place};
 use crate::store::{Kind, Lock, Store, TEMP_PREFIX};
 use futures::TryStreamExt;
 
@@ -69,13 +69,15 @@ impl Staging {
                 return Err(Error::AlreadyExists { what, name: place.url().to_owned() });
             }
         };
-        if options.plan.is_empty() || options.restart {
-            parent.delete_dir(&format!("{folder}/data")).await?;
-            parent.delete_dir(&format!("{folder}/journal")).await?;
-        }
         let below = |inner: &str| parent.below(&format!("{folder}/{inner}"));
         let (data, journal) = (below("data")?, below("journal")?);
-        discard_halves(&data).await?;
+        let anew = options.plan.is_empty() || options.restart || !has_plan(&journal).await?;
+        if anew {
+            forget(parent, &folder).await?;
+            parent.delete_dir(&format!("{folder}/data")).await?;
+        } else {
+            discard_halves(&data).await?;
+        }
         let (parent, name) = (parent.clone(), name.to_owned());
         let publish = Publish::Rename { parent, folder, name, replace, lock };
         Ok(Self { data, journal, publish })
@@ -84,15 +86,16 @@ impl Staging {
     async fn in_place(place: &Place, options: &CreateOptions) -> Result<Self> {
         let data = place.directory().clone();
         let journal = data.below(SUFFIX)?;
-        if options.plan.is_empty() || options.restart {
+        // What is there without a journal is not ours.
+        let unfinished = has_plan(&journal).await?;
+        let found = data.list_dir("").await?;
+        let complete = found.objects.iter().any(|meta| meta.path == super::METADATA);
+        let occupied = !found.objects.is_empty() || !found.dirs.is_empty();
+        if complete && unfinished {
+            // The last attempt got as far as the commit, and not to the cleaning up.
             data.delete_dir(SUFFIX).await?;
         }
-        // What is there without a journal is not ours.
-        let unfinished = !journal.list_dir("").await?.objects.is_empty();
-        let found = data.list_dir("").await?;
-        let metadata = |name: &str| found.objects.iter().any(|meta| meta.path == name);
-        let occupied = !found.objects.is_empty() || !found.dirs.is_empty();
-        if metadata(super::METADATA) || (occupied && !unfinished) {
+        if complete || (occupied && !unfinished) {
             if options.overwrite {
                 return Err(Error::unsupported(format!(
                     "replacing {}: an object store has no single step for it; delete it first, or \
@@ -102,6 +105,14 @@ impl Staging {
             }
             return Err(exists(place.url()));
         }
+        if unfinished && (options.plan.is_empty() || options.restart) {
+            // The journal's word that this is ours goes last, what it says is done goes first.
+            forget_packs(&journal).await?;
+            for dir in found.dirs.iter().filter(|dir| *dir != SUFFIX) {
+                data.delete_dir(dir).await?;
+            }
+            data.delete_dir(SUFFIX).await?;
+        }
         Ok(Self { publish: Publish::InPlace { root: data.clone() }, data, journal })
     }
 
@@ -110,6 +121,9 @@ impl Staging {
         match self.publish {
             Publish::Rename { parent, folder, name, replace, lock } => {
                 let data = format!("{folder}/data");
+                // After the next step there is something else under the name of the data, or nothing:
+                // no attempt may find a journal that says it is all there.
+                forget(&parent, &folder).await?;
                 if replace {
                     parent.exchange(&data, &name).await?;
                 } else {
@@ -126,6 +140,27 @@ impl Staging {
             Publish::InPlace { root } => root.delete_dir(SUFFIX).await,
         }
     }
+}
+
+/// Deletes the journal, for good.
+async fn forget(parent: &Store, folder: &str) -> Result<()> {
+    parent.delete_dir(&format!("{folder}/journal")).await?;
+    parent.sync_dir(folder).await
+}
+
+/// Whether an attempt got so far that there may be something to resume.
+async fn has_plan(journal: &Store) -> Result<bool> {
+    match journal.head(JOURNAL_PLAN).await {
+        Ok(_) => Ok(true),
+        Err(Error::NotFound { .. }) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Deletes all of a journal but the plan.
+async fn forget_packs(journal: &Store) -> Result<()> {
+    let listed = journal.list_dir("").await?.objects.into_iter().map(|meta| meta.path);
+    journal.delete(&listed.filter(|path| path != JOURNAL_PLAN).collect::<Vec<_>>()).await
 }
 
 /// What is at the place of a new dataset.

@@ -50,7 +50,8 @@ impl RepoSink {
         let repo = match Repository::open_in(store.clone(), open.clone()).await {
             Err(Error::NotFound { .. }) => {
                 refuse_occupied(place).await?;
-                let mut create = crate::repo::CreateOptions::default();
+                // What an attempt left that was killed while it created the repository is no obstacle.
+                let mut create = crate::repo::CreateOptions { force: true, ..Default::default() };
                 if let Some(branch) = &options.branch {
                     create.default_branch.clone_from(branch);
                 }
@@ -63,36 +64,19 @@ impl RepoSink {
             None => repo.state().await?.default_branch.clone(),
         };
         let session = repo.writable_session(&branch).await?;
-        let mut nodes = BTreeMap::new();
-        for (path, node) in &dataset.nodes {
-            match node {
-                Node::Group(group) => {
-                    match session.node(path) {
-                        Ok(known) if known.is_array() && options.overwrite => {
-                            session.delete(path)?
-                        }
-                        Ok(known) if known.is_array() => return Err(exists(&known)),
-                        _ => {}
-                    }
-                    session.define_group(path, group)?;
-                }
-                Node::Array(array) => {
-                    if let Ok(known) = session.node(path) {
-                        if !options.overwrite {
-                            return Err(exists(&known));
-                        }
-                        session.delete(path)?;
-                    }
-                    let node = session.define_array(path, array.spec.clone())?;
-                    nodes.insert(path.clone(), node);
-                }
-            }
-        }
         let plan = if options.plan.is_empty() { session.id() } else { &options.plan };
         let journal = repo.store().below(&format!("{JOURNALS}/{plan}"))?;
         if options.restart {
             journal.delete_dir("").await?;
         }
+        let nodes = match define(&session, &dataset, options.overwrite) {
+            Err(error @ Error::AlreadyExists { .. }) => {
+                // Perhaps the last attempt got as far as the commit, and not to the cleaning up.
+                journal.delete_dir("").await.ok();
+                return Err(error);
+            }
+            other => other?,
+        };
         let message = options.message.unwrap_or_else(|| "convert".to_owned());
         Ok(Self { session, nodes, journal, message, files: Mutex::default() })
     }
@@ -133,14 +117,50 @@ impl RepoSink {
     }
 }
 
-/// Refuses to put a new repository where something else is.
+/// Refuses to put a new repository where something else is. What an attempt leaves that was killed
+/// while it created one is nothing: a first snapshot, and files that were not complete.
 async fn refuse_occupied(place: &Place) -> Result<()> {
     let found = place.directory().list_dir("").await?;
-    if place.is_object().await? || !found.objects.is_empty() || !found.dirs.is_empty() {
+    let halves = found.dirs.iter().all(|dir| ["s", "g", ".tmp"].contains(&dir.as_str()));
+    let one_snapshot = place.directory().list_dir("s").await?.objects.len() <= 1
+        && place.directory().list_dir("g").await?.objects.is_empty();
+    if place.is_object().await? || !found.objects.is_empty() || !halves || !one_snapshot {
         let name = place.url().to_owned();
         return Err(Error::AlreadyExists { what: "something that is no repository", name });
     }
     Ok(())
+}
+
+/// Puts the nodes of a dataset into a session; gives the arrays.
+fn define(
+    session: &Session,
+    dataset: &Dataset,
+    overwrite: bool,
+) -> Result<BTreeMap<String, Arc<RepoNode>>> {
+    let mut nodes = BTreeMap::new();
+    for (path, node) in &dataset.nodes {
+        match node {
+            Node::Group(group) => {
+                match session.node(path) {
+                    Ok(known) if known.is_array() && overwrite => session.delete(path)?,
+                    Ok(known) if known.is_array() => return Err(exists(&known)),
+                    _ => {}
+                }
+                session.define_group(path, group)?;
+            }
+            Node::Array(array) => {
+                if let Ok(known) = session.node(path) {
+                    if !overwrite {
+                        return Err(exists(&known));
+                    }
+                    session.delete(path)?;
+                }
+                let node = session.define_array(path, array.spec.clone())?;
+                nodes.insert(path.clone(), node);
+            }
+        }
+    }
+    Ok(nodes)
 }
 
 fn exists(node: &RepoNode) -> Error {

@@ -1,0 +1,47 @@
+//! Writing plain Zarr: memory of the caller through the pipeline.
+
+use std::sync::Arc;
+
+use bench_measure::{Answer, Clock, Data, Outcome, Samples};
+use bytes::Bytes;
+use chunkyard_array::ArraySpec;
+use chunkyard_engine::format::{MemorySource, Source};
+use chunkyard_engine::pipeline::Wishes;
+
+use crate::convert::{clear, run};
+use crate::disk::Disk;
+
+/// The wishes that make what all sides write.
+pub fn wishes(data: &Data, sharded: bool) -> Wishes {
+    // blosc level 2 is zstd level 3.
+    let codec = if data.is_labels() { "zstd:3" } else { "blosc:zstd:2:shuffle" };
+    Wishes {
+        chunks: Some(data.chunk.to_vec()),
+        shards: sharded.then(|| Some(data.shard.to_vec())),
+        codec: Some(codec.into()),
+        ..Wishes::default()
+    }
+}
+
+/// Writes everything into a fresh directory, `repeats` times after a warm-up; the last one stays.
+/// What returns here is durable, so both measures are one.
+pub async fn write(directory: &str, data: Data, sharded: bool, repeats: u64) -> Outcome {
+    let spec = ArraySpec::builder(&data.shape, &data.chunk, data.data_type).build()?;
+    let wishes = wishes(&data, sharded);
+    let elements = Bytes::from(data.elements);
+    let mut durable = Samples::default();
+    for repeat in 0..=repeats {
+        clear(directory)?;
+        let clock = Clock::start();
+        let source: Arc<dyn Source> = Arc::new(MemorySource::new("/a", &spec, elements.clone())?);
+        run(&source, directory, "zarr3", &wishes).await?;
+        if repeat > 0 {
+            durable.add(clock);
+        }
+    }
+    let stored = Disk::of(directory)?.bytes();
+    Ok(Answer::default()
+        .measure("returned", &durable)
+        .measure("durable", &durable)
+        .fact("stored-bytes", stored))
+}

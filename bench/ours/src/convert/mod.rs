@@ -1,0 +1,66 @@
+//! Conversions: the whole way from opening the source to what is durable and visible.
+
+mod check;
+mod movement;
+mod volume;
+
+use std::error::Error;
+use std::path::Path;
+use std::sync::Arc;
+
+use bench_measure::{Answer, Clock, Options, Outcome, Samples};
+use chunkyard_engine::format::{CreateOptions, OpenOptions, Place, Source};
+use chunkyard_engine::open::{format_named, open};
+use chunkyard_engine::pipeline::{self, Plan, RunOptions, Wishes};
+use chunkyard_engine::store::Limits;
+
+use movement::Movement;
+pub use volume::{convert_volume, volume};
+
+/// What `chunkyard convert` takes when it is not told.
+const MEMORY_BYTES: usize = 1 << 30;
+
+/// Brings what is wished for of a source into a new directory.
+pub async fn run(
+    source: &Arc<dyn Source>,
+    target: &str,
+    format: &str,
+    wishes: &Wishes,
+) -> Result<Plan, Box<dyn Error>> {
+    let format = format_named(format)?;
+    let plan = Plan::new(&**source, wishes, format, "a")?;
+    let place = Place::new(target, &Default::default())?;
+    let options = CreateOptions { plan: plan.name.clone(), ..CreateOptions::default() };
+    let sink = format.create(&place, plan.dataset.clone(), options).await?;
+    let limits = Limits { bytes_in_flight: MEMORY_BYTES, ..Limits::default() };
+    pipeline::run(source, sink, &plan, &RunOptions { limits, ..RunOptions::default() }).await?;
+    Ok(plan)
+}
+
+/// Deletes a directory, if it is there.
+pub fn clear(directory: &str) -> std::io::Result<()> {
+    match Path::new(directory).exists() {
+        true => std::fs::remove_dir_all(directory),
+        false => Ok(()),
+    }
+}
+
+/// `source=DIRECTORY movement=copy|transcode|regrid`, `repeats` times after a warm-up; then the
+/// result is compared with the data.
+pub async fn convert(options: &Options, repeats: u64) -> Outcome {
+    let (source, target) = (options.text("source"), &options.directory);
+    let movement = Movement::parse(options.text("movement"))?;
+    let mut durable = Samples::default();
+    for repeat in 0..=repeats {
+        clear(target)?;
+        let clock = Clock::start();
+        let opened = open(source, &OpenOptions::default()).await?;
+        let plan = run(&opened.source, target, movement.format(), &movement.wishes()).await?;
+        if repeat > 0 {
+            durable.add(clock);
+        }
+        movement.check(&plan)?;
+    }
+    let equal = check::all_equal(target, options, 1).await?;
+    Ok(Answer::default().measure("durable", &durable).equal(equal))
+}

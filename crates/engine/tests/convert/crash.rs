@@ -1,0 +1,270 @@
+//! A conversion is killed, or its machine loses power, or the disk says no, at any operation.
+//!
+//! The same conversion is run again and again with the end at operation 0, 1, 2, … until it is no
+//! longer reached. Whenever it ends, its target is not there or complete. The same conversion then
+//! goes on and makes what an undisturbed one makes, byte by byte, and nothing else is left.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use chunkyard_array::ArraySpec;
+use chunkyard_engine::format::{CreateOptions, OpenOptions, Place, Source};
+use chunkyard_engine::open::{format_named, recognise};
+use chunkyard_engine::pipeline::{Outcome, Plan, RunOptions, Wishes, run};
+use chunkyard_engine::repo::{self, Level, Repository, Version};
+use chunkyard_engine::store::fault::{self, Fault, Mode, Refusal, Unsynced};
+use chunkyard_engine::store::{Limits, Store};
+use chunkyard_engine::{Error, ErrorKind, Result};
+use futures::TryStreamExt;
+
+use super::sample::Sample;
+use super::support::{From, PATH, To, Yard, read};
+
+const TARGET: &str = "target";
+
+/// A conversion of 9 chunks, 4 of them missing, into packs of which there are several.
+struct Work {
+    source: Arc<dyn Source>,
+    sample: Sample,
+    to: To,
+    overwrite: bool,
+}
+
+impl Work {
+    async fn new(yard: &Yard, to: To) -> Self {
+        let spec = ArraySpec::builder(&[5, 5], &[2, 2], "int32").build().unwrap();
+        let sample = Sample::of(spec).sparse(|index| (index[0] + index[1]) % 2 == 0);
+        let source = From::Shards.write(yard, "source", &sample).await;
+        Self { source, sample, to, overwrite: false }
+    }
+
+    /// Runs it with its target in a store.
+    async fn run(&self, store: &Store) -> Result<Outcome> {
+        let format = format_named(self.to.format())?;
+        let wishes: Wishes = self.to.wishes(&[2, 1]);
+        let plan = Plan::new(&*self.source, &wishes, format, "")?;
+        let place = Place::within(store.clone(), TARGET)?;
+        let options = CreateOptions {
+            plan: plan.name.clone(),
+            overwrite: self.overwrite,
+            ..CreateOptions::default()
+        };
+        let sink = format.create(&place, plan.dataset.clone(), options).await?;
+        // One pack at a time, so that the same number is the same operation.
+        let limits = Limits { packs_in_flight: 1, ..Limits::default() };
+        run(&self.source, sink, &plan, &RunOptions { limits, ..RunOptions::default() }).await
+    }
+
+    /// Whether the target is there; if it looks so, it must be complete.
+    async fn is_there(&self, store: &Store, what: &str) -> bool {
+        let place = Place::within(store.clone(), TARGET).unwrap();
+        let format = match recognise(&place).await {
+            Ok(format) => format,
+            Err(Error::NotFound { .. }) => return false,
+            Err(error) => panic!("{what}: {error}"),
+        };
+        let opened = match format.open(&place, &OpenOptions::default()).await {
+            Ok(opened) => opened,
+            Err(error) => panic!("{what}: {error}"),
+        };
+        // A repository is created before anything is committed to it.
+        if self.to == To::Repo && opened.dataset().array(PATH).is_err() {
+            return false;
+        }
+        assert!(
+            read(&opened, PATH).await == self.sample.array,
+            "{what}: looks complete and is not"
+        );
+        true
+    }
+}
+
+/// Every object of a store, by path.
+async fn objects(store: &Store) -> BTreeMap<String, Bytes> {
+    let listed: Vec<_> = store.list("").await.unwrap().try_collect().await.unwrap();
+    let mut all = BTreeMap::new();
+    for meta in listed {
+        let bytes = store.get(&meta.path).await.unwrap().bytes;
+        all.insert(meta.path, bytes);
+    }
+    all
+}
+
+/// A store for the target, apart from the source; the yard keeps it alive.
+fn fresh(local: bool) -> (Yard, Store) {
+    let yard = if local { Yard::directory() } else { Yard::memory() };
+    let store = yard.store("place");
+    (yard, store)
+}
+
+/// After whatever happened: not there or complete, and the next attempt finishes.
+async fn goes_on(work: &Work, store: &Store, expected: &BTreeMap<String, Bytes>, what: &str) {
+    let complete = work.is_there(store, what).await;
+    match work.run(store).await {
+        Ok(_) => {}
+        // The commit was reached, only the reply was lost.
+        Err(error) if error.kind() == ErrorKind::Conflict && complete => {}
+        Err(error) => panic!("{what}: {error:?}"),
+    }
+    assert!(work.is_there(store, what).await, "{what}");
+    if work.to == To::Repo {
+        return is_sound(store, what).await;
+    }
+    let found = objects(store).await;
+    let names = |all: &BTreeMap<String, Bytes>| all.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(names(&found), names(expected), "{what}");
+    assert!(found == *expected, "{what}: other bytes");
+}
+
+/// A repository names its files by chance; what it says must be right, and no journal may stay.
+async fn is_sound(store: &Store, what: &str) {
+    let place = store.below(TARGET).unwrap();
+    let repo = Repository::open_in(place.clone(), repo::OpenOptions::default()).await.unwrap();
+    let report = repo.verify(Level::Bytes).await.unwrap();
+    assert_eq!(report.findings, [], "{what}");
+    let tip = repo.readonly_session(&Version::Default).await.unwrap();
+    assert_eq!(tip.snapshot().message, "convert", "{what}");
+    assert!(place.list_dir("j").await.unwrap().objects.is_empty(), "{what}");
+    let journals: Vec<_> = place.list("j").await.unwrap().try_collect().await.unwrap();
+    assert!(journals.is_empty(), "{what}: {journals:?}");
+}
+
+async fn interrupt_everywhere(to: To, local: bool, deaths: &[(Mode, Unsynced)]) {
+    let yard = Yard::memory();
+    let work = Work::new(&yard, to).await;
+    let (_yard, store) = fresh(local);
+    let (counted, fault) = Fault::wrap(&store, fault::Plan::never());
+    work.run(&counted).await.unwrap();
+    assert!(work.is_there(&store, "undisturbed").await);
+    let expected = objects(&store).await;
+    assert!(fault.ops() > 5, "{:?}", fault.log());
+    for &(mode, unsynced) in deaths {
+        for n in 0..=fault.ops() {
+            let (_yard, store) = fresh(local);
+            let plan = fault::Plan::new(n, mode).with_power_cut(unsynced);
+            let (faulty, fault) = Fault::wrap(&store, plan);
+            let outcome = work.run(&faulty).await;
+            fault.die().await.unwrap();
+            let what = format!("{to:?} {plan:?}: {:?} {:#?}", outcome.err(), fault.log());
+            goes_on(&work, &store, &expected, &what).await;
+        }
+    }
+}
+
+const DEATHS: [(Mode, Unsynced); 7] = [
+    (Mode::Die, Unsynced::Kept),
+    (Mode::Die, Unsynced::Reverted),
+    (Mode::Die, Unsynced::Emptied),
+    (Mode::DieAfter, Unsynced::Kept),
+    (Mode::DieAfter, Unsynced::Reverted),
+    (Mode::Tear, Unsynced::Kept),
+    (Mode::Tear, Unsynced::Emptied),
+];
+
+#[tokio::test]
+async fn every_operation_can_be_the_last_into_chunks() {
+    interrupt_everywhere(To::Zarr3, true, &DEATHS).await;
+}
+
+#[tokio::test]
+async fn every_operation_can_be_the_last_into_shards() {
+    interrupt_everywhere(To::Shards, true, &DEATHS).await;
+}
+
+#[tokio::test]
+async fn every_operation_can_be_the_last_into_a_repository() {
+    interrupt_everywhere(To::Repo, true, &DEATHS).await;
+}
+
+#[tokio::test]
+async fn every_operation_can_be_the_last_on_an_object_store() {
+    for to in To::ALL {
+        let deaths = [(Mode::Die, Unsynced::Kept), (Mode::DieAfter, Unsynced::Kept)];
+        interrupt_everywhere(to, false, &deaths).await;
+    }
+}
+
+/// What is replaced is the old one until it is the new one.
+#[tokio::test]
+async fn every_operation_can_be_the_last_of_replacing() {
+    let yard = Yard::memory();
+    let old = Work::new(&yard, To::Zarr3).await;
+    let new = Work { overwrite: true, ..Work::new(&Yard::memory(), To::Shards).await };
+    let (_yard, store) = fresh(true);
+    old.run(&store).await.unwrap();
+    let before = objects(&store).await;
+    let (counted, fault) = Fault::wrap(&store, fault::Plan::never());
+    new.run(&counted).await.unwrap();
+    let after = objects(&store).await;
+    assert_ne!(before, after);
+    for mode in [Mode::Die, Mode::DieAfter] {
+        for n in 0..=fault.ops() {
+            let (_yard, store) = fresh(true);
+            old.run(&store).await.unwrap();
+            let plan = fault::Plan::new(n, mode);
+            let (faulty, fault) = Fault::wrap(&store, plan);
+            let outcome = new.run(&faulty).await;
+            let what = format!("{plan:?}: {:?} {:#?}", outcome.err(), fault.log());
+            let mut found = objects(&store).await;
+            found.retain(|path, _| path.starts_with("target/"));
+            assert!(found == before || found == after, "{what}");
+            new.run(&store).await.unwrap();
+            assert_eq!(objects(&store).await, after, "{what}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_at_any_operation_is_a_clear_error_and_no_loss() {
+    for to in To::ALL {
+        let yard = Yard::memory();
+        let work = Work::new(&yard, to).await;
+        let (_yard, store) = fresh(true);
+        work.run(&store).await.unwrap();
+        let expected = objects(&store).await;
+        for refusal in [Refusal::NoSpace, Refusal::ReadOnly, Refusal::Denied] {
+            for n in 0.. {
+                let (_yard, store) = fresh(true);
+                let plan = fault::Plan::new(n, Mode::Refuse(refusal));
+                let (faulty, fault) = Fault::wrap(&store, plan);
+                let outcome = work.run(&faulty).await;
+                let what = format!("{to:?} {plan:?}: {outcome:?} {:#?}", fault.log());
+                if let Err(error) = &outcome {
+                    assert_eq!(error.kind(), ErrorKind::Store, "{what}");
+                }
+                assert!(outcome.is_ok() <= work.is_there(&store, &what).await, "{what}");
+                goes_on(&work, &store, &expected, &what).await;
+                if !fault.fired() {
+                    assert!(outcome.is_ok(), "{what}");
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// What is done is not done again: the second attempt reads no chunk of a pack that was recorded.
+#[tokio::test]
+async fn packs_that_were_recorded_are_not_moved_again() {
+    for to in To::ALL {
+        let yard = Yard::memory();
+        let work = Work::new(&yard, to).await;
+        let (_yard, store) = fresh(true);
+        let (counted, fault) = Fault::wrap(&store, fault::Plan::never());
+        work.run(&counted).await.unwrap();
+        // The commit of all formats begins after the last record.
+        let journal = fault.log().iter().rposition(|op| op.starts_with("put") && in_journal(op));
+        let (_yard, store) = fresh(true);
+        let plan = fault::Plan::new(journal.unwrap() + 2, Mode::Die);
+        let (faulty, _) = Fault::wrap(&store, plan);
+        work.run(&faulty).await.unwrap_err();
+        let outcome = work.run(&store).await.unwrap();
+        assert_eq!(outcome.resumed, outcome.packs, "{to:?}");
+        assert!(work.is_there(&store, "resumed").await);
+    }
+}
+
+fn in_journal(op: &str) -> bool {
+    op.contains("/journal/0") || op.contains("/j/") && op.ends_with("/00000000")
+}
