@@ -15,7 +15,11 @@ const GOLDEN: [(&str, &[&str]); 3] = [
 ];
 
 fn golden(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/zarr").join(name)
+    testdata("zarr").join(name)
+}
+
+fn testdata(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata").join(name)
 }
 
 #[test]
@@ -38,6 +42,40 @@ fn hierarchies_by_zarr_python_are_listed_verified_and_converted_to_equal_element
             assert_eq!(scratch.elements("x.zarr", path), expected, "{name} {path}");
         }
     }
+}
+
+#[test]
+fn a_netcdf_file_is_described_verified_and_converted() {
+    let scratch = Scratch::new();
+    let file = testdata("hdf5/netcdf.nc");
+    let file = file.to_str().unwrap();
+    let info = scratch.json(&["info", file]);
+    assert_eq!((&info["format"], &info["stored-files"]), (&"hdf5".into(), &1.into()));
+    let verified = scratch.run(&["verify", file]).code(0).text();
+    assert!(verified.starts_with("sound: 9 arrays, 20 stored chunks, 1 object, "), "{verified}");
+    scratch.run(&["convert", file, "x.zarr", "--verify"]).code(0);
+    assert_eq!(scratch.run(&["ls", file]).text(), scratch.run(&["ls", "x.zarr"]).text());
+    let run = scratch.run(&["convert", "x.zarr", "y.nc", "--to", "hdf5"]).code(6);
+    assert!(run.stderr.contains("writing hdf5"), "{}", run.stderr);
+}
+
+#[test]
+fn losses_are_named_and_accepted_one_by_one() {
+    let scratch = Scratch::new();
+    let file = testdata("hdf5/earliest.h5");
+    let file = file.to_str().unwrap();
+    let types = ["convert", file, "x.zarr", "--array", "/tree"];
+    let run = scratch.run(&types).code(6);
+    for part in
+        ["attributes: /tree: attribute", "links: /tree/broken: ", "accept each with --lossy"]
+    {
+        assert!(run.stderr.contains(part), "{part} in {}", run.stderr);
+    }
+    assert!(!run.stderr.contains("/filters/lzf"), "{}", run.stderr);
+    scratch.run(&[&types[..], &["--lossy", "links"]].concat()).code(6);
+    let accepted = ["--lossy", "links", "--lossy", "attributes", "--lossy", "types"];
+    scratch.run(&[&types[..], &accepted].concat()).code(0);
+    assert!(scratch.run(&["ls", "x.zarr"]).text().contains("/tree/group/sub/x\n"));
 }
 
 #[test]
