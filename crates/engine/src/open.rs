@@ -82,9 +82,12 @@ async fn probe_all(place: &Place) -> Result<(Vec<Verdict>, Vec<Verdict>)> {
     let probes = FORMATS.iter().map(|format| async move { (*format, format.probe(place).await) });
     let (mut found, mut tried) = (Vec::new(), Vec::new());
     for (format, probe) in future::join_all(probes).await {
-        match probe? {
-            Probe::Yes(why) => found.push((format, why)),
-            Probe::No(why) => tried.push((format, why)),
+        match probe {
+            Ok(Probe::Yes(why)) => found.push((format, why)),
+            Ok(Probe::No(why)) => tried.push((format, why)),
+            // A web server without ranges, say: one format that cannot look is no obstacle to others.
+            Err(Error::Unsupported { what }) => tried.push((format, what)),
+            Err(error) => return Err(error),
         }
     }
     Ok((found, tried))

@@ -81,6 +81,11 @@ impl Facts {
         }
     }
 
+    /// Whether it is known what is stored.
+    pub(super) fn is_counted(&self) -> bool {
+        self.stored.bytes.is_some()
+    }
+
     /// As JSON: the Zarr metadata in short.
     pub(super) fn document(&self) -> Result<Value> {
         let metadata = self.spec.metadata();
@@ -151,13 +156,16 @@ impl Facts {
         row("data type", metadata.data_type.to_string());
         match (self.spec.chunk_shape(), self.spec.grid()) {
             (Some(chunks), Ok(grid)) => {
-                let stored = self.stored.chunks.map_or("unknown".into(), |n| n.to_string());
                 let all = grid.num_chunks();
+                let stored = match self.stored.chunks {
+                    Some(chunks) => format!("{chunks} of {all} stored"),
+                    None => format!("{all} in all, stored: unknown"),
+                };
                 let unreadable = match self.stored.unreadable {
                     0 => String::new(),
                     n => output.red(&format!(", {n} unreadable")),
                 };
-                row("chunks", format!("{}, {stored} of {all} stored{unreadable}", shape(chunks)));
+                row("chunks", format!("{}, {stored}{unreadable}", shape(chunks)));
             }
             _ => row("chunks", metadata.chunk_grid.to_string()),
         }
@@ -168,7 +176,7 @@ impl Facts {
         row("codecs", codecs.join(", "));
         row("fill value", serde_json::to_string(&metadata.fill_value)?);
         let mut values = size(self.logical_bytes);
-        if let Some(bytes) = self.stored.bytes {
+        if let Some(bytes) = self.stored.bytes.filter(|&bytes| bytes > 0) {
             let ratio = self.logical_bytes as f64 / bytes.max(1) as f64;
             values.push_str(&format!(", stored as {} (ratio {ratio:.1})", size(bytes)));
         }

@@ -38,7 +38,7 @@ pub(crate) struct Ls {
 enum Entry {
     /// The path of a group.
     Group(String),
-    Array(Facts),
+    Array(Box<Facts>),
 }
 
 impl Ls {
@@ -69,7 +69,7 @@ impl Ls {
         let nodes = tree.subtree(root).filter(|node| node.path != "/");
         nodes
             .map(|node| match node.is_array() {
-                true => Ok(Entry::Array(Facts::of_repo(node)?)),
+                true => Ok(Entry::Array(Facts::of_repo(node)?.into())),
                 false => Ok(Entry::Group(node.path.clone())),
             })
             .collect()
@@ -87,9 +87,9 @@ async fn in_any(source: &dyn Source, root: &str, count: bool) -> Result<Vec<Entr
             Node::Group(_) if path == "/" => {}
             Node::Group(_) => entries.push(Entry::Group(path.clone())),
             Node::Array(array) if count => {
-                entries.push(Entry::Array(Facts::of_any(source, path, array).await?));
+                entries.push(Entry::Array(Facts::of_any(source, path, array).await?.into()));
             }
-            Node::Array(array) => entries.push(Entry::Array(Facts::in_short(path, array))),
+            Node::Array(array) => entries.push(Entry::Array(Facts::in_short(path, array).into())),
         }
     }
     Ok(entries)

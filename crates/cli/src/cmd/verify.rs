@@ -114,7 +114,7 @@ fn describe_any(report: &format::Report, output: Output) -> String {
         report.findings.iter().map(|finding| describe_finding(finding, output)).collect();
     let more = report.errors.saturating_sub(listed(Severity::Error));
     if more > 0 {
-        text.push_str(&format!("and {} more\n", count(more, "error")));
+        text.push_str(&format!("and {more} more errors\n"));
     }
     let checked = &report.checked;
     let mut looked = vec![count(checked.arrays, "array")];

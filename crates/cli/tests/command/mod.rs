@@ -1,6 +1,8 @@
 //! One module per capability.
 
 mod collision;
+mod convert;
+mod convert_failures;
 mod convert_kill;
 mod convert_memory;
 mod convert_refusals;
@@ -8,6 +10,7 @@ mod damage;
 mod demo;
 mod describe;
 mod exhaustion;
+mod formats;
 mod help;
 mod maintain;
 mod references;

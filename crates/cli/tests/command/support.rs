@@ -109,10 +109,34 @@ impl Scratch {
 
     /// All files of the repository with their content, sorted.
     pub(crate) fn files(&self) -> Vec<(PathBuf, Vec<u8>)> {
+        self.files_in("r")
+    }
+
+    /// All files below a directory with their content, sorted.
+    pub(crate) fn files_in(&self, name: &str) -> Vec<(PathBuf, Vec<u8>)> {
         let mut files = Vec::new();
-        collect(&self.path("r"), &mut files);
+        collect(&self.path(name), &mut files);
         files.sort();
         files
+    }
+
+    /// What lies in the directory itself, sorted; hidden names too.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.0.path()).unwrap();
+        let mut names: Vec<_> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    /// The elements of an array of any format: converted into a repository and read from there.
+    #[track_caller]
+    pub(crate) fn elements(&self, place: &str, path: &str) -> Vec<u8> {
+        let repo = tempfile::tempdir_in(self.0.path()).unwrap();
+        let repo = repo.path().join("elements.repo").to_str().unwrap().to_owned();
+        self.run(&["convert", place, &repo]).code(0);
+        let got = self.run(&["repo", "get", &repo, path, "-o", "-"]).code(0);
+        data(&got.stdout).to_vec()
     }
 }
 

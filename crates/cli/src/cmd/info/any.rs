@@ -33,7 +33,10 @@ impl Found {
         for (path, node) in source.dataset().arrays() {
             arrays.push(Facts::of_any(&*source, path, node).await?);
         }
-        let stored = stored(&place).await?;
+        let stored = match arrays.iter().all(Facts::is_counted) {
+            true => stored(&place).await?,
+            false => None,
+        };
         Ok(Self { place, format, source, arrays, stored })
     }
 
