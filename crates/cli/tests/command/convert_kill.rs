@@ -9,30 +9,17 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::support::{Scratch, npy};
+use super::support::{Noise, Scratch, npy};
 
 /// Arrays of the source. Each is a pack at least.
 const ARRAYS: u64 = 6;
-
-/// Numbers that no codec makes smaller.
-struct Noise(u64);
-
-impl Noise {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-}
 
 /// A repository `r` with some arrays of 64 by 64 by `depth` numbers.
 fn source(depth: u64) -> Scratch {
     let scratch = Scratch::with_repo();
     let mut noise = Noise(7);
     for number in 0..ARRAYS {
-        let values: Vec<u8> =
-            (0..64 * 64 * depth).flat_map(|_| (noise.next() as u32).to_le_bytes()).collect();
+        let values = noise.words(64 * 64 * depth);
         scratch.write("a.npy", &npy("<u4", false, &[64, 64, depth], &values));
         let path = format!("/g/a{number}");
         let set = ["repo", "set", "r", &path, "a.npy", "--chunks", "32,32,32", "--codec", "none"];

@@ -9,21 +9,14 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::support::{Scratch, npy};
+use super::support::{Noise, Scratch, npy};
 
 const MIB: u64 = 1 << 20;
 
 /// A Zarr `in.zarr` of `mib` MiB of uint32, in chunks of 1 MiB that are all the same file.
 fn volume(mib: u64) -> Scratch {
     let scratch = Scratch::with_repo();
-    let mut state = 1u64;
-    let noise = std::iter::repeat_with(|| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state as u32).to_le_bytes()
-    });
-    let values: Vec<u8> = noise.take(64 * 64 * 64).flatten().collect();
+    let values = Noise(1).words(64 * 64 * 64);
     scratch.write("chunk.npy", &npy("<u4", false, &[64, 64, 64], &values));
     scratch.run(&["repo", "set", "r", "/a", "chunk.npy", "--chunks", "64,64,64"]).code(0);
     scratch.run(&["convert", "r", "in.zarr", "--array", "/a"]).code(0);

@@ -7,7 +7,7 @@
 
 use std::process::Command;
 
-use super::support::{Run, Scratch, npy};
+use super::support::{Noise, Run, Scratch, npy};
 
 /// What every script may use: the binary, a quiet run whose exit code is kept, and checks.
 pub(super) const PRELUDE: &str = r#"
@@ -62,15 +62,9 @@ pub(super) fn shell(scratch: &Scratch, program: &str, arguments: &[&str]) -> Opt
 /// A scratch directory with `v0.npy` and `v1.npy`, 40 KB each that no codec makes smaller.
 pub(super) fn versions() -> Scratch {
     let scratch = Scratch::new();
-    let mut state = 1u64;
+    let mut noise = Noise(1);
     for version in 0..2 {
-        let step = |_| {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            (state >> 32) as u8
-        };
-        let values: Vec<u8> = (0..40_000).map(step).collect();
+        let values = noise.words(10_000);
         scratch.write(&format!("v{version}.npy"), &npy("|u1", false, &[200, 200], &values));
     }
     scratch

@@ -151,6 +151,23 @@ fn collect(directory: &Path, files: &mut Vec<(PathBuf, Vec<u8>)>) {
     }
 }
 
+/// Numbers that no codec makes smaller, the same for the same seed.
+pub(crate) struct Noise(pub(crate) u64);
+
+impl Noise {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    /// So many of them, as little-endian `uint32`.
+    pub(crate) fn words(&mut self, count: u64) -> Vec<u8> {
+        (0..count).flat_map(|_| (self.next() as u32).to_le_bytes()).collect()
+    }
+}
+
 /// A `.npy` file.
 pub(crate) fn npy(descr: &str, fortran: bool, shape: &[u64], data: &[u8]) -> Vec<u8> {
     let order = if fortran { "True" } else { "False" };
