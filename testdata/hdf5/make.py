@@ -22,12 +22,12 @@ GRID = np.arange(63, dtype="f4").reshape(7, 9) * 1.25 - 9
 CHUNKS = (4, 4)
 
 
-def low_level(file: h5py.File, name: str, values: np.ndarray, **settings) -> None:
+def low_level(file: h5py.File, name: str, values: np.ndarray, maxshape=None, **settings) -> None:
     """A dataset with a layout that h5py's own interface does not offer."""
     plan = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
     for setting, value in settings.items():
         getattr(plan, f"set_{setting}")(value)
-    space = h5py.h5s.create_simple(values.shape)
+    space = h5py.h5s.create_simple(values.shape, maxshape)
     kind = h5py.h5t.py_create(values.dtype, logical=True)
     h5py.Dataset(h5py.h5d.create(file.id, name.encode(), kind, space, plan))[...] = values
 
@@ -38,6 +38,7 @@ def layouts(file: h5py.File) -> None:
     make("contiguous_empty", shape=(7, 9), dtype="i2", fillvalue=-3)
     low_level(file, "compact", np.arange(5, dtype="<i4"), layout=h5py.h5d.COMPACT)
     low_level(file, "early", GRID, chunk=CHUNKS, alloc_time=h5py.h5d.ALLOC_TIME_EARLY)
+    low_level(file, "early_may_grow", GRID, (30, 50), chunk=CHUNKS, alloc_time=h5py.h5d.ALLOC_TIME_EARLY)
     make("fixed", data=GRID, chunks=CHUNKS)
     make("fixed_filtered", data=GRID, chunks=CHUNKS, compression="gzip")
     # The index counts chunks of the largest shape, not of the present one.
@@ -162,7 +163,8 @@ def unfiltered_edges(file: h5py.File, name: str, maxshape=None) -> None:
     set_options = ctypes.CDLL(str(library)).H5Pset_chunk_opts
     set_options.argtypes = [ctypes.c_int64, ctypes.c_uint]
     assert set_options(plan.id, dont_filter_partial_chunks) == 0
-    space = h5py.h5s.create_simple(GRID.shape, maxshape and tuple(h5py.h5s.UNLIMITED for _ in maxshape))
+    unlimited = maxshape and tuple(h5py.h5s.UNLIMITED if extent is None else extent for extent in maxshape)
+    space = h5py.h5s.create_simple(GRID.shape, unlimited)
     dataset = h5py.Dataset(h5py.h5d.create(file.id, name.encode(), h5py.h5t.IEEE_F32LE, space, plan))
     dataset[...] = GRID
     # A header of several blocks.
@@ -306,7 +308,9 @@ def main() -> None:
         with h5py.File(path, "w", libver=version) as file:
             small(file)
             unfiltered_edges(file, "unfiltered_edges")
-            unfiltered_edges(file, "unfiltered_edges_grow", (None, None))
+            unfiltered_edges(file, "unfiltered_edges_grow", (None, 9))
+            unfiltered_edges(file, "unfiltered_edges_grow_twice", (None, None))
+            low_level(file, "early", GRID, (8, 9), chunk=CHUNKS, alloc_time=h5py.h5d.ALLOC_TIME_EARLY)
         everything[path.name] = expected(path)
     with netCDF4.Dataset(HERE / "netcdf.nc", "w") as file:
         netcdf(file)

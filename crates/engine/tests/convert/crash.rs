@@ -28,7 +28,9 @@ struct Work {
     source: Arc<dyn Source>,
     sample: Sample,
     to: To,
+    chunks: [u64; 2],
     overwrite: bool,
+    restart: bool,
 }
 
 impl Work {
@@ -36,18 +38,19 @@ impl Work {
         let spec = ArraySpec::builder(&[5, 5], &[2, 2], "int32").build().unwrap();
         let sample = Sample::of(spec).sparse(|index| (index[0] + index[1]) % 2 == 0);
         let source = From::Shards.write(yard, "source", &sample).await;
-        Self { source, sample, to, overwrite: false }
+        Self { source, sample, to, chunks: [2, 1], overwrite: false, restart: false }
     }
 
     /// Runs it with its target in a store.
     async fn run(&self, store: &Store) -> Result<Outcome> {
         let format = format_named(self.to.format())?;
-        let wishes: Wishes = self.to.wishes(&[2, 1]);
+        let wishes: Wishes = self.to.wishes(&self.chunks);
         let plan = Plan::new(&*self.source, &wishes, format, "")?;
         let place = Place::within(store.clone(), TARGET)?;
         let options = CreateOptions {
             plan: plan.name.clone(),
             overwrite: self.overwrite,
+            restart: self.restart,
             ..CreateOptions::default()
         };
         let sink = format.create(&place, plan.dataset.clone(), options).await?;
@@ -267,4 +270,57 @@ async fn packs_that_were_recorded_are_not_moved_again() {
 
 fn in_journal(op: &str) -> bool {
     op.contains("/journal/0") || op.contains("/j/") && op.ends_with("/00000000")
+}
+
+/// The worst moment is after the data got its name, when a journal could still say it is elsewhere.
+#[tokio::test]
+async fn a_target_that_is_deleted_after_a_kill_is_made_anew() {
+    for (to, local) in [(To::Zarr3, true), (To::Shards, true), (To::Zarr3, false)] {
+        let yard = Yard::memory();
+        let work = Work::new(&yard, to).await;
+        let (_yard, store) = fresh(local);
+        let (counted, fault) = Fault::wrap(&store, fault::Plan::never());
+        work.run(&counted).await.unwrap();
+        let expected = objects(&store).await;
+        for n in 0..=fault.ops() {
+            let (_yard, store) = fresh(local);
+            let plan = fault::Plan::new(n, Mode::DieAfter);
+            let (faulty, fault) = Fault::wrap(&store, plan);
+            work.run(&faulty).await.ok();
+            store.delete_dir(TARGET).await.unwrap();
+            let what = format!("{to:?} {plan:?} {:#?}", fault.log());
+            goes_on(&work, &store, &expected, &what).await;
+        }
+    }
+}
+
+/// What another plan, or the same one, has left must not be found in what is begun anew.
+#[tokio::test]
+async fn beginning_anew_at_any_point_leaves_nothing_of_the_old() {
+    for (to, local) in [(To::Zarr3, true), (To::Shards, true), (To::Zarr3, false)] {
+        let yard = Yard::memory();
+        // Of other chunks, and all of them stored.
+        let mut old = Work { chunks: [1, 1], ..Work::new(&yard, To::Zarr3).await };
+        old.sample = Sample::of(old.sample.spec.clone());
+        old.source = From::Zarr3.write(&Yard::memory(), "old", &old.sample).await;
+        let new = Work { restart: true, ..Work::new(&Yard::memory(), to).await };
+        let (_yard, store) = fresh(local);
+        new.run(&store).await.unwrap();
+        let expected = objects(&store).await;
+        let (_yard, store) = fresh(local);
+        let (counted, fault) = Fault::wrap(&store, fault::Plan::never());
+        old.run(&counted).await.unwrap();
+        // Every point of the old one before it is visible, and every one of beginning anew.
+        let visible = fault.log().iter().position(|op| op.contains("zarr.json")).unwrap();
+        for n in 1..visible {
+            let (_yard, store) = fresh(local);
+            let (faulty, _) = Fault::wrap(&store, fault::Plan::new(n, Mode::Die));
+            old.run(&faulty).await.unwrap_err();
+            let plan = fault::Plan::new(n % 5, Mode::DieAfter);
+            let (faulty, fault) = Fault::wrap(&store, plan);
+            new.run(&faulty).await.ok();
+            let what = format!("{to:?} {n} {plan:?} {:#?}", fault.log());
+            goes_on(&new, &store, &expected, &what).await;
+        }
+    }
 }

@@ -17,20 +17,24 @@ fn sample(codecs: &str) -> Sample {
     Sample::of(spec.codecs(codecs).build().unwrap())
 }
 
-async fn damage(yard: &Yard, path: &str, change: impl Fn(&mut Vec<u8>)) {
+async fn damage(yard: &Yard, path: &str, change: impl Fn(Vec<u8>) -> Vec<u8>) {
     let store = yard.store("source");
-    let mut bytes = store.get(path).await.unwrap().bytes.to_vec();
-    change(&mut bytes);
-    store.put(path, vec![bytes.into()]).await.unwrap();
+    let bytes = store.get(path).await.unwrap().bytes.to_vec();
+    store.put(path, vec![change(bytes).into()]).await.unwrap();
 }
 
-fn flip(bytes: &mut Vec<u8>) {
+fn flip_at(mut bytes: Vec<u8>, at: usize) -> Vec<u8> {
+    bytes[at] ^= 0x40;
+    bytes
+}
+
+fn flip(bytes: Vec<u8>) -> Vec<u8> {
     let middle = bytes.len() / 2;
-    bytes[middle] ^= 0x40;
+    flip_at(bytes, middle)
 }
 
-fn cut(bytes: &mut Vec<u8>) {
-    bytes.truncate(bytes.len() - 5);
+fn cut(bytes: Vec<u8>) -> Vec<u8> {
+    bytes[..bytes.len() - 5].to_vec()
 }
 
 /// The error of every movement into every format; nothing may look complete afterwards.
@@ -58,7 +62,7 @@ async fn fails(yard: &Yard, kind: ErrorKind, says: &str) {
 #[tokio::test]
 async fn a_damaged_chunk_is_named_and_nothing_looks_complete() {
     for codecs in ["zstd:1+crc32c", "blosc:lz4:5:shuffle+crc32c", "crc32c"] {
-        for change in [flip, cut] {
+        for change in [flip as fn(Vec<u8>) -> Vec<u8>, cut] {
             let yard = Yard::directory();
             let sample = sample(codecs);
             write_zarr3(&yard, "source", &sample.spec, &sample.array).await;
@@ -85,9 +89,10 @@ async fn a_damaged_index_of_a_shard_is_corrupt() {
     let sample = sample("zstd:1");
     let spec = sample.spec.sharded(&Sharding::new(&[64, 32])).unwrap();
     write_zarr3(&yard, "source", &spec, &sample.array).await;
+    // The index is at the end, before its checksum.
     damage(&yard, "group/t/c/0/1", |bytes| {
         let at = bytes.len() - 10;
-        bytes[at] ^= 1;
+        flip_at(bytes, at)
     })
     .await;
     fails(&yard, ErrorKind::Corrupt, "group/t/c/0/1").await;
@@ -103,7 +108,7 @@ async fn a_shard_that_is_rewritten_meanwhile_is_an_error_and_never_mixed() {
         // Its index is known from here on.
         read(&source, PATH).await;
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-        damage(&yard, "group/t/c/0/0", |bytes| bytes.reverse()).await;
+        damage(&yard, "group/t/c/0/0", |bytes| bytes.into_iter().rev().collect()).await;
         let done = try_convert(&source, &yard.at("target"), "zarr3", &Wishes::default()).await;
         let error = done.expect_err("a changed source");
         assert!(matches!(error, Error::VirtualSourceChanged { .. }), "{error:?}");

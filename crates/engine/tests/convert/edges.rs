@@ -26,7 +26,7 @@ struct Clipped {
 }
 
 impl Clipped {
-    fn new(sample: &Sample) -> Arc<dyn Source> {
+    fn source(sample: &Sample) -> Arc<dyn Source> {
         let node = ArrayNode { edges: Edges::Clipped, ..ArrayNode::new(&sample.spec).unwrap() };
         let (codecs, grid) = (Codecs::new(&sample.spec).unwrap(), node.grid().unwrap());
         let chunks = indices(&grid.grid_shape()).into_iter().map(|index| {
@@ -82,7 +82,7 @@ async fn clipped_edge_chunks_are_padded_where_the_target_wants_it() {
     {
         for dtype in ["int32", "string"] {
             let sample = Sample::new(&shape, &chunks, dtype);
-            let source = Clipped::new(&sample);
+            let source = Clipped::source(&sample);
             assert!(read(&source, PATH).await == sample.array);
             let others: Vec<u64> = chunks.iter().map(|extent| extent + 2).collect();
             for to in To::ALL {
@@ -101,7 +101,7 @@ async fn clipped_edge_chunks_are_padded_where_the_target_wants_it() {
 #[tokio::test]
 async fn any_box_of_clipped_chunks_is_read() {
     let sample = Sample::new(&[7, 5], &[3, 2], "uint16");
-    let reader = Reader::new(&Clipped::new(&sample), PATH).unwrap();
+    let reader = Reader::new(&Clipped::source(&sample), PATH).unwrap();
     for origin in indices(&[7, 5]) {
         for end in indices(&[8, 6]) {
             let spans = || origin.iter().zip(&end);

@@ -16,6 +16,9 @@ use hdf5_reader::fixed_array::collect_fixed_array_chunk_entries_storage;
 use hdf5_reader::messages::layout::ChunkIndexing;
 use hdf5_reader::storage::Storage;
 
+/// Chunks of a dataset that has no index, because they lie in order.
+const IMPLICIT_MAX: u64 = 1 << 24;
+
 /// One stored chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stored {
@@ -92,6 +95,15 @@ pub(super) struct Index {
 impl Index {
     /// Reads the index. The error says why its chunks cannot be pointed to.
     pub(super) fn read(&self, file: &Hdf5File) -> Result<Table, String> {
+        // The parser lists implicit chunks before anybody can count them.
+        let counts = self.shape.iter().zip(&self.chunk_shape);
+        let count = counts
+            .map(|(&extent, &chunk)| extent.div_ceil(u64::from(chunk).max(1)))
+            .try_fold(1u64, u64::checked_mul);
+        if self.indexing == Some(ChunkIndexing::Implicit) && count.is_none_or(|n| n > IMPLICIT_MAX)
+        {
+            return Err(format!("more than {IMPLICIT_MAX} chunks without an index"));
+        }
         let entries = self.entries(file).map_err(|cause| format!("its chunk index: {cause}"))?;
         let file_bytes = file.storage().len();
         let base = file.superblock().base_address;
@@ -156,6 +168,14 @@ impl Index {
         // Both indexes below count chunks in the grid of the largest shape. An unlimited axis has
         // another index, so there is always such a shape.
         let largest = self.max_shape.as_deref().unwrap_or(&self.shape);
+        // Of that grid, the chunks that the dataset has now: the first and the last.
+        let first = vec![0; rank];
+        let extents = self.shape.iter().zip(&self.chunk_shape);
+        let last: Option<Vec<u64>> = extents
+            .map(|(&extent, &chunk)| extent.checked_sub(1)?.checked_div(u64::from(chunk)))
+            .collect();
+        let Some(last) = last else { return Ok(Vec::new()) };
+        let present = Some((first.as_slice(), last.as_slice()));
         match &self.indexing {
             None => self.tree(storage, offset, length),
             Some(ChunkIndexing::SingleChunk { filtered_size, filters }) => Ok(vec![ChunkEntry {
@@ -169,7 +189,7 @@ impl Index {
                 largest,
                 &self.chunk_shape,
                 self.element_bytes,
-                None,
+                present,
                 storage.len(),
             ),
             Some(ChunkIndexing::FixedArray { .. }) => collect_fixed_array_chunk_entries_storage(
@@ -179,6 +199,7 @@ impl Index {
                 length,
                 largest,
                 &self.chunk_shape,
+                // With bounds, the parser would make a list by the shape's word.
                 None,
             ),
             Some(ChunkIndexing::ExtensibleArray { .. }) => {

@@ -1,5 +1,7 @@
 //! A dataset as an array: its Zarr metadata, and where its chunks are.
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 use chunkyard_array::{ArraySpec, Attributes, Codecs};
 use hdf5_reader::Hdf5File;
@@ -20,6 +22,8 @@ use super::{edges, filters};
 
 /// Decoded bytes of all chunks of a dataset that have other filters than most.
 const ODD_BYTES_MAX: u64 = 64 << 20;
+/// The attribute that netCDF keeps the fill value in.
+const FILL_ATTRIBUTE: &str = "_FillValue";
 /// The attribute that keeps the names of an enumeration's values.
 const ENUM_ATTRIBUTE: &str = "hdf5_enum";
 
@@ -114,18 +118,19 @@ impl<'a> Description<'a> {
             let filters = if text { Vec::new() } else { without(self.filters, skipped) };
             filters::codecs(&element, chunk_bytes, &filters)
         };
-        let most =
-            codecs(if let Chunks::Stored { table, .. } = &chunks { table.skipped } else { 0 })?;
-        let fill = attributes.get_mut("_FillValue");
-        if let Some((fill, spelled)) =
-            fill.and_then(|fill| element.xarray_fill_value(fill).map(|spelled| (fill, spelled)))
-        {
-            *fill = spelled;
+        let skipped = match &chunks {
+            Chunks::Stored { table, .. } => table.skipped,
+            _ => 0,
+        };
+        let fill = attributes.get(FILL_ATTRIBUTE).and_then(|fill| element.xarray_fill_value(fill));
+        if let Some(fill) = fill {
+            attributes.insert(FILL_ATTRIBUTE.to_owned(), fill);
         }
         if let Some(members) = element.members.clone() {
             attributes.insert(ENUM_ATTRIBUTE.to_owned(), Value::Object(members));
         }
-        let document = document(space, &chunk_shape, &element, self.fill(&element), most, names);
+        let (fill, most) = (self.fill(&element), codecs(skipped)?);
+        let document = document(space, &chunk_shape, &element, fill, most, names);
         let spec = ArraySpec::parse(document.to_string().as_bytes())
             .and_then(|spec| spec.with_attributes(attributes))
             .map_err(|cause| cause.to_string())?;
@@ -136,11 +141,10 @@ impl<'a> Description<'a> {
             if count.saturating_mul(chunk_bytes) > ODD_BYTES_MAX {
                 return Err(format!("{count} of its chunks have other filters than the rest"));
             }
-            for &(_, skipped) in &table.odd {
-                if !odd.iter().any(|(known, _)| *known == skipped) {
-                    let other = spec.with_codecs(codecs(skipped)?);
-                    odd.push((skipped, other.map_err(|cause| cause.to_string())?));
-                }
+            let kinds: BTreeSet<u32> = table.odd.iter().map(|(_, skipped)| *skipped).collect();
+            for skipped in kinds {
+                let other = spec.with_codecs(codecs(skipped)?);
+                odd.push((skipped, other.map_err(|cause| cause.to_string())?));
             }
         }
         Ok((spec, chunks))

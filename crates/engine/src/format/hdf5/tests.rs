@@ -235,12 +235,39 @@ async fn a_chunk_without_its_filters_is_encoded_like_the_others() {
 async fn chunks_at_the_edges_may_have_no_filters() {
     for file in ["small_earliest.h5", "small_latest.h5"] {
         let source = open(file).await;
-        for path in ["/unfiltered_edges", "/unfiltered_edges_grow"] {
+        for path in ["/unfiltered_edges", "/unfiltered_edges_grow", "/unfiltered_edges_grow_twice"]
+        {
             // Two chunks are whole and four are not, so to have no filters is the rule.
             assert_eq!(spec_of(&source, path).codecs_json().len(), 1, "{file}{path}");
             let located = source.locate(path, &[vec![0, 0], vec![1, 1]]).await.unwrap();
             assert!(matches!(located[0], Some(ChunkRef::Inline(_))), "{file}{path}");
             assert!(matches!(located[1], Some(ChunkRef::Object { .. })), "{file}{path}");
+        }
+    }
+}
+
+/// What a shape says is not evidence: neither memory nor time may follow from it alone.
+#[test]
+fn a_shape_that_is_a_lie_costs_nothing() {
+    // As in the dataspace messages of GRID; this file has no checksums, and every index.
+    let honest: Vec<u8> = [7u64, 9].iter().flat_map(|n| n.to_le_bytes()).collect();
+    let file = std::fs::read(format!("{FILES}/small_earliest.h5")).unwrap();
+    let places: Vec<usize> =
+        (0..file.len() - 16).filter(|&at| file[at..at + 16] == honest[..]).collect();
+    assert!(places.len() >= 5, "{places:?}");
+    for shape in [[1 << 40, 9], [7, 1 << 40], [u64::MAX; 2], [1 << 31; 2], [0, 9], [1 << 33, 1]] {
+        let lie: Vec<u8> = shape.iter().flat_map(|n| n.to_le_bytes()).collect();
+        for &at in &places {
+            let mut bent = file.clone();
+            bent[at..at + 16].copy_from_slice(&lie);
+            // The largest shape follows the present one.
+            bent[at + 16..at + 32].copy_from_slice(&lie);
+            let began = std::time::Instant::now();
+            if let Ok(found) = super::fuzzing::read(&bent) {
+                let inside = |&(start, bytes): &(u64, u64)| start + bytes <= file.len() as u64;
+                assert!(found.chunks.iter().all(inside), "{shape:?} at {at}");
+            }
+            assert!(began.elapsed().as_secs() < 20, "{shape:?} at {at}");
         }
     }
 }
