@@ -12,9 +12,9 @@ use crate::units::count;
 const TEMPLATE: &str =
     "{msg:24!} {bar:30.cyan/dim} {binary_bytes:>11} of {binary_total_bytes} {binary_bytes_per_sec}";
 
-/// With packs, which stand in the prefix, and the time left.
-const TEMPLATE_PACKS: &str = "{msg:24!} {bar:30.cyan/dim} {binary_bytes:>11} of \
-     {binary_total_bytes} {prefix} {binary_bytes_per_sec} {eta} left";
+/// With packs, which stand in the prefix, and the time left; the bar takes what the line leaves.
+const TEMPLATE_PACKS: &str = "{msg} {wide_bar:.cyan/dim} {binary_bytes} of {binary_total_bytes} \
+     {prefix} {binary_bytes_per_sec} {eta} left";
 
 /// A progress bar that clears itself when dropped.
 #[derive(Debug)]
@@ -65,7 +65,7 @@ impl Watch {
                     set_template(&progress.0, TEMPLATE_PACKS);
                     in_packs = true;
                 }
-                progress.0.set_prefix(format!("({packs_done} of {})", count(packs, "pack")));
+                progress.0.set_prefix(format!("{packs_done}/{}", count(packs, "pack")));
                 progress.0.set_length(meter.total());
                 progress.0.set_position(meter.done());
                 tokio::time::sleep(Duration::from_millis(100)).await;

@@ -1,6 +1,7 @@
 //! The codec chain of an array, bound to its data type, fill value and chunk shape.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::num::NonZeroU64;
 use std::ops::Range;
 use std::sync::Arc;
@@ -240,15 +241,7 @@ impl Codecs {
     pub fn decode_view(&self, encoded: &[u8], view: &mut View) -> Result<()> {
         let chunk_bytes = self.fixed_chunk_bytes()?;
         let shape = &self.0.chunk_shape;
-        if view.chunk_shape() != shape || Some(view.item_size()) != self.item_size() {
-            return Err(Error::invalid(format!(
-                "a view of chunks of shape {:?} with items of {} bytes cannot take chunks of \
-                 shape {shape:?} of {}",
-                view.chunk_shape(),
-                view.item_size(),
-                self.0.dtype
-            )));
-        }
+        self.check_view(view)?;
         if let Some(shard) = &self.0.shard {
             let wanted = view.chunk_part().clone();
             return shard.decode(encoded, &wanted, |piece, place| self.deliver(piece, place, view));
@@ -272,6 +265,49 @@ impl Codecs {
             fast.decode_some(encoded, scratch, |block_bytes| view.blocks_wanted(block_bytes))?;
             view.write_from(scratch, shape)
         })
+    }
+
+    /// Decodes what several views want of a chunk, and that only once.
+    pub fn decode_views(&self, encoded: &[u8], views: &mut [View]) -> Result<()> {
+        let chunk_bytes = self.fixed_chunk_bytes()?;
+        let shape = &self.0.chunk_shape;
+        views.iter().try_for_each(|view| self.check_view(view))?;
+        let fast = self.fast_for(encoded);
+        let plain = fast.map(|fast| fast.borrow(encoded)).transpose()?.flatten().is_some();
+        // One view may be decoded straight into the output; of what is not compressed, and of a
+        // shard, each takes its part.
+        if views.len() < 2 || plain || self.0.shard.is_some() {
+            return views.iter_mut().try_for_each(|view| self.decode_view(encoded, view));
+        }
+        let Some(fast) = fast else {
+            let decoded = self.decode_fixed(encoded)?;
+            return views.iter_mut().try_for_each(|view| view.write_from(&decoded, shape));
+        };
+        with_scratch(chunk_bytes, |scratch| {
+            fast.decode_some(encoded, scratch, |block_bytes| {
+                let mut wanted = BTreeSet::new();
+                for view in &*views {
+                    wanted.extend(view.blocks_wanted(block_bytes)?);
+                }
+                Ok(wanted.into_iter().collect())
+            })?;
+            views.iter_mut().try_for_each(|view| view.write_from(scratch, shape))
+        })
+    }
+
+    /// Refuses a view of other chunks than these.
+    fn check_view(&self, view: &View) -> Result<()> {
+        let shape = &self.0.chunk_shape;
+        if view.chunk_shape() == shape && Some(view.item_size()) == self.item_size() {
+            return Ok(());
+        }
+        Err(Error::invalid(format!(
+            "a view of chunks of shape {:?} with items of {} bytes cannot take chunks of shape \
+             {shape:?} of {}",
+            view.chunk_shape(),
+            view.item_size(),
+            self.0.dtype
+        )))
     }
 
     /// Where the index of an encoded chunk of `len` bytes lies, if the view is better served by

@@ -202,6 +202,39 @@ fn regions_read_by_views_equal_the_array() {
     }
 }
 
+#[test]
+fn a_chunk_is_decoded_once_for_all_its_views() {
+    let values: Vec<u8> = (0..24u32).flat_map(u32::to_le_bytes).collect();
+    let grid = Grid::new(&SHAPE, &SHAPE).unwrap();
+    for chain in chains() {
+        let Ok(codecs) = codecs_of(&json!("uint32"), &chain) else { continue };
+        let encoded = codecs.encode(Elements::Fixed(&values)).unwrap();
+        let (mut views, mut outputs) = (Vec::new(), Vec::new());
+        for columns in [0..2, 2..5, 5..6] {
+            let shape = [4, columns.end - columns.start];
+            let region = Region::new(vec![0, columns.start], shape.to_vec()).unwrap();
+            let memory = vec![0xff; region.num_bytes(4).unwrap()];
+            let mut output = Output::new(memory, &shape, 4).unwrap();
+            views.extend(output.views(&grid, &region).unwrap().map(|(_, view)| view));
+            outputs.push((columns, output));
+        }
+        codecs.decode_views(&encoded, &mut views).unwrap();
+        drop(views);
+        for (columns, output) in outputs {
+            let expected: Vec<u8> = (0..4u32)
+                .flat_map(|row| columns.clone().map(move |column| row * 6 + column as u32))
+                .flat_map(u32::to_le_bytes)
+                .collect();
+            assert_eq!(output.into_memory().unwrap(), expected, "{chain}");
+        }
+        let other = Grid::new(&SHAPE, &[4, 3]).unwrap();
+        let mut output = Output::new(vec![0; 96], &SHAPE, 4).unwrap();
+        let views = output.views(&other, &Region::whole(&SHAPE)).unwrap();
+        let mut views: Vec<_> = views.map(|(_, view)| view).collect();
+        assert!(codecs.decode_views(&encoded, &mut views).is_err(), "views of other chunks");
+    }
+}
+
 fn words() -> ElementsBuf {
     let words: Vec<String> = (0..24).map(|i| "né".repeat(i * 5 % 7)).collect();
     let mut offsets = vec![0];

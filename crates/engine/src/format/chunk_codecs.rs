@@ -67,15 +67,28 @@ impl ChunkCodecs {
 
     /// Decodes what a view wants of a chunk; no bytes mean the fill value.
     pub fn decode_view(&self, index: &[u64], bytes: Option<&[u8]>, view: &mut View) -> Result<()> {
-        let Some(bytes) = bytes else { return Ok(view.fill(self.whole.fill_element())?) };
+        self.decode_views(index, bytes, std::slice::from_mut(view))
+    }
+
+    /// Decodes what several views want of a chunk, once for all; no bytes mean the fill value.
+    pub fn decode_views(
+        &self,
+        index: &[u64],
+        bytes: Option<&[u8]>,
+        views: &mut [View],
+    ) -> Result<()> {
+        let Some(bytes) = bytes else {
+            let element = self.whole.fill_element();
+            return Ok(views.iter_mut().try_for_each(|view| view.fill(element))?);
+        };
         let (codecs, clipped) = self.of(index)?;
         if !clipped {
-            return Ok(codecs.decode_view(bytes, view)?);
+            return Ok(codecs.decode_views(bytes, views)?);
         }
         // A view knows whole chunks; of a clipped one it takes the box that is there.
-        let shape = codecs.chunk_shape().to_vec();
+        let place = Region::whole(codecs.chunk_shape());
         let mut decoded = vec![0; codecs.chunk_bytes().unwrap_or(0)];
         codecs.decode_into(bytes, &mut decoded)?;
-        Ok(view.write_box(&decoded, &Region::whole(&shape))?)
+        Ok(views.iter_mut().try_for_each(|view| view.write_box(&decoded, &place))?)
     }
 }

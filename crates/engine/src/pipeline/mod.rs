@@ -18,7 +18,7 @@
 //!
 //! [`link`] moves nothing: it puts references to a source's chunks into a repository.
 //!
-//! A pack is the unit of resume: the [`journal`] holds the receipts of those that are durable.
+//! A pack is the unit of resume: the `journal` holds the receipts of those that are durable.
 
 mod copy;
 mod cpu;

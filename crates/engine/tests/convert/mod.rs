@@ -10,6 +10,7 @@ mod memory;
 mod metadata;
 mod naive;
 mod random;
+mod regrid;
 mod sample;
 mod sparse;
 mod support;

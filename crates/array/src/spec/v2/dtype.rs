@@ -29,12 +29,14 @@ pub(super) fn parse(json: &Value, filters: &[Value]) -> Result<Element> {
             _ => Err(Error::unsupported(format!("data type '|O' with filters {ids:?}"))),
         };
     }
-    // Zarr v3 has no type of bytes padded with zeros. Raw bits are the same bytes.
-    if let Some(length) = descr.strip_prefix("|S") {
-        let bits = length.parse().ok().and_then(|bytes: u64| bytes.checked_mul(8));
-        let bits = bits.filter(|&bits| bits > 0);
-        let bits = bits.ok_or_else(|| Error::unsupported(format!("NumPy data type '{descr}'")))?;
-        return little(json!(format!("r{bits}")));
+    // As zarr-python calls them in version 3. It cannot open what Zarr itself calls raw bits.
+    for (prefix, name) in [("|S", "null_terminated_bytes"), ("|V", "raw_bytes")] {
+        if let Some(length) = descr.strip_prefix(prefix) {
+            let length: Option<u64> = length.parse().ok().filter(|&length| length > 0);
+            let unsupported = || Error::unsupported(format!("NumPy data type '{descr}'"));
+            let configuration = json!({"length_bytes": length.ok_or_else(unsupported)?});
+            return little(json!({"name": name, "configuration": configuration}));
+        }
     }
     let (dtype, order) = DType::from_numpy(descr)?;
     Ok(Element { dtype, order })
@@ -59,7 +61,6 @@ impl Element {
         match found {
             Value::Null => zero(&self.dtype),
             Value::String(text) if name == "bytes" => Ok(json!(base64(text)?)),
-            Value::String(text) if is_raw(name) => self.padded(base64(text)?),
             Value::Number(_) if name == "bool" && (is_zero || found == 1) => Ok(json!(!is_zero)),
             // The default of zarr-python 2, also for types that have no zero.
             Value::Number(_) if is_zero && self.has_no_numbers() => zero(&self.dtype),
@@ -70,33 +71,11 @@ impl Element {
         }
     }
 
-    /// Bytes that fill an item, with zeros after them where they are fewer.
-    fn padded(&self, mut bytes: Vec<u8>) -> Result<Value> {
-        let size = self.dtype.item_size().unwrap_or(0);
-        if bytes.len() > size {
-            return Err(Error::invalid(format!(
-                "a fill value of {} bytes for {size} bytes of {}",
-                bytes.len(),
-                self.dtype
-            )));
-        }
-        // A size is a promise of the metadata; builders of zero know its bounds.
-        let Value::Array(mut items) = zero(&self.dtype)? else { return Ok(json!(bytes)) };
-        for (item, byte) in items.iter_mut().zip(bytes.drain(..)) {
-            *item = json!(byte);
-        }
-        Ok(Value::Array(items))
-    }
-
     fn has_no_numbers(&self) -> bool {
-        let name = self.dtype.name();
-        matches!(name, "string" | "bytes" | "fixed_length_utf32") || is_raw(name)
+        const WITHOUT: [&str; 5] =
+            ["string", "bytes", "fixed_length_utf32", "null_terminated_bytes", "raw_bytes"];
+        WITHOUT.contains(&self.dtype.name())
     }
-}
-
-/// Whether a type is one of raw bits, `r8` and so on.
-fn is_raw(name: &str) -> bool {
-    name.strip_prefix('r').is_some_and(|bits| bits.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// A float that is an integer, as one; Python does not always tell them apart.

@@ -11,6 +11,8 @@
 
 mod chunks;
 mod objects;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 

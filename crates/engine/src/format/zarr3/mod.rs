@@ -10,10 +10,10 @@
 //!  <path>/c/0/1             or a shard: many chunks and an index of where each lies
 //! ```
 //!
-//! - [`hierarchy`] reads metadata: what is said in one document, or by walking directories.
-//! - [`source`] locates chunks: a whole object, or by a shard's index, which is read once.
-//! - [`sink`] writes objects; metadata comes last. In a directory, all of it is written aside and
-//!   renamed into place in one step ([`staging`]).
+//! - `hierarchy` reads metadata: what is said in one document, or by walking directories.
+//! - `source` locates chunks: a whole object, or by a shard's index, which is read once.
+//! - `sink` writes objects; metadata comes last. In a directory, all of it is written aside and
+//!   renamed into place in one step (`staging`).
 
 mod hierarchy;
 mod shard_writer;

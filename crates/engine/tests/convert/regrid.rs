@@ -1,0 +1,56 @@
+//! Chunks large enough to have memory of their own while they are made, over grids that share
+//! nothing.
+
+use std::sync::Arc;
+
+use chunkyard_array::{ArraySpec, Region};
+use chunkyard_engine::format::{CreateOptions, MemorySource, OpenOptions, Place, Reader, Source};
+use chunkyard_engine::open::{format_named, open};
+use chunkyard_engine::pipeline::{Movement, Plan, RunOptions, Wishes, run};
+
+const SHAPE: [u64; 3] = [70, 130, 150];
+
+fn values() -> Vec<u8> {
+    (1..=70 * 130 * 150u32).flat_map(u32::to_le_bytes).collect()
+}
+
+async fn convert(source: &Arc<dyn Source>, target: &str, wishes: &Wishes) -> Arc<dyn Source> {
+    let format = format_named("zarr3").unwrap();
+    let plan = Plan::new(&**source, wishes, format, "").unwrap();
+    assert_eq!(plan.arrays[0].movement, Movement::Regrid);
+    let place = Place::new(target, &Default::default()).unwrap();
+    let sink = format.create(&place, plan.dataset.clone(), CreateOptions::default()).await.unwrap();
+    run(source, sink, &plan, &RunOptions::default()).await.unwrap();
+    open(target, &OpenOptions::default()).await.unwrap().source
+}
+
+async fn read(source: &Arc<dyn Source>, region: &Region) -> Vec<u8> {
+    let reader = Reader::new(source, "/a").unwrap();
+    reader.read_region(region).await.unwrap().to_vec()
+}
+
+#[tokio::test]
+async fn large_chunks_are_cut_anew_with_all_codecs() {
+    let spec = ArraySpec::builder(&SHAPE, &SHAPE, "uint32").build().unwrap();
+    let memory = MemorySource::new("/a", &spec, values().into()).unwrap();
+    let memory: Arc<dyn Source> = Arc::new(memory);
+    let whole = Region::whole(&SHAPE);
+    for (number, codec) in ["none", "zstd:1", "blosc:zstd:2:shuffle", "gzip:1"].iter().enumerate() {
+        let root = format!("memory://convert-regrid-{number}");
+        let (a, b, c) = (format!("{root}/a"), format!("{root}/b"), format!("{root}/c"));
+        let codec = Some((*codec).to_owned());
+        let plain = Wishes { chunks: Some(vec![32, 64, 64]), codec, ..Wishes::default() };
+        let source = convert(&memory, &a, &plain).await;
+        assert_eq!(read(&source, &whole).await, values());
+        let shards = Some(Some(vec![96, 48, 160]));
+        let other = Wishes { chunks: Some(vec![48, 48, 80]), shards, ..Wishes::default() };
+        let sharded = convert(&source, &b, &other).await;
+        assert_eq!(read(&sharded, &whole).await, values());
+        let region = Some("5:70,1:129,30:150".to_owned());
+        let part = Wishes { chunks: Some(vec![65, 30, 60]), region, ..Wishes::default() };
+        let cut = convert(&sharded, &c, &Wishes { shards: Some(None), ..part }).await;
+        let within = Region::parse("5:70,1:129,30:150", &SHAPE).unwrap();
+        let expected = read(&source, &within).await;
+        assert_eq!(read(&cut, &Region::whole(within.shape())).await, expected);
+    }
+}
