@@ -22,19 +22,21 @@ CHANGES = {
 def convert(make: Make, directory: Path, options: Options) -> Answer:
     """From opening the source to what is durable, `repeats` times after a warm-up."""
     source, change = Path(options["source"]), CHANGES[options["movement"]]
-    durable = Samples()
+    returned, durable = Samples(), Samples()
     for repeat in range(int(options["repeats"]) + 1):
         shutil.rmtree(directory, ignore_errors=True)
         directory.mkdir(parents=True)
         clock = Clock()
         make().convert(source, change)
+        if repeat:
+            returned.add(clock)
         sync_all(directory)
         if repeat:
             durable.add(clock)
     peer = make()
     peer.open()
     equal = bool(np.array_equal(peer.read(), load(options).values))
-    return Answer({"durable": durable}, equal=equal)
+    return Answer({"returned": returned, "durable": durable}, equal=equal)
 
 
 WORKLOADS = {"convert": convert}

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import tensorstore as ts
 
-from peers.base import BLOSC, ZSTD_LEVEL, ArrayPeer, Change, Key, slabs
+from peers.base import BLOSC, ZSTD_LEVEL, ArrayPeer, Change, Key
 from peers.data import Data
 
 BYTES: dict[str, Any] = {"name": "bytes", "configuration": {"endian": "little"}}
@@ -62,7 +62,8 @@ class Arrays(ArrayPeer):
         target.write(self.array[key][ts.d[:].translate_to[0]]).result()
 
     def convert(self, source: Path, change: Change) -> None:
-        """By one write of the opened source, or with `way=slabs` slab by slab through memory."""
+        """By one write of the opened source, with `way=transaction` in a transaction, which writes
+        chunks when all of them are there. Slab by slab, and with a cache, it takes longer."""
         array = ts.open(spec(source / "a"), read=True).result()
         old = array.spec().to_json()["metadata"]
         metadata = {key: old[key] for key in ("shape", "data_type", "chunk_grid", "codecs")}
@@ -71,9 +72,8 @@ class Arrays(ArrayPeer):
         if change.codec:
             metadata["codecs"] = [BYTES, blosc(change.codec)]
         target = ts.open({**spec(self.path), "metadata": metadata, "create": True}).result()
-        if self.options.get("way") != "slabs":
+        if self.options.get("way") != "transaction":
             target.write(array).result()
             return
-        grids = [document["chunk_grid"]["configuration"] for document in (old, metadata)]
-        for slab in slabs(array.shape[0], *(tuple(grid["chunk_shape"]) for grid in grids)):
-            target[slab].write(array[slab].read().result()).result()
+        with ts.Transaction() as transaction:
+            target.with_transaction(transaction).write(array).result()

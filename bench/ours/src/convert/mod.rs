@@ -12,11 +12,13 @@ use bench_measure::{Answer, Clock, Options, Outcome, Samples};
 use chunkyard_engine::format::{CreateOptions, OpenOptions, Place, Source};
 use chunkyard_engine::open::{format_named, open};
 use chunkyard_engine::pipeline::{self, Plan, RunOptions, Wishes};
-use chunkyard_engine::store::Limits;
+use chunkyard_engine::store::{self, Durability, Limits};
 
 use movement::Movement;
 pub use volume::{convert_volume, volume};
 
+/// As the rivals do it, whose writes may vanish with the power when they return, and as we do.
+pub const WAYS: [Durability; 2] = [Durability::None, Durability::Full];
 /// What `chunkyard convert` takes when it is not told.
 const MEMORY_BYTES: usize = 1 << 30;
 
@@ -26,11 +28,13 @@ pub async fn run(
     target: &str,
     format: &str,
     wishes: &Wishes,
+    durability: Durability,
 ) -> Result<Plan, Box<dyn Error>> {
     let format = format_named(format)?;
     let plan = Plan::new(&**source, wishes, format, "a")?;
-    let place = Place::new(target, &Default::default())?;
-    let options = CreateOptions { plan: plan.name.clone(), ..CreateOptions::default() };
+    let store = store::Options { durability, ..store::Options::default() };
+    let place = Place::new(target, &store)?;
+    let options = CreateOptions { plan: plan.name.clone(), store, ..CreateOptions::default() };
     let sink = format.create(&place, plan.dataset.clone(), options).await?;
     let limits = Limits { bytes_in_flight: MEMORY_BYTES, ..Limits::default() };
     pipeline::run(source, sink, &plan, &RunOptions { limits, ..RunOptions::default() }).await?;
@@ -50,17 +54,22 @@ pub fn clear(directory: &str) -> std::io::Result<()> {
 pub async fn convert(options: &Options, repeats: u64) -> Outcome {
     let (source, target) = (options.text("source"), &options.directory);
     let movement = Movement::parse(options.text("movement"))?;
-    let mut durable = Samples::default();
+    let mut samples = [Samples::default(), Samples::default()];
     for repeat in 0..=repeats {
-        clear(target)?;
-        let clock = Clock::start();
-        let opened = open(source, &OpenOptions::default()).await?;
-        let plan = run(&opened.source, target, movement.format(), &movement.wishes()).await?;
-        if repeat > 0 {
-            durable.add(clock);
+        for (durability, samples) in WAYS.into_iter().zip(&mut samples) {
+            clear(target)?;
+            let clock = Clock::start();
+            let opened = open(source, &OpenOptions::default()).await?;
+            let (format, wishes) = (movement.format(), movement.wishes());
+            let plan = run(&opened.source, target, format, &wishes, durability).await?;
+            if repeat > 0 {
+                samples.add(clock);
+            }
+            movement.check(&plan)?;
         }
-        movement.check(&plan)?;
     }
     let equal = check::all_equal(target, options, 1).await?;
-    Ok(Answer::default().measure("durable", &durable).equal(equal))
+    let [returned, durable] = samples;
+    let answer = Answer::default().measure("returned", &returned).measure("durable", &durable);
+    Ok(answer.equal(equal))
 }

@@ -12,6 +12,7 @@ use bytes::Bytes;
 use chunkyard_array::ArraySpec;
 use chunkyard_engine::format::{MemorySource, OpenOptions, Source};
 use chunkyard_engine::open::open;
+use chunkyard_engine::store::Durability;
 use serde_json::{Value, json};
 
 use super::movement::Movement;
@@ -27,7 +28,7 @@ pub async fn volume(options: &Options) -> Outcome {
     let source = MemorySource::new("/a", &spec, Bytes::from(data.elements))?;
     let source: Arc<dyn Source> = Arc::new(source);
     clear(directory)?;
-    run(&source, directory, "zarr3", &wishes).await?;
+    run(&source, directory, "zarr3", &wishes, Durability::None).await?;
     let array = Path::new(directory).join("a");
     let chunk = |plane: u64| array.join(format!("c/{plane}/0/0"));
     for plane in planes..planes * times {
@@ -56,7 +57,8 @@ pub async fn convert_volume(options: &Options) -> Outcome {
     let mut durable = Samples::default();
     let clock = Clock::start();
     let opened = open(source, &OpenOptions::default()).await?;
-    let plan = run(&opened.source, target, movement.format(), &movement.wishes()).await?;
+    let (format, wishes) = (movement.format(), movement.wishes());
+    let plan = run(&opened.source, target, format, &wishes, Durability::Full).await?;
     durable.add(clock);
     let memory = peak();
     movement.check(&plan)?;
