@@ -14,6 +14,7 @@
 
 #![forbid(unsafe_code)]
 
+mod alone;
 pub mod error;
 pub mod format;
 mod meter;

@@ -16,6 +16,7 @@ use rayon::prelude::*;
 
 use super::chunk_codecs::ChunkCodecs;
 use super::source::{Locate, Source};
+use crate::alone::alone;
 use crate::error::{Error, Result};
 use crate::pipeline::cpu;
 use crate::store::ChunkRef;
@@ -94,6 +95,10 @@ impl Reader {
         self.check(region)?;
         let mut output = Output::new(memory, region.shape(), self.item_size()?)?;
         let views = output.views(self.codecs.grid(), region)?;
+        if self.codecs.grid().num_chunks_in(region) == 1 {
+            alone(self.read_batch(views.collect())).await?;
+            return Ok(output.into_memory()?);
+        }
         let batches = stream::iter(batched(views, self.batch_size()));
         batches
             .map(|batch| self.read_batch(batch))

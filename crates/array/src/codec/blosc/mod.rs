@@ -18,7 +18,8 @@ mod shuffle;
 #[cfg(test)]
 mod tests;
 
-use rayon::prelude::*;
+use std::sync::{Mutex, PoisonError};
+
 use zarrs::metadata::v3::MetadataV3;
 
 pub(super) use self::header::is_ours;
@@ -204,10 +205,25 @@ pub(super) fn decode_into_together(encoded: &[u8], out: &mut [u8]) -> Result<()>
         return decode_into(encoded, out);
     }
     let block_bytes = buffer.block_bytes().max(1);
-    out.par_chunks_mut(block_bytes)
-        .enumerate()
-        .with_min_len(BLOCKS_TOGETHER_MIN / 2)
-        .try_for_each(|(block, plain)| decode_block(&buffer, block, plain))
+    // This thread begins at once; others join when they have woken up, and take what is left.
+    let blocks = Mutex::new(out.chunks_mut(block_bytes).enumerate());
+    let work = || loop {
+        let next = blocks.lock().unwrap_or_else(PoisonError::into_inner).next();
+        let Some((block, plain)) = next else { return Ok(()) };
+        decode_block(&buffer, block, plain)?;
+    };
+    let failed: Mutex<Result<()>> = Mutex::new(Ok(()));
+    let helpers = (rayon::current_num_threads() - 1).min(buffer.blocks() / BLOCKS_TOGETHER_MIN);
+    let join = || {
+        if let Err(error) = work() {
+            *failed.lock().unwrap_or_else(PoisonError::into_inner) = Err(error);
+        }
+    };
+    rayon::in_place_scope(|scope| {
+        (0..helpers).for_each(|_| scope.spawn(|_| join()));
+        join();
+    });
+    failed.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Decodes the blocks that `wanted` picks, given how many bytes a block has; the rest of `out`

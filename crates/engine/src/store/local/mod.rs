@@ -34,6 +34,7 @@ use super::guard::Guard;
 use super::options::Durability;
 use super::path::{check_dir, check_path};
 use super::upload::Upload;
+use crate::alone::in_place;
 use crate::error::{Error, Result};
 
 /// The files below a directory.
@@ -97,11 +98,15 @@ impl File {
     }
 }
 
-/// Runs blocking calls where they block nobody else.
+/// Runs blocking calls where they block nobody else, or only somebody who does nothing else.
 async fn blocking<T: Send + 'static>(
     op: &'static str,
     run: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> Result<T> {
+    let run = match in_place(run) {
+        Ok(done) => return done,
+        Err(run) => run,
+    };
     match tokio::task::spawn_blocking(run).await {
         Ok(result) => result,
         Err(error) => Err(Error::store(op, "on a blocking thread", error)),
