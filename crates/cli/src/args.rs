@@ -28,6 +28,7 @@ Examples:
   chunkyard repo get weather /t -o now.npy --region 0:10,5:20
   chunkyard repo log weather
   chunkyard convert sea.zarr weather --into sea         any format to any other
+  chunkyard link /data/sea.nc weather --into sea        the same without copying
   chunkyard info sea.zarr
 
 A place is a path or a URL: file://, memory://, s3://, gs://, az://, http(s)://.

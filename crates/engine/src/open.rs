@@ -9,6 +9,7 @@ use crate::format::hdf5::Hdf5;
 use crate::format::zarr3::Zarr3;
 use crate::format::{Format, OpenOptions, Place, Probe, Source};
 use crate::repo::RepoFormat;
+use crate::store::Kind;
 
 /// All formats.
 pub static FORMATS: &[&dyn Format] = &[&RepoFormat, &Zarr3, &Hdf5];
@@ -35,16 +36,24 @@ pub async fn recognise(place: &Place) -> Result<&'static dyn Format> {
     let (found, tried) = probe_all(place).await?;
     match found.as_slice() {
         [(format, _)] => Ok(*format),
-        [] => Err(Error::NotFound {
-            what: "dataset",
-            name: format!("{} is none of these:{}", place.url(), listed(&tried)),
-        }),
+        [] => Err(nothing(place, &tried).await),
         several => Err(Error::invalid(format!(
             "{} is more than one thing:{}\nname the part that is meant",
             place.url(),
             listed(several)
         ))),
     }
+}
+
+/// Tells an unknown thing from a bucket that is not there, in which every object is missing.
+async fn nothing(place: &Place, tried: &[Verdict]) -> Error {
+    if let Kind::Object { .. } = place.directory().kind()
+        && let Err(error @ Error::NotFound { .. }) = place.directory().list_dir("").await
+    {
+        return error;
+    }
+    let name = format!("{} is none of these:{}", place.url(), listed(tried));
+    Error::NotFound { what: "dataset", name }
 }
 
 /// The format named so.

@@ -12,6 +12,7 @@ mod describe;
 mod exhaustion;
 mod formats;
 mod help;
+mod link;
 mod maintain;
 mod references;
 mod regions;

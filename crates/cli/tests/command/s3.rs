@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::support::{Run, Scratch, npy};
+use super::support::{Run, Scratch, data, npy};
 
 /// A place in the bucket that nobody has used.
 fn fresh_url() -> String {
@@ -57,9 +57,36 @@ fn a_repository_lives_in_a_bucket() {
 
 #[test]
 #[ignore = "needs an S3 server; run by `make test-s3`"]
-fn an_empty_place_has_no_repository() {
+fn an_empty_place_has_no_dataset() {
     let run = run_in(&[], &["info", &fresh_url()]).code(3);
-    assert!(run.stderr.contains("repository not found"), "{}", run.stderr);
+    assert!(run.stderr.contains("dataset not found"), "{}", run.stderr);
+}
+
+#[test]
+#[ignore = "needs an S3 server; run by `make test-s3`"]
+fn arrays_are_converted_into_a_bucket_and_back_and_linked_there() {
+    let (scratch, url) = (Scratch::with_array(), fresh_url());
+    let expected = scratch.get(&["/a"]);
+    let (zarr, repo) = (format!("{url}/x.zarr"), format!("{url}/repo"));
+    let shards = ["--chunks", "1,3", "--shards", "2,6", "--verify"];
+    scratch.run(&[&["convert", "r", &zarr], &shards[..]].concat()).code(0);
+    let info = scratch.json(&["info", &zarr]);
+    assert_eq!(
+        (&info["format"], info["arrays"].as_array().map(Vec::len)),
+        (&"zarr3".into(), Some(1))
+    );
+    scratch.run(&["verify", &zarr]).code(0);
+    scratch.run(&["convert", "r", &zarr]).code(4);
+    scratch.run(&["convert", "r", &zarr, "--overwrite"]).code(6);
+    assert_eq!(scratch.elements(&zarr, "/a"), expected);
+    scratch.run(&["convert", &zarr, &repo, "--to", "repo", "--verify"]).code(0);
+    let get = |place: &str| {
+        let run = scratch.run(&["repo", "get", place, "/a", "-o", "-", "--allow", &zarr]).code(0);
+        data(&run.stdout).to_vec()
+    };
+    assert_eq!(get(&repo), expected);
+    scratch.run(&["link", &zarr, "linked"]).code(0);
+    assert_eq!(get("linked"), expected);
 }
 
 #[test]
