@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use chunkyard_array::{ArraySpec, Attributes, GroupSpec, Region, Sharding};
 use chunkyard_engine::Result;
 use chunkyard_engine::format::{CreateOptions, OpenOptions, Place, Reader, Source};
@@ -135,11 +137,21 @@ pub(super) fn zarray(sample: &Sample) -> Option<Value> {
         "chunks": sample.spec.chunk_shape().unwrap(),
         "dtype": descr,
         "compressor": {"id": "zlib", "level": 1},
-        "fill_value": if filters.is_null() { fill_value(&sample.spec) } else { Value::Null },
+        "fill_value": match (filters.is_null(), fill_value(&sample.spec)) {
+            (false, _) => Value::Null,
+            (true, Value::Array(bytes)) if descr.starts_with("|V") => base64(&bytes),
+            (true, value) => value,
+        },
         "order": "F",
         "filters": filters,
         "dimension_separator": "/",
     }))
+}
+
+/// Bytes as version 2 spells them.
+fn base64(bytes: &[Value]) -> Value {
+    let bytes: Vec<u8> = bytes.iter().map(|byte| byte.as_u64().unwrap() as u8).collect();
+    BASE64_STANDARD.encode(bytes).into()
 }
 
 /// The fill value as its metadata spells it.
