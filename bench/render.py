@@ -1,9 +1,10 @@
 """Writes what `run.py` and `scale.py` found into a document: no number is typed by hand.
 
-    render.py DOCUMENT [--result FILE] [--scale FILE]
+    render.py DOCUMENT [--result FILE] [--scale FILE] [--sections NAME …]
 
 What stands between `<!-- begin NAME -->` and `<!-- end NAME -->` is replaced, the rest is left
-alone.
+alone. With `--sections` only those are, for a run of some rows; in the table of verdicts, rows that
+the run does not have stay.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("document", type=Path)
     parser.add_argument("--result", type=Path, help="what run.py wrote")
     parser.add_argument("--scale", type=Path, help="what scale.py wrote")
+    parser.add_argument("--sections", nargs="+", help="replace only these")
     return parser.parse_args()
 
 
@@ -34,6 +36,19 @@ def replace(document: str, name: str, text: str) -> str:
     return pattern.sub(lambda _: f"{begin}\n{text.rstrip()}\n{end}", document)
 
 
+def inside(document: str, name: str) -> str:
+    """What stands in a section now."""
+    begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
+    return document.partition(begin)[2].partition(end)[0].strip()
+
+
+def merge_rows(old: str, new: str) -> str:
+    """A table with the rows of another one, which replace those that begin alike."""
+    rows = {line.split("|")[1].strip(): line for line in new.splitlines()}
+    kept = [rows.pop(line.split("|")[1].strip(), line) for line in old.splitlines()]
+    return "\n".join([*kept, *rows.values()])
+
+
 def main() -> None:
     options = arguments()
     document = options.document.read_text()
@@ -43,6 +58,10 @@ def main() -> None:
     if options.scale:
         sections |= markdown.of_scale(load(options.scale))
     for name, text in sections.items():
+        if options.sections and name not in options.sections:
+            continue
+        if options.sections and name == "verdicts":
+            text = merge_rows(inside(document, name), text)
         document = replace(document, name, text)
     options.document.write_text(document)
 

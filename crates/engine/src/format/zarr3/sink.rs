@@ -17,9 +17,10 @@ use crate::error::{Error, Result};
 use crate::format::{
     CreateOptions, Dataset, Node, Pack, PackWriter, Place, Published, Receipt, Sink, Source,
 };
-use crate::store::Store;
+use crate::store::{Kind, Store};
 
-/// Objects of one pack that are put at once.
+/// Objects of one pack that are put at once in an object store, where each is a round trip. In a
+/// directory it is one: those who create files there wait for one another, spinning.
 const PUTS: usize = 4;
 
 /// A Zarr hierarchy being written.
@@ -143,7 +144,7 @@ impl PackWriter for ChunkFiles {
         let store = &self.store;
         stream::iter(objects)
             .map(|(path, bytes)| async move { store.put(&path, vec![bytes]).await })
-            .buffer_unordered(PUTS)
+            .buffer_unordered(if store.kind() == Kind::Local { 1 } else { PUTS })
             .try_collect()
             .await
     }
