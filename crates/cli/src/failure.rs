@@ -168,9 +168,7 @@ fn hint(error: &anyhow::Error, context: &Context) -> Option<String> {
     let error = engine_error(error)?;
     let place = context.place()?;
     match error {
-        Error::NotFound { what: "dataset", .. } => Some(format!(
-            "is that the right place? `chunkyard repo init {place}` creates a repository there"
-        )),
+        Error::NotFound { what: "dataset", .. } => Some("is that the right place?".into()),
         Error::AlreadyExists { what: UNFINISHED, .. } => {
             Some("finish that one with those, or begin anew with --restart".into())
         }

@@ -40,6 +40,8 @@ fn a_linked_netcdf_file_reads_as_a_converted_one_if_its_place_is_allowed() {
     let refused = scratch.run(&["convert", "r", "z.zarr"]).code(2);
     assert!(refused.stderr.contains("--allow"), "{}", refused.stderr);
     assert!(!scratch.names().contains(&"z.zarr".to_owned()));
+    let verified = scratch.run(&["verify", "r"]).code(0).text();
+    assert_eq!(verified.matches("not checked").count(), 1, "once, not per chunk: {verified}");
 }
 
 #[test]

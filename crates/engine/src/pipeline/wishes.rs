@@ -158,8 +158,8 @@ impl Wishes {
             return Ok(shape.to_vec());
         }
         Err(Error::invalid(format!(
-            "the {what} {shape:?} have {} dimensions, the array has {rank}; choose the arrays that \
-             are meant",
+            "the {what} {shape:?} have {} dimensions, the array has {rank}; choose those that are \
+             meant with --array",
             shape.len()
         )))
     }

@@ -94,6 +94,9 @@ pub struct Report {
     pub orphan_files: u64,
     /// Their bytes.
     pub orphan_bytes: u64,
+    /// Whether it says already that something lies outside the allowed places.
+    #[serde(skip)]
+    outside_noted: bool,
 }
 
 impl Report {
@@ -148,6 +151,7 @@ impl Repository {
             checked: Checked::default(),
             orphan_files: 0,
             orphan_bytes: 0,
+            outside_noted: false,
         };
         let Some(state) = self.verify_state(&mut report).await? else { return Ok(report) };
         if level >= Level::Metadata {

@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 
 use super::File;
 use super::durable::Directories;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::store::backend::Lock;
 
 /// Waits for the lock. The kernel releases it when the file is closed, also if the process dies.
@@ -19,7 +19,8 @@ pub(super) fn lock(file: &File, directories: &Directories) -> Result<Lock> {
             return Ok(Lock::new(held));
         }
     };
-    wait().map_err(|error: io::Error| file.error("lock", error))
+    // A lock is created, so it is never «not found», whatever the system says of its directory.
+    wait().map_err(|error: io::Error| Error::store("lock", file.path.display().to_string(), error))
 }
 
 fn open(file: &File, directories: &Directories) -> io::Result<fs::File> {
