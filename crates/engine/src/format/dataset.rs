@@ -136,18 +136,14 @@ impl ArrayNode {
         Ok(self.spec.grid()?)
     }
 
-    /// The elements of a chunk that are stored: all of it, or what lies inside the array.
-    pub fn stored_region(&self, grid: &Grid, index: &[u64]) -> Region {
-        match self.edges {
-            Edges::Padded => grid.chunk_region(index),
-            Edges::Clipped => grid.clipped_region(index),
-        }
+    /// Bytes of an element; 16 for types of variable length, of which nobody knows.
+    pub fn item_bytes(&self) -> u64 {
+        self.spec.dtype().ok().and_then(|dtype| dtype.item_size()).unwrap_or(16) as u64
     }
 
-    /// Bytes of its elements, stored or not; for types of variable length 16 bytes each.
+    /// Bytes of its elements, stored or not.
     pub fn logical_bytes(&self) -> u64 {
-        let item_size = self.spec.dtype().ok().and_then(|dtype| dtype.item_size()).unwrap_or(16);
-        Region::whole(self.spec.shape()).num_elements().saturating_mul(item_size as u64)
+        Region::whole(self.spec.shape()).num_elements().saturating_mul(self.item_bytes())
     }
 }
 

@@ -40,7 +40,7 @@ pub(crate) use self::encode::encode_chunk;
 pub use self::memory::MemorySource;
 pub use self::place::Place;
 pub use self::read::Reader;
-pub(crate) use self::read::{BATCHES, batched, in_chunk};
+pub(crate) use self::read::{BATCHES, batched, fetch_chunks, in_chunk};
 pub(crate) use self::sink::JOURNAL_PLAN;
 pub use self::sink::{CreateOptions, Pack, PackWriter, Published, Receipt, Sink};
 pub use self::source::{ChunkStream, Locate, OpenOptions, Source};

@@ -140,26 +140,11 @@ impl Reader {
     /// The encoded bytes of chunks, in the order asked; `None` for those that hold the fill value
     /// only.
     pub async fn fetch_chunks(&self, indices: &[ChunkIndex]) -> Result<Vec<Option<Bytes>>> {
-        let located = self.source.locate(&self.path, indices).await?;
-        let found: Vec<(&ChunkIndex, &ChunkRef)> = indices
-            .iter()
-            .zip(&located)
-            .filter_map(|(index, place)| Some((index, place.as_ref()?)))
-            .collect();
-        let mut fetched = self.fetch(&found).await?.into_iter();
-        Ok(located.iter().map(|place| place.as_ref().and_then(|_| fetched.next()?)).collect())
+        fetch_chunks(&*self.source, &self.path, indices).await
     }
 
     async fn fetch(&self, chunks: &[(&ChunkIndex, &ChunkRef)]) -> Result<Vec<Option<Bytes>>> {
-        let references: Vec<&ChunkRef> = chunks.iter().map(|(_, reference)| *reference).collect();
-        let name = |at: usize| match chunks.get(at) {
-            Some((index, _)) => name(&self.path, index),
-            None => self.path.to_string(),
-        };
-        match self.source.fetcher().fetch_named(&references, name).await {
-            Ok(fetched) => Ok(fetched),
-            Err(error) => Err(self.source.explain(error).await),
-        }
+        fetch(&*self.source, &self.path, chunks).await
     }
 
     async fn fetch_within(&self, wanted: &[(&ChunkRef, Range<u64>)]) -> Result<Vec<Bytes>> {
@@ -307,6 +292,39 @@ pub(crate) fn in_chunk(path: &str, index: &[u64], error: chunkyard_array::Error)
             Error::Corrupt { file: name(path, index), what, expected, found }
         }
         other => other.into(),
+    }
+}
+
+/// Locates and fetches the encoded bytes of chunks, in the order asked; `None` for those that hold
+/// the fill value only.
+pub(crate) async fn fetch_chunks<L: Locate + ?Sized>(
+    source: &L,
+    path: &str,
+    indices: &[ChunkIndex],
+) -> Result<Vec<Option<Bytes>>> {
+    let located = source.locate(path, indices).await?;
+    let found: Vec<(&ChunkIndex, &ChunkRef)> = indices
+        .iter()
+        .zip(&located)
+        .filter_map(|(index, place)| Some((index, place.as_ref()?)))
+        .collect();
+    let mut fetched = fetch(source, path, &found).await?.into_iter();
+    Ok(located.iter().map(|place| place.as_ref().and_then(|_| fetched.next()?)).collect())
+}
+
+async fn fetch<L: Locate + ?Sized>(
+    source: &L,
+    path: &str,
+    chunks: &[(&ChunkIndex, &ChunkRef)],
+) -> Result<Vec<Option<Bytes>>> {
+    let references: Vec<&ChunkRef> = chunks.iter().map(|(_, reference)| *reference).collect();
+    let name = |at: usize| match chunks.get(at) {
+        Some((index, _)) => name(path, index),
+        None => path.to_owned(),
+    };
+    match source.fetcher().fetch_named(&references, name).await {
+        Ok(fetched) => Ok(fetched),
+        Err(error) => Err(source.explain(error).await),
     }
 }
 

@@ -8,8 +8,7 @@ use chunkyard_array::{ChunkIndex, ElementsBuf, Region};
 use super::encode::Encoder;
 use super::plan::{ArrayPlan, Movement};
 use crate::error::{Error, Result};
-use crate::format::{ChunkCodecs, Pack, PackWriter, Reader, Source, batched};
-use crate::store::ChunkRef;
+use crate::format::{ChunkCodecs, Pack, PackWriter, Reader, Source, batched, fetch_chunks};
 
 /// Decoded bytes of the chunks that are moved at a time where chunks stay as they are.
 const BATCH_BYTES: u64 = 8 << 20;
@@ -69,8 +68,7 @@ impl Mover {
     /// The chunks of a pack whose grid is the source's, in batches.
     pub(super) fn batches(&self, pack: &Pack) -> Result<impl Iterator<Item = Vec<ChunkIndex>>> {
         let chunk = Region::whole(self.plan.to.grid()?.chunk_shape()).num_elements();
-        let item_size = self.plan.to.spec.dtype().ok().and_then(|dtype| dtype.item_size());
-        let chunk_bytes = chunk.saturating_mul(item_size.unwrap_or(16) as u64).max(1);
+        let chunk_bytes = chunk.saturating_mul(self.plan.to.item_bytes()).max(1);
         let size = (BATCH_BYTES / chunk_bytes).clamp(1, BATCH_CHUNKS) as usize;
         Ok(batched(self.plan.to.grid()?.chunks_in(&pack.region), size))
     }
@@ -84,13 +82,7 @@ impl Mover {
 
     /// Locates and fetches chunks of the source, in order.
     pub(super) async fn fetch(&self, indices: &[ChunkIndex]) -> Result<Vec<Option<Bytes>>> {
-        let located = self.source.locate(&self.plan.source, indices).await?;
-        let found: Vec<&ChunkRef> = located.iter().flatten().collect();
-        let mut fetched = match self.source.fetcher().fetch(&found).await {
-            Ok(fetched) => fetched.into_iter(),
-            Err(error) => return Err(self.source.explain(error).await),
-        };
-        Ok(located.iter().map(|place| place.as_ref().and_then(|_| fetched.next()?)).collect())
+        fetch_chunks(&*self.source, &self.plan.source, indices).await
     }
 
     /// The slow and general way, for elements of any length: chunk by chunk of the target.

@@ -129,7 +129,7 @@ impl ArrayPlan {
         let (source_grid, target_grid) = (from.grid()?, to.grid()?);
         let offset = wanted.region.origin().to_vec();
         let (movement, why) = choose(&from, &to, &wanted)?;
-        let item_size = to.spec.dtype()?.item_size().unwrap_or(16) as u64;
+        let item_size = to.item_bytes();
         let shape = target_grid.array_shape();
         let grain = format.grain(&to)?;
         let chunk = target_grid.chunk_shape();
@@ -177,8 +177,7 @@ impl ArrayPlan {
 
     /// Bytes of the elements of a pack.
     pub(super) fn pack_bytes(&self, pack: &Pack) -> u64 {
-        let item_size = self.to.spec.dtype().ok().and_then(|dtype| dtype.item_size());
-        pack.region.num_elements().saturating_mul(item_size.unwrap_or(16) as u64)
+        pack.region.num_elements().saturating_mul(self.to.item_bytes())
     }
 
     /// Where a region of the target is in the source.

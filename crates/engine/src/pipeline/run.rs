@@ -180,10 +180,7 @@ fn working_bytes(plan: &ArrayPlan) -> u64 {
     let bytes = |extents: &[u64], item: u64| {
         extents.iter().fold(item, |bytes, &extent| bytes.saturating_mul(extent))
     };
-    let item = |node: &crate::format::ArrayNode| {
-        node.spec.dtype().ok().and_then(|dtype| dtype.item_size()).unwrap_or(16) as u64
-    };
-    let (source_item, target_item) = (item(&plan.from), item(&plan.to));
+    let (source_item, target_item) = (plan.from.item_bytes(), plan.to.item_bytes());
     let source_chunk = plan.from.spec.chunk_shape().unwrap_or_default();
     let target_chunk = plan.to.spec.chunk_shape().unwrap_or_default();
     let batch = match plan.movement {
