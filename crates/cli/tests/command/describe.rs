@@ -50,19 +50,20 @@ fn log_can_be_cut() {
 }
 
 #[test]
-fn no_repository_is_exit_code_3_and_a_hint() {
+fn nothing_there_is_exit_code_3_and_a_hint() {
     let scratch = Scratch::new();
-    for arguments in [
-        vec!["info", "nothing"],
-        vec!["ls", "nothing"],
-        vec!["verify", "nothing"],
-        vec!["repo", "log", "nothing"],
-        vec!["repo", "get", "nothing", "/a", "-o", "x.npy"],
+    // What takes any format does not advise to make a repository of a mistyped path.
+    let any = "hint: is that the right place?\n";
+    let repository = "hint: is that the right place? `chunkyard repo init nothing`";
+    for (hint, arguments) in [
+        (any, vec!["info", "nothing"]),
+        (any, vec!["ls", "nothing"]),
+        (any, vec!["verify", "nothing"]),
+        (repository, vec!["repo", "log", "nothing"]),
+        (repository, vec!["repo", "get", "nothing", "/a", "-o", "x.npy"]),
     ] {
         let run = scratch.run(&arguments).code(3);
-        assert!(
-            run.stderr.contains("hint: is that the right place? `chunkyard repo init nothing`")
-        );
+        assert!(run.stderr.contains(hint), "{}", run.stderr);
         assert!(!scratch.path("nothing").exists());
     }
     scratch.run(&["info", "gopher://x"]).code(2);
