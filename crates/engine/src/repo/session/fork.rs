@@ -1,6 +1,7 @@
 //! Distributed writers: a session is handed out, each worker returns its references, the session
 //! merges them and commits once.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -25,6 +26,8 @@ pub struct Fork {
     number: u32,
     /// The hierarchy as the session has it, where it differs from the base.
     nodes: Option<Vec<Node>>,
+    /// Groups of it that have no document.
+    implied: BTreeSet<String>,
     chunks: Vec<(Uid, Vec<(Coord, Payload)>)>,
 }
 
@@ -47,6 +50,7 @@ impl Session {
             return Err(Error::Invalid { what: "only a writable session can be forked".into() });
         };
         let _busy = self.hold()?;
+        self.work().aside.refuse("fork this session")?;
         self.flush_chunks().await?;
         let mut work = self.work();
         work.forks += 1;
@@ -59,6 +63,7 @@ impl Session {
             gc_epoch: self.gc_epoch,
             number: work.forks,
             nodes,
+            implied: work.implied.clone(),
             chunks: export(&work.chunks, 0),
         })
     }
@@ -156,6 +161,7 @@ impl Repository {
                 nodes.into_iter().for_each(|node| tree.put(Arc::new(node)));
                 work.tree = Arc::new(tree);
             }
+            work.implied = fork.implied;
             for (uid, refs) in fork.chunks {
                 let changes = Arc::make_mut(work.chunks.entry(uid).or_default());
                 for (coord, payload) in refs {
