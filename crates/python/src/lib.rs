@@ -12,6 +12,7 @@ mod array;
 mod error;
 mod memory;
 mod options;
+mod refs;
 mod repository;
 mod runtime;
 mod session;
