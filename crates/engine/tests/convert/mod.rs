@@ -14,3 +14,4 @@ mod regrid;
 mod sample;
 mod sparse;
 mod support;
+mod workers;
