@@ -4,26 +4,32 @@
 //! stay in memory. Nothing is visible to anybody else before [`Session::commit`], and a session
 //! that is dropped leaves nothing but files for garbage collection.
 
+mod aside;
 mod changes;
 mod chunks;
 mod commit;
 mod conflict;
+mod documents;
 mod edit;
 mod fork;
 mod packs;
 mod rebase;
+mod scan;
 mod virtual_chunks;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Map, Value};
 
+use self::aside::Aside;
+pub(super) use self::aside::Why;
 pub(super) use self::changes::NodeEdits;
 pub use self::commit::CommitOptions;
 pub(super) use self::commit::Writer;
 pub use self::conflict::{Conflict, ConflictKind, Rebase, Resolve};
 pub use self::fork::{ChangeSet, Fork};
+pub(super) use self::scan::ChunkScan;
 
 use super::config::Config;
 use super::coord::Coord;
@@ -35,6 +41,7 @@ use super::state::{Snapshot, State};
 use super::tree::Tree;
 use super::{Array, Repository};
 use crate::error::{Error, Result};
+use crate::format::{Exclusion, Writers};
 
 /// A view of one version; when writable, with changes on top. Methods take `&self`, so that many
 /// tasks can write chunks of one session at the same time.
@@ -49,17 +56,7 @@ pub struct Session {
     packer: Mutex<Packer>,
     /// Complete chunk files whose put has not been confirmed.
     unconfirmed: Mutex<BTreeMap<Arc<str>, ChunkFile>>,
-    /// Held shared while whole chunks are written, alone while a chunk is read, changed and
-    /// written: otherwise two writers of one chunk would undo each other.
-    writers: tokio::sync::RwLock<()>,
-}
-
-/// See [`Session::exclude`].
-#[derive(Debug)]
-#[expect(dead_code, reason = "held, not read")]
-pub(super) enum Exclusion<'a> {
-    Shared(tokio::sync::RwLockReadGuard<'a, ()>),
-    Alone(tokio::sync::RwLockWriteGuard<'a, ()>),
+    writers: Writers,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,6 +88,10 @@ struct Work {
     reads: Option<Reads>,
     /// The object of the last virtual reference.
     last_url: Option<Arc<str>>,
+    /// Groups that have no document; see `documents`.
+    implied: BTreeSet<String>,
+    /// Keys that fit nothing yet; see `aside`.
+    aside: Aside,
     phase: Phase,
 }
 
@@ -170,6 +171,7 @@ impl Session {
         tree: Arc<Tree>,
     ) -> Self {
         let packer = Packer::new(&state.config, repo.fans_out());
+        let implied = documents::implied_at_first(&base, &tree);
         let work = Work {
             base,
             base_tree: tree.clone(),
@@ -180,6 +182,8 @@ impl Session {
             forks: 0,
             reads: None,
             last_url: None,
+            implied,
+            aside: Aside::default(),
             phase: Phase::Open,
         };
         Self {
@@ -191,7 +195,7 @@ impl Session {
             work: Mutex::new(work),
             packer: Mutex::new(packer),
             unconfirmed: Mutex::default(),
-            writers: tokio::sync::RwLock::default(),
+            writers: Writers::default(),
         }
     }
 
@@ -281,10 +285,7 @@ impl Session {
 
     /// Waits until it is safe to write; `alone` for writers that change parts of chunks.
     pub(super) async fn exclude(&self, alone: bool) -> Exclusion<'_> {
-        match alone {
-            false => Exclusion::Shared(self.writers.read().await),
-            true => Exclusion::Alone(self.writers.write().await),
-        }
+        self.writers.exclude(alone).await
     }
 
     /// A missing file under a session means that a collection took what it wrote, that its snapshot
