@@ -82,11 +82,6 @@ impl Array {
         self.writer.reader()
     }
 
-    /// What reads it.
-    pub fn reader(&self) -> &Reader {
-        &self.reader
-    }
-
     /// Bytes of one element; an error for types of variable length.
     pub fn item_size(&self) -> Result<usize> {
         self.reader().item_size()
