@@ -11,6 +11,7 @@ use crate::error::{Error, Result};
 use crate::format::{ArrayNode, ChunkStream, Dataset, Edges, Locate, Node, Source};
 use crate::repo::coord::Coord;
 use crate::repo::node::NodeKind;
+use crate::repo::refs::Version;
 use crate::repo::session::Session;
 use crate::store::{ChunkRef, Fetcher};
 
@@ -78,6 +79,10 @@ impl Source for RepoSource {
     fn identity(&self) -> String {
         let repo = self.session.repository();
         format!("{} {}", repo.dataset_id(), self.session.snapshot().snapshot_id)
+    }
+
+    fn version(&self) -> Option<Version> {
+        Some(Version::Snapshot(self.session.snapshot().snapshot_id.clone()))
     }
 
     fn chunks<'a>(&'a self, array: &'a str, within: &'a Region) -> ChunkStream<'a> {
