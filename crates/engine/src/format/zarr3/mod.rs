@@ -14,7 +14,9 @@
 //! - `source` locates chunks: a whole object, or by a shard's index, which is read once.
 //! - `sink` writes objects; metadata comes last. In a directory, all of it is written aside and
 //!   renamed into place in one step (`staging`).
+//! - `edit` changes what is there, object by object.
 
+mod edit;
 mod hierarchy;
 mod shard_writer;
 mod sink;
@@ -27,6 +29,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
+pub use self::edit::{Zarr3Array, Zarr3Editor};
 pub use self::sink::Zarr3Sink;
 pub use self::source::Zarr3Source;
 use super::{CreateOptions, Dataset, Format, OpenOptions, Place, Probe, Sink, Source};
