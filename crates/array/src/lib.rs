@@ -62,7 +62,7 @@ pub use copy::{contiguous_bytes, copy_region, fill_region};
 pub use dtype::{ByteOrder, DType};
 pub use error::{Error, Result};
 pub use fill::{fill_element, fill_slice, is_filled};
-pub use grid::{ChunkIndex, ChunksIn, Grid};
+pub use grid::{ChunkIndex, ChunksIn, Grid, guess_chunks};
 pub use region::Region;
 pub use selection::{Axis, Cells, Footprint, Points, Selection};
 pub use spec::{

@@ -83,6 +83,30 @@ impl ChunkKeys {
         let index: Option<ChunkIndex> = coordinates.split(self.separator).map(decimal).collect();
         index.filter(|index| index.len() == self.rank)
     }
+
+    /// The first coordinates of all chunks whose keys begin with `prefix`, as far as it says them.
+    ///
+    /// ```
+    /// # use chunkyard_array::{ArraySpec, ChunkKeys};
+    /// let keys = ChunkKeys::new(&ArraySpec::builder(&[90, 90], &[10, 10], "uint8").build()?)?;
+    /// assert_eq!(keys.leading("c/1/"), [1]);
+    /// assert_eq!(keys.leading("c/1"), [], "it may be c/1/0 or c/12/0");
+    /// # Ok::<(), chunkyard_array::Error>(())
+    /// ```
+    pub fn leading(&self, prefix: &str) -> ChunkIndex {
+        let coordinates = match self.prefix {
+            "" => Some(prefix),
+            before => prefix.strip_prefix(before).and_then(|it| it.strip_prefix(self.separator)),
+        };
+        let complete = coordinates.and_then(|text| text.rsplit_once(self.separator));
+        let Some((complete, _)) = complete else { return ChunkIndex::new() };
+        complete.split(self.separator).map_while(decimal).take(self.rank).collect()
+    }
+
+    /// The folder that holds all chunks, relative to the array, where there is such a one.
+    pub fn folder(&self) -> Option<&str> {
+        (self.rank > 0 && self.separator == '/' && !self.prefix.is_empty()).then_some(self.prefix)
+    }
 }
 
 /// A number without sign or leading zeros.

@@ -11,6 +11,7 @@ mod expire;
 mod gc;
 mod golden;
 mod isolation;
+mod keys;
 mod layout;
 mod lost_reply;
 mod merging;

@@ -72,6 +72,7 @@ impl Session {
             });
         }
         let _busy = self.hold()?;
+        self.work().aside.refuse("commit")?;
         // The last pack is written while the state is read: on an object store each is a round trip.
         let (flushed, loaded) = futures::join!(self.flush_chunks(), self.repo.load());
         flushed?;
@@ -114,7 +115,11 @@ impl Session {
         let Plan { next, snapshot, tree, structure_path, files } = plan;
         match self.repo.inner.state_file.swap(current, next, &files).await? {
             Swap::Won(_) => {
-                self.work().phase = Phase::Closed;
+                let mut work = self.work();
+                work.phase = Phase::Closed;
+                // Whoever reads on sees what was committed.
+                work.implied.clear();
+                drop(work);
                 let file: Arc<str> = snapshot.structure_file.as_str().into();
                 self.repo.inner.trees.insert(file, tree);
                 Ok(Some(snapshot))
@@ -204,16 +209,19 @@ impl Session {
         delta: &mut Option<Delta>,
     ) -> Result<Plan> {
         let state = &current.state;
-        let (base, base_tree, tree, chunks, mut files, bytes_written) = {
+        let (base, base_tree, tree, chunks, mut files, bytes_written, described) = {
             let work = self.work();
+            let described = work.has_described();
             let tree = (*work.tree).clone();
             let files = work.files.clone();
             let base = work.base.clone();
-            (base, work.base_tree.clone(), tree, work.chunks.clone(), files, work.bytes_written)
+            let (base_tree, chunks) = (work.base_tree.clone(), work.chunks.clone());
+            (base, base_tree, tree, chunks, files, work.bytes_written, described)
         };
         let mut tree = tree;
         let edits = NodeEdits::between(&base_tree, &tree);
-        if edits.is_empty() && chunks.is_empty() && !options.allow_empty && !options.amend {
+        let unchanged = edits.is_empty() && chunks.is_empty() && !described;
+        if unchanged && !options.allow_empty && !options.amend {
             return Err(Error::Invalid {
                 what: "nothing to commit: the session changed nothing".into(),
             });

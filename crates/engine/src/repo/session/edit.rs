@@ -50,6 +50,7 @@ impl Session {
             node.attributes = Attributes::Inline(Arc::new(group.attributes().clone()));
         }
         tree.put(Arc::new(node));
+        work.describe(&path);
         Ok(())
     }
 
@@ -68,6 +69,7 @@ impl Session {
         make_parents(tree, &path)?;
         let node = Arc::new(Node::new(tree.take_id()?, &path, kind, attributes)?);
         tree.put(node.clone());
+        work.describe(&path);
         Ok(node)
     }
 
@@ -79,6 +81,7 @@ impl Session {
         let mut node = (**tree.require(&path)?).clone();
         node.attributes = Attributes::Inline(Arc::new(attributes));
         tree.put(Arc::new(node));
+        work.implied.remove(&path);
         Ok(())
     }
 
@@ -128,14 +131,8 @@ impl Session {
         let path = normalise_path(path)?;
         refuse_root(&path)?;
         let mut work = self.require_editable()?;
-        let work = &mut *work;
-        let tree = Arc::make_mut(&mut work.tree);
-        tree.require(&path)?;
-        let doomed: Vec<_> = tree.subtree(&path).cloned().collect();
-        for node in doomed {
-            tree.remove(&node.path);
-            work.chunks.remove(&node.uid);
-        }
+        work.tree.require(&path)?;
+        work.remove_subtree(&path);
         Ok(())
     }
 
@@ -162,10 +159,12 @@ impl Session {
             let path = format!("{to}{rest}");
             tree.put(Arc::new(Node { path, ..(*node).clone() }));
         }
+        work.implied.retain(|implied| !is_within(implied, &from));
+        work.describe(&to);
         Ok(())
     }
 
-    fn require_editable(&self) -> Result<std::sync::MutexGuard<'_, Work>> {
+    pub(super) fn require_editable(&self) -> Result<std::sync::MutexGuard<'_, Work>> {
         if matches!(self.kind, Kind::Fork { .. }) {
             return Err(Error::Invalid {
                 what: "a fork writes chunks; the hierarchy is changed by the session it came from"
@@ -175,7 +174,7 @@ impl Session {
         self.require_writable()
     }
 
-    async fn has_chunks(&self, node: &Node) -> Result<bool> {
+    pub(super) async fn has_chunks(&self, node: &Node) -> Result<bool> {
         let written = |work: &Work| {
             work.chunks.get(&node.uid).is_some_and(|changes| {
                 changes.refs.values().any(|change| !change.payload.is_removed())
@@ -227,7 +226,7 @@ pub(super) fn require_node(work: &Work, node: &Node) -> Result<()> {
     }
 }
 
-fn make_parents(tree: &mut Tree, path: &str) -> Result<()> {
+pub(super) fn make_parents(tree: &mut Tree, path: &str) -> Result<()> {
     let Some(parent) = parent_path(path) else { return Ok(()) };
     match tree.get(parent) {
         Some(node) if node.is_array() => {

@@ -1,6 +1,7 @@
 //! Distributed writers: a session is handed out, each worker returns its references, the session
 //! merges them and commits once.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -25,6 +26,8 @@ pub struct Fork {
     number: u32,
     /// The hierarchy as the session has it, where it differs from the base.
     nodes: Option<Vec<Node>>,
+    /// Groups of it that have no document.
+    implied: BTreeSet<String>,
     chunks: Vec<(Uid, Vec<(Coord, Payload)>)>,
 }
 
@@ -47,6 +50,7 @@ impl Session {
             return Err(Error::Invalid { what: "only a writable session can be forked".into() });
         };
         let _busy = self.hold()?;
+        self.work().aside.refuse("fork this session")?;
         self.flush_chunks().await?;
         let mut work = self.work();
         work.forks += 1;
@@ -59,12 +63,20 @@ impl Session {
             gc_epoch: self.gc_epoch,
             number: work.forks,
             nodes,
+            implied: work.implied.clone(),
             chunks: export(&work.chunks, 0),
         })
     }
 
     /// Closes a fork: puts what is in memory, makes it durable, and returns its references.
     pub async fn into_changes(&self) -> Result<ChangeSet> {
+        let changes = self.changes_so_far().await?;
+        self.work().phase = Phase::Closed;
+        Ok(changes)
+    }
+
+    /// What a fork has written until now, durable; it stays open.
+    pub async fn changes_so_far(&self) -> Result<ChangeSet> {
         if !matches!(self.kind, Kind::Fork { .. }) {
             return Err(Error::Invalid { what: "only a fork returns a change set".into() });
         }
@@ -72,8 +84,7 @@ impl Session {
         self.flush_chunks().await?;
         let files = self.work().files.clone();
         self.repo.store().backend().sync(&files).await?;
-        let mut work = self.work();
-        work.phase = Phase::Closed;
+        let work = self.work();
         Ok(ChangeSet {
             session_id: self.session_id.clone(),
             number: work.forks,
@@ -150,6 +161,7 @@ impl Repository {
                 nodes.into_iter().for_each(|node| tree.put(Arc::new(node)));
                 work.tree = Arc::new(tree);
             }
+            work.implied = fork.implied;
             for (uid, refs) in fork.chunks {
                 let changes = Arc::make_mut(work.chunks.entry(uid).or_default());
                 for (coord, payload) in refs {

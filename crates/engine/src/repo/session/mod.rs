@@ -4,26 +4,32 @@
 //! stay in memory. Nothing is visible to anybody else before [`Session::commit`], and a session
 //! that is dropped leaves nothing but files for garbage collection.
 
+mod aside;
 mod changes;
 mod chunks;
 mod commit;
 mod conflict;
+mod documents;
 mod edit;
 mod fork;
 mod packs;
 mod rebase;
+mod scan;
 mod virtual_chunks;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Map, Value};
 
+use self::aside::Aside;
+pub(super) use self::aside::Why;
 pub(super) use self::changes::NodeEdits;
 pub use self::commit::CommitOptions;
 pub(super) use self::commit::Writer;
 pub use self::conflict::{Conflict, ConflictKind, Rebase, Resolve};
 pub use self::fork::{ChangeSet, Fork};
+pub(super) use self::scan::ChunkScan;
 
 use super::config::Config;
 use super::coord::Coord;
@@ -82,6 +88,10 @@ struct Work {
     reads: Option<Reads>,
     /// The object of the last virtual reference.
     last_url: Option<Arc<str>>,
+    /// Groups that have no document; see `documents`.
+    implied: BTreeSet<String>,
+    /// Keys that fit nothing yet; see `aside`.
+    aside: Aside,
     phase: Phase,
 }
 
@@ -161,6 +171,7 @@ impl Session {
         tree: Arc<Tree>,
     ) -> Self {
         let packer = Packer::new(&state.config, repo.fans_out());
+        let implied = documents::implied_at_first(&base, &tree);
         let work = Work {
             base,
             base_tree: tree.clone(),
@@ -171,6 +182,8 @@ impl Session {
             forks: 0,
             reads: None,
             last_url: None,
+            implied,
+            aside: Aside::default(),
             phase: Phase::Open,
         };
         Self {

@@ -90,6 +90,8 @@ impl Session {
         work.base_tree = theirs;
         work.tree = Arc::new(tree);
         work.chunks = chunks;
+        // Their groups and ours are one hierarchy now, in which every group has a document.
+        work.implied.clear();
         Ok(())
     }
 
