@@ -26,7 +26,7 @@ demo: ## build the release binary and run its demonstration
 	$(TARGET_DIR)/release/chunkyard demo
 
 .PHONY: check
-check: check-format check-lints check-docs check-dependencies ## format, lints, documentation, dependencies
+check: check-format check-lints check-docs check-dependencies check-types ## format, lints, documentation, dependencies, types
 
 .PHONY: check-format
 check-format: ## cargo fmt, changing nothing
@@ -43,6 +43,11 @@ check-docs: ## build the documentation, warnings are errors
 .PHONY: check-dependencies
 check-dependencies: $(DENY) ## licences, bans, sources and advisories of all dependencies
 	scripts/check-dependencies $(DENY)
+
+.PHONY: check-types
+check-types: wheel-test ## mypy on the Python package, and its stubs against the module
+	cd crates/python && ../../$(VENV)/bin/mypy
+	cd crates/python && ../../$(VENV)/bin/python -m mypy.stubtest chunkyard._engine
 
 .PHONY: test
 test: test-rust test-s3 test-python ## all tests
@@ -101,12 +106,32 @@ bench/.venv/.installed: bench/requirements.txt
 	touch $@
 
 .PHONY: test-python
-test-python: $(VENV)/.installed ## read a repository with pyarrow and NumPy, none of our code
+test-python: wheel-test ## the package, and what other programs make of our files, in Python
 	$(CARGO) build -p chunkyard-cli
 	CHUNKYARD_BIN="$(abspath $(TARGET_DIR))/debug/chunkyard" $(VENV)/bin/pytest -q tests/python
+	cd crates/python && ../../$(VENV)/bin/pytest -q
+	$(VENV)/bin/pytest -q --doctest-modules --doctest-glob='*.md' docs/python.md crates/python/python
+
+# The wheel of the tests is built with the profile of the tests, whose dependencies are compiled already.
+.PHONY: wheel-test
+wheel-test: $(VENV)/.installed
+	rm -rf $(TARGET_DIR)/wheels-test
+	cd crates/python && ../../$(VENV)/bin/maturin build --quiet --profile dev --out "$(abspath $(TARGET_DIR))/wheels-test"
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps --force-reinstall $(TARGET_DIR)/wheels-test/*.whl
+
+.PHONY: wheel
+wheel: $(VENV)/.installed ## build the Python wheel for release, into target/wheels
+	cd crates/python && ../../$(VENV)/bin/maturin build --release --out "$(abspath $(TARGET_DIR))/wheels"
+
+.PHONY: lock
+lock: ## tests/python/requirements.txt anew from requirements.in
+	$(PYTHON) -m venv --clear .tools/lock
+	.tools/lock/bin/pip install --quiet --disable-pip-version-check -r tests/python/requirements.in
+	{ echo '# The lock of requirements.in, made by `make lock`. CPython 3.11 or later.'; \
+		.tools/lock/bin/pip freeze; } > tests/python/requirements.txt
 
 $(VENV)/.installed: tests/python/requirements.txt
-	$(PYTHON) -m venv $(VENV)
+	$(PYTHON) -m venv --clear $(VENV)
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check -r $<
 	touch $@
 

@@ -15,7 +15,8 @@
 //! - [`ArraySpec`] and [`GroupSpec`] are Zarr v3 metadata, kept without loss; [`parse_v2_array`] and
 //!   [`parse_v2_group`] read those of version 2.
 //! - [`Sharding`] is how chunks share an object, [`ChunkKeys`] what the objects are called.
-//! - [`Region`] is a box of elements, [`Grid`] tells which chunks it touches.
+//! - [`Region`] is a box of elements, [`Grid`] tells which chunks it touches. [`Selection`] and
+//!   [`Points`] are what is no box.
 //! - [`DType`] is a data type, with its NumPy description.
 //! - [`Cast`] turns elements of one type into equal ones of another, or says which cannot be.
 //! - [`Codecs`] encodes and decodes chunks; hostile bytes give [`Error::Corrupt`].
@@ -50,6 +51,7 @@ mod error;
 mod fill;
 mod grid;
 mod region;
+mod selection;
 mod spec;
 mod target;
 
@@ -60,8 +62,9 @@ pub use copy::{contiguous_bytes, copy_region, fill_region};
 pub use dtype::{ByteOrder, DType};
 pub use error::{Error, Result};
 pub use fill::{fill_element, fill_slice, is_filled};
-pub use grid::{ChunkIndex, ChunksIn, Grid};
+pub use grid::{ChunkIndex, ChunksIn, Grid, guess_chunks};
 pub use region::Region;
+pub use selection::{Axis, Cells, Footprint, Points, Selection};
 pub use spec::{
     ArrayBuilder, ArraySpec, Attributes, ChunkKeys, GroupSpec, Sharding, parse_v2_array,
     parse_v2_group,

@@ -47,21 +47,6 @@ pub(crate) fn slow_axis(shape: &[u64], fortran: bool) -> usize {
     axis.unwrap_or(0)
 }
 
-/// A chunk shape of about one mebibyte: the longest axis is halved until it fits.
-pub(crate) fn guess_chunks(shape: &[u64], item_size: usize) -> Vec<u64> {
-    const CHUNK_BYTES: u64 = 1 << 20;
-    let mut chunks: Vec<u64> = shape.iter().map(|&extent| extent.max(1)).collect();
-    loop {
-        let bytes =
-            chunks.iter().fold(item_size as u64, |bytes, &extent| bytes.saturating_mul(extent));
-        // Of equal axes the first, so that runs along the last one stay long.
-        match chunks.iter_mut().rev().max() {
-            Some(longest) if bytes > CHUNK_BYTES && *longest > 1 => *longest = longest.div_ceil(2),
-            _ => return chunks,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -90,14 +75,5 @@ mod tests {
         assert_eq!(slow_axis(&[1, 7, 3, 1], false), 1);
         assert_eq!(slow_axis(&[1, 7, 3, 1], true), 2);
         assert_eq!(slow_axis(&[1, 1], true), 0);
-    }
-
-    #[test]
-    fn guessed_chunks_are_about_a_mebibyte() {
-        assert_eq!(guess_chunks(&[1000, 1000], 8), [250, 500]);
-        assert_eq!(guess_chunks(&[10, 10], 8), [10, 10]);
-        assert_eq!(guess_chunks(&[0], 8), [1]);
-        assert_eq!(guess_chunks(&[], 8), [0; 0]);
-        assert_eq!(guess_chunks(&[1, 1], 4 << 20), [1, 1]);
     }
 }

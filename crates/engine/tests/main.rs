@@ -12,4 +12,6 @@ mod repo;
 #[cfg(test)]
 mod s3;
 #[cfg(test)]
+mod select;
+#[cfg(test)]
 mod store;

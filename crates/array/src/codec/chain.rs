@@ -216,7 +216,7 @@ impl Codecs {
         }
         if let Some(shard) = &self.0.shard {
             let (shape, element) = (&self.0.chunk_shape, &self.0.fill_element);
-            return shard.decode(encoded, &Region::whole(shape), |piece, place| match piece {
+            return shard.decode_all(encoded, |piece, place| match piece {
                 Piece::Fill => fill_region(out, shape, place, element),
                 Piece::Elements(bytes) => {
                     let (inner, origin) = (place.shape(), place.origin());
@@ -243,7 +243,7 @@ impl Codecs {
         let shape = &self.0.chunk_shape;
         self.check_view(view)?;
         if let Some(shard) = &self.0.shard {
-            let wanted = view.chunk_part().clone();
+            let wanted = view.footprint().clone();
             return shard.decode(encoded, &wanted, |piece, place| self.deliver(piece, place, view));
         }
         let Some(fast) = self.fast_for(encoded) else {
@@ -255,9 +255,7 @@ impl Codecs {
             }
             return view.write_from(decoded, shape);
         }
-        if view.is_whole_chunk()
-            && let Some(out) = view.contiguous_mut()
-        {
+        if let Some(out) = view.whole_chunk_mut() {
             return fast.decode_into_together(encoded, out);
         }
         // What is not decoded is garbage of an earlier chunk, and is not copied either.
@@ -298,13 +296,13 @@ impl Codecs {
     /// Refuses a view of other chunks than these.
     fn check_view(&self, view: &View) -> Result<()> {
         let shape = &self.0.chunk_shape;
-        if view.chunk_shape() == shape && Some(view.item_size()) == self.item_size() {
+        let found = view.footprint().chunk_shape();
+        if found == shape && Some(view.item_size()) == self.item_size() {
             return Ok(());
         }
         Err(Error::invalid(format!(
-            "a view of chunks of shape {:?} with items of {} bytes cannot take chunks of shape \
+            "a view of chunks of shape {found:?} with items of {} bytes cannot take chunks of shape \
              {shape:?} of {}",
-            view.chunk_shape(),
             view.item_size(),
             self.0.dtype
         )))
@@ -317,7 +315,7 @@ impl Codecs {
         let Some(shard) = self.0.shard.as_ref().filter(|shard| shard.checks_itself()) else {
             return Ok(None);
         };
-        if shard.parts_wanted(view.chunk_part()).saturating_mul(2) > shard.parts_count() {
+        if shard.parts_wanted(view.footprint()).saturating_mul(2) > shard.parts_count() {
             return Ok(None);
         }
         shard.index_range(len).map(Some)
@@ -325,7 +323,7 @@ impl Codecs {
 
     /// The parts of an encoded chunk of `len` bytes that a view wants, by the chunk's index.
     pub fn parts_for(&self, index: &[u8], len: u64, view: &View) -> Result<Vec<Part>> {
-        self.shard()?.parts(index, len, view.chunk_part())
+        self.shard()?.parts(index, len, view.footprint())
     }
 
     /// Decodes a part into the view, from the bytes it asked for.

@@ -1,7 +1,7 @@
 //! Decoded elements: of fixed size, one after the other; or of any length, with offsets.
 
 use crate::copy::{Plan, copy_region, dense_bytes};
-use crate::{Error, Region, Result};
+use crate::{Error, Footprint, Region, Result};
 
 /// Elements of a chunk or region, in row-major order, borrowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,6 +103,24 @@ impl ElementsBuf {
             _ => Err(Error::invalid("elements of fixed size and of any length do not mix")),
         }
     }
+
+    /// Replaces what is wanted of these elements of variable length, which are those of a whole
+    /// chunk, by the ones at its place in `given`, of an array of `given_shape`.
+    pub fn scatter_part(
+        &mut self,
+        wanted: &Footprint,
+        given: Elements<'_>,
+        given_shape: &[u64],
+    ) -> Result<()> {
+        let whole = Region::whole(wanted.chunk_shape());
+        let mut assembly = Assembly::new(whole.shape(), &[])?;
+        assembly.place(self.as_ref(), whole.shape(), &whole, whole.origin())?;
+        if let Some(plan) = wanted.plan(&whole, given_shape, 1)? {
+            assembly.copy(given, given_shape, &plan.reversed())?;
+        }
+        *self = assembly.finish();
+        Ok(())
+    }
 }
 
 /// Bytes of an item of an array that takes `len` bytes.
@@ -148,12 +166,29 @@ impl Assembly {
         region: &Region,
         target_origin: &[u64],
     ) -> Result<()> {
+        // With items of one byte, the offsets of a plan are positions of elements.
+        let plan = Plan::new(source_shape, region, &self.shape, target_origin, 1)?;
+        self.copy(source, source_shape, &plan)
+    }
+
+    /// Places what is wanted of a box of a chunk, given its elements.
+    pub fn place_part(
+        &mut self,
+        source: Elements<'_>,
+        place: &Region,
+        wanted: &Footprint,
+    ) -> Result<()> {
+        match wanted.plan(place, &self.shape, 1)? {
+            Some(plan) => self.copy(source, place.shape(), &plan),
+            None => Ok(()),
+        }
+    }
+
+    fn copy(&mut self, source: Elements<'_>, source_shape: &[u64], plan: &Plan) -> Result<()> {
         let Elements::Variable { bytes, offsets } = source else {
             return Err(Error::invalid("an assembly takes elements of variable length only"));
         };
         source.check(dense_bytes(source_shape, 1)? as u64)?;
-        // With items of one byte, the offsets of the plan are positions of elements.
-        let plan = Plan::new(source_shape, region, &self.shape, target_origin, 1)?;
         let run = plan.run();
         plan.each_run(|source_at, target_at| {
             let ends = &offsets[source_at..=source_at + run];

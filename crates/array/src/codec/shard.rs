@@ -12,7 +12,7 @@ use zarrs::metadata::v3::MetadataV3;
 
 use super::scratch::with_scratch;
 use super::{Codecs, ShardIndex};
-use crate::{DType, Error, Grid, Region, Result, Sharding};
+use crate::{ChunkIndex, DType, Error, Footprint, Grid, Region, Result, Sharding};
 
 /// A part of a decoded shard.
 pub(super) enum Piece<'a> {
@@ -88,9 +88,9 @@ impl Shard {
         self.grid().grid_shape().iter().product()
     }
 
-    /// How many of them hold elements of `wanted`.
-    pub(super) fn parts_wanted(&self, wanted: &Region) -> u64 {
-        self.grid().chunks_in(wanted).count() as u64
+    /// How many of them hold something that is wanted.
+    pub(super) fn parts_wanted(&self, wanted: &Footprint) -> u64 {
+        self.places(wanted).count() as u64
     }
 
     /// Where the index lies in a shard of `len` bytes.
@@ -98,30 +98,67 @@ impl Shard {
         self.index.range(len)
     }
 
-    /// The inner chunks that hold elements of `wanted`, by the encoded index of a shard of `len`
+    /// The inner chunks that hold something that is wanted, by the encoded index of a shard of `len`
     /// bytes.
-    pub(super) fn parts(&self, index: &[u8], len: u64, wanted: &Region) -> Result<Vec<Part>> {
-        let entries = self.index.decode(index, len)?;
-        self.grid()
-            .chunks_in(wanted)
-            .map(|cell| {
-                let place = self.grid().chunk_region(&cell);
-                Ok(Part { place, bytes: entries.get(&cell)? })
-            })
-            .collect()
+    pub(super) fn parts(&self, index: &[u8], len: u64, wanted: &Footprint) -> Result<Vec<Part>> {
+        self.parts_at(index, len, self.places(wanted))
     }
 
-    /// Decodes the inner chunks that hold elements of `wanted` and hands each of them on, with its
-    /// place in the shard.
+    /// Decodes the inner chunks that hold something that is wanted and hands each of them on, with
+    /// its place in the shard.
     pub(super) fn decode(
         &self,
         shard: &[u8],
-        wanted: &Region,
+        wanted: &Footprint,
+        deliver: impl FnMut(Piece<'_>, &Region) -> Result<()>,
+    ) -> Result<()> {
+        self.decode_at(shard, self.places(wanted), deliver)
+    }
+
+    /// Decodes all inner chunks and hands each of them on, with its place in the shard.
+    pub(super) fn decode_all(
+        &self,
+        shard: &[u8],
+        deliver: impl FnMut(Piece<'_>, &Region) -> Result<()>,
+    ) -> Result<()> {
+        let whole = Region::whole(self.grid().array_shape());
+        self.decode_at(shard, self.cells_in(&whole), deliver)
+    }
+
+    /// The inner chunks that hold something that is wanted, each with its place in the shard.
+    fn places<'a>(
+        &'a self,
+        wanted: &'a Footprint,
+    ) -> impl Iterator<Item = (ChunkIndex, Region)> + 'a {
+        self.cells_in(wanted.bounds()).filter(|(_, place)| wanted.wants(place))
+    }
+
+    fn cells_in(&self, region: &Region) -> impl Iterator<Item = (ChunkIndex, Region)> + '_ {
+        self.grid().chunks_in(region).map(|cell| {
+            let place = self.grid().chunk_region(&cell);
+            (cell, place)
+        })
+    }
+
+    fn parts_at(
+        &self,
+        index: &[u8],
+        len: u64,
+        places: impl Iterator<Item = (ChunkIndex, Region)>,
+    ) -> Result<Vec<Part>> {
+        let entries = self.index.decode(index, len)?;
+        places.map(|(cell, place)| Ok(Part { place, bytes: entries.get(&cell)? })).collect()
+    }
+
+    fn decode_at(
+        &self,
+        shard: &[u8],
+        places: impl Iterator<Item = (ChunkIndex, Region)>,
         mut deliver: impl FnMut(Piece<'_>, &Region) -> Result<()>,
     ) -> Result<()> {
         let len = shard.len() as u64;
         let index = slice(shard, &self.index_range(len)?).unwrap_or_default();
-        for part in self.parts(index, len, wanted)? {
+        for part in self.parts_at(index, len, places)? {
             let encoded = part.bytes().and_then(|range| slice(shard, range));
             self.decode_part(encoded, &part, &mut deliver)?;
         }

@@ -148,3 +148,18 @@ impl Iterator for ChunksIn {
         Some(current)
     }
 }
+
+/// A chunk shape of about one mebibyte: the longest axis is halved until it fits.
+pub fn guess_chunks(shape: &[u64], item_size: usize) -> Vec<u64> {
+    const CHUNK_BYTES: u64 = 1 << 20;
+    let mut chunks: Vec<u64> = shape.iter().map(|&extent| extent.max(1)).collect();
+    loop {
+        let bytes =
+            chunks.iter().fold(item_size as u64, |bytes, &extent| bytes.saturating_mul(extent));
+        // Of equal axes the first, so that runs along the last one stay long.
+        match chunks.iter_mut().rev().max() {
+            Some(longest) if bytes > CHUNK_BYTES && *longest > 1 => *longest = longest.div_ceil(2),
+            _ => return chunks,
+        }
+    }
+}

@@ -76,3 +76,12 @@ proptest! {
         prop_assert_eq!(grid.chunks_in(&region).collect::<Vec<_>>(), expected);
     }
 }
+
+#[test]
+fn guessed_chunks_are_about_a_mebibyte() {
+    assert_eq!(super::guess_chunks(&[1000, 1000], 8), [250, 500]);
+    assert_eq!(super::guess_chunks(&[10, 10], 8), [10, 10]);
+    assert_eq!(super::guess_chunks(&[0], 8), [1]);
+    assert_eq!(super::guess_chunks(&[], 8), [0; 0]);
+    assert_eq!(super::guess_chunks(&[1, 1], 4 << 20), [1, 1]);
+}

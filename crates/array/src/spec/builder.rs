@@ -21,6 +21,7 @@ pub struct ArrayBuilder {
     chunk_shape: Vec<u64>,
     dtype: Value,
     fill_value: Option<Value>,
+    fill_bytes: Option<Vec<u8>>,
     codecs: Option<Vec<Value>>,
     dimension_names: Option<Vec<Option<String>>>,
     attributes: Attributes,
@@ -34,6 +35,7 @@ impl ArrayBuilder {
             chunk_shape: chunk_shape.to_vec(),
             dtype,
             fill_value: None,
+            fill_bytes: None,
             codecs: None,
             dimension_names: None,
             attributes: Attributes::new(),
@@ -44,6 +46,12 @@ impl ArrayBuilder {
     /// The fill value, as it stands in the metadata.
     pub fn fill_value(mut self, json: impl Into<Value>) -> Self {
         self.fill_value = Some(json.into());
+        self
+    }
+
+    /// The fill value, as the bytes of one element in native order.
+    pub fn fill_bytes(mut self, element: &[u8]) -> Self {
+        self.fill_bytes = Some(element.to_vec());
         self
     }
 
@@ -74,9 +82,10 @@ impl ArrayBuilder {
     /// Checks all of it and gives the metadata.
     pub fn build(self) -> Result<ArraySpec> {
         let dtype = DType::parse(&self.dtype)?;
-        let fill_value = match self.fill_value {
-            Some(value) => value,
-            None => zero(&dtype)?,
+        let fill_value = match (self.fill_value, self.fill_bytes) {
+            (Some(value), _) => value,
+            (None, Some(bytes)) => fill_json(&dtype, bytes)?,
+            (None, None) => zero(&dtype)?,
         };
         let codecs = match self.codecs {
             Some(codecs) => codecs,
@@ -111,9 +120,15 @@ pub(super) fn zero(dtype: &DType) -> Result<Value> {
         Some(_) => return Err(missing()),
         None => Vec::new(),
     };
+    fill_json(dtype, bytes)
+}
+
+/// The fill value whose bytes are these.
+fn fill_json(dtype: &DType, bytes: Vec<u8>) -> Result<Value> {
+    let refused = || Error::invalid(format!("these bytes are no fill value of data type {dtype}"));
     let metadata = dtype
         .zarrs()
         .metadata_fill_value(&FillValue::new(bytes))
-        .map_err(|cause| missing().because(cause))?;
-    serde_json::to_value(metadata).map_err(|cause| missing().because(cause))
+        .map_err(|cause| refused().because(cause))?;
+    serde_json::to_value(metadata).map_err(|cause| refused().because(cause))
 }

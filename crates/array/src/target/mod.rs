@@ -1,14 +1,14 @@
 //! One output array, written by many threads at once without locks.
 //!
-//! An [`Output`] owns memory for a region. [`Output::views`] cuts it along a chunk grid into
-//! [`View`]s, one per chunk, that can be sent to whichever thread decodes the chunk. A view keeps
-//! the memory alive, so it needs no scope; when all are dropped the memory comes back by
+//! An [`Output`] owns memory for a region or a selection. [`Output::views`] cuts it along a chunk
+//! grid into [`View`]s, one per chunk, that can be sent to whichever thread decodes the chunk. A
+//! view keeps the memory alive, so it needs no scope; when all are dropped the memory comes back by
 //! [`Output::into_memory`].
 //!
 //! This is the only file of the crate with unsafe code. It is sound because
 //! - the memory is asked for its slice once and not touched again while a pointer to it exists,
-//! - views are made once per output, and the cells of a grid are disjoint, so no two views share a
-//!   byte,
+//! - views are made once per output, each from the [`Footprint`] of another chunk in one walk of
+//!   [`Cells`]; a selected element lies in one chunk only, so no two views share a byte,
 //! - a view writes only at offsets of a [`Plan`] made for the shape whose byte length was compared
 //!   with the length of the slice.
 #![expect(unsafe_code, reason = "disjoint views of one output, written from many threads")]
@@ -19,8 +19,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use crate::copy::{Plan, Sink, check_len};
-use crate::grid::ChunksIn;
-use crate::{Buffer, ChunkIndex, Error, Grid, Region, Result};
+use crate::{Buffer, Cells, ChunkIndex, Error, Footprint, Grid, Region, Result, Selection};
 
 #[cfg(test)]
 mod tests;
@@ -84,28 +83,32 @@ impl<M: OutputMemory> Output<M> {
     /// Yields each chunk that has elements in the region once, in row-major order, with the view of
     /// its place in the output. A second call is an error: its views would alias the first ones.
     pub fn views(&mut self, grid: &Grid, region: &Region) -> Result<Views> {
-        if self.views_taken {
-            return Err(Error::invalid("the views of an output can be taken only once"));
-        }
-        if region.shape() != &*self.shape {
-            return Err(Error::invalid(format!(
-                "region {region} does not have the shape {:?} of the output",
-                self.shape
-            )));
-        }
         if !Region::whole(grid.array_shape()).contains(region) {
             return Err(Error::invalid(format!(
                 "region {region} is not within the array of shape {:?}",
                 grid.array_shape()
             )));
         }
+        self.views_of(Selection::from(region).cells(grid)?)
+    }
+
+    /// Cuts the output, which holds what the cells select; as [`Output::views`].
+    pub fn views_of(&mut self, cells: Cells) -> Result<Views> {
+        if self.views_taken {
+            return Err(Error::invalid("the views of an output can be taken only once"));
+        }
+        if cells.shape() != &*self.shape {
+            return Err(Error::invalid(format!(
+                "a selection of shape {:?} does not have the shape {:?} of the output",
+                cells.shape(),
+                self.shape
+            )));
+        }
         self.views_taken = true;
         Ok(Views {
             base: self.shared.base,
             keep: Arc::clone(&self.shared) as Arc<dyn Any + Send + Sync>,
-            chunks: grid.chunks_in(region),
-            grid: grid.clone(),
-            region: region.clone(),
+            cells,
             shape: Arc::clone(&self.shape),
             item_size: self.item_size,
         })
@@ -124,9 +127,7 @@ impl<M: OutputMemory> Output<M> {
 pub struct Views {
     base: NonNull<u8>,
     keep: Arc<dyn Any + Send + Sync>,
-    chunks: ChunksIn,
-    grid: Grid,
-    region: Region,
+    cells: Cells,
     shape: Arc<[u64]>,
     item_size: usize,
 }
@@ -138,15 +139,11 @@ impl Iterator for Views {
     type Item = (ChunkIndex, View);
 
     fn next(&mut self) -> Option<Self::Item> {
-        let index = self.chunks.next()?;
-        let chunk = self.grid.chunk_region(&index);
-        let part = chunk.intersect(&self.region)?;
+        let (index, footprint) = self.cells.next()?;
         let view = View {
             base: self.base,
             keep: Arc::clone(&self.keep),
-            chunk_part: part.relative_to(chunk.origin()).ok()?,
-            origin: part.relative_to(self.region.origin()).ok()?.origin().to_vec(),
-            chunk_shape: chunk.shape().to_vec(),
+            footprint,
             shape: Arc::clone(&self.shape),
             item_size: self.item_size,
         };
@@ -159,28 +156,21 @@ pub struct View {
     base: NonNull<u8>,
     #[expect(dead_code, reason = "held for its drop: it keeps the memory alive")]
     keep: Arc<dyn Any + Send + Sync>,
-    chunk_part: Region,
-    chunk_shape: Vec<u64>,
-    origin: Vec<u64>,
+    footprint: Footprint,
     shape: Arc<[u64]>,
     item_size: usize,
 }
 
-// SAFETY: a view is the only one to write its box, and the memory it writes to is kept alive by
+// SAFETY: a view is the only one to write its places, and the memory it writes to is kept alive by
 // `keep`, which is itself `Send`.
 unsafe impl Send for View {}
 // SAFETY: through a shared reference a view only tells its geometry.
 unsafe impl Sync for View {}
 
 impl View {
-    /// The part of the chunk that is wanted, relative to the chunk's origin.
-    pub fn chunk_part(&self) -> &Region {
-        &self.chunk_part
-    }
-
-    /// Shape of the whole chunk, padding included.
-    pub fn chunk_shape(&self) -> &[u64] {
-        &self.chunk_shape
+    /// What is wanted of the chunk.
+    pub fn footprint(&self) -> &Footprint {
+        &self.footprint
     }
 
     /// Bytes of an item.
@@ -188,17 +178,13 @@ impl View {
         self.item_size
     }
 
-    /// Whether all of the chunk is wanted, padding included.
-    pub fn is_whole_chunk(&self) -> bool {
-        self.chunk_part.shape() == self.chunk_shape
-    }
-
-    /// Which blocks of `block_bytes` bytes hold something of the wanted part, when the decoded chunk
-    /// is cut into such blocks: their numbers, ascending.
+    /// Which blocks of `block_bytes` bytes hold something that is wanted, when the decoded chunk is
+    /// cut into such blocks: their numbers, ascending.
     pub fn blocks_wanted(&self, block_bytes: usize) -> Result<Vec<usize>> {
-        let plan = Plan::in_place(&self.chunk_shape, &self.chunk_part, self.item_size)?;
-        let block_bytes = block_bytes.max(1);
+        let whole = Region::whole(self.footprint.chunk_shape());
         let mut blocks: Vec<usize> = Vec::new();
+        let Some(plan) = self.plan(&whole)? else { return Ok(blocks) };
+        let block_bytes = block_bytes.max(1);
         plan.each_run(|start, _| {
             let last = (start + plan.run() - 1) / block_bytes;
             let next = blocks.last().map_or(0, |&known| known + 1);
@@ -207,7 +193,7 @@ impl View {
         Ok(blocks)
     }
 
-    /// Copies the wanted part out of a decoded chunk of shape `chunk_shape`.
+    /// Copies what is wanted out of a decoded chunk of shape `chunk_shape`.
     pub fn write_from(&mut self, decoded: &[u8], chunk_shape: &[u64]) -> Result<()> {
         self.write_box(decoded, &Region::whole(chunk_shape))
     }
@@ -216,16 +202,15 @@ impl View {
     /// chunk's origin. A box of which nothing is wanted writes nothing.
     pub fn write_box(&mut self, decoded: &[u8], place: &Region) -> Result<()> {
         check_len("decoded chunk", decoded.len(), place.shape(), self.item_size)?;
-        let Some((common, target)) = self.locate(place)? else { return Ok(()) };
-        let source = common.relative_to(place.origin())?;
-        let plan = Plan::new(place.shape(), &source, &self.shape, &target, self.item_size)?;
-        plan.copy(decoded, &mut RawSink { base: self.base });
+        if let Some(plan) = self.plan(place)? {
+            plan.copy(decoded, &mut RawSink { base: self.base });
+        }
         Ok(())
     }
 
     /// Sets all that is wanted to `element`.
     pub fn fill(&mut self, element: &[u8]) -> Result<()> {
-        let place = Region::whole(&self.chunk_shape);
+        let place = Region::whole(self.footprint.chunk_shape());
         self.fill_box(element, &place)
     }
 
@@ -238,38 +223,27 @@ impl View {
                 element.len()
             )));
         }
-        let Some((common, target)) = self.locate(place)? else { return Ok(()) };
-        let plan = self.plan_in_place(&target, common.shape())?;
-        plan.fill(element, &mut RawSink { base: self.base });
+        if let Some(plan) = self.footprint.plan_filling(place, &self.shape, self.item_size)? {
+            plan.fill(element, &mut RawSink { base: self.base });
+        }
         Ok(())
     }
 
-    /// The wanted part as one slice, where it is contiguous in the output: a codec can then decode
-    /// straight into it.
-    pub fn contiguous_mut(&mut self) -> Option<&mut [u8]> {
-        let plan = self.plan_in_place(&self.origin, self.chunk_part.shape()).ok()?;
-        let (offset, len) = plan.single_run()?;
+    /// The place of the whole chunk as one slice, where all of it is wanted, padding included, and
+    /// it is contiguous in the output: a codec can then decode straight into it.
+    pub fn whole_chunk_mut(&mut self) -> Option<&mut [u8]> {
+        if !self.footprint.is_whole_chunk() {
+            return None;
+        }
+        let whole = Region::whole(self.footprint.chunk_shape());
+        let (offset, len) = self.plan(&whole).ok()??.single_run()?;
         // SAFETY: the plan lies within the output, whose bytes are initialised and kept alive by
-        // `keep`; the box belongs to this view alone, which is borrowed for as long as the slice.
+        // `keep`; these belong to this view alone, which is borrowed for as long as the slice.
         Some(unsafe { std::slice::from_raw_parts_mut(self.base.add(offset).as_ptr(), len) })
     }
 
-    fn plan_in_place(&self, origin: &[u64], shape: &[u64]) -> Result<Plan> {
-        Plan::in_place(&self.shape, &Region::new(origin, shape)?, self.item_size)
-    }
-
-    /// What is wanted of a box of the chunk, and where that begins in the output.
-    fn locate(&self, place: &Region) -> Result<Option<(Region, Vec<u64>)>> {
-        if place.rank() != self.chunk_part.rank() {
-            return Err(Error::invalid(format!(
-                "box {place} has another rank than the chunk of shape {:?}",
-                self.chunk_shape
-            )));
-        }
-        let Some(common) = self.chunk_part.intersect(place) else { return Ok(None) };
-        let inside = common.relative_to(self.chunk_part.origin())?;
-        let target = inside.origin().iter().zip(&self.origin).map(|(a, b)| a + b).collect();
-        Ok(Some((common, target)))
+    fn plan(&self, place: &Region) -> Result<Option<Plan>> {
+        self.footprint.plan(place, &self.shape, self.item_size)
     }
 }
 
@@ -281,7 +255,7 @@ struct RawSink {
 impl Sink for RawSink {
     #[inline]
     fn put(&mut self, offset: usize, run: &[u8]) {
-        // SAFETY: offsets come from a plan within the output and within the box of one view. `run`
+        // SAFETY: offsets come from a plan within the output, for the places of one view. `run`
         // cannot overlap it: whoever could lend these bytes would have to borrow that view.
         unsafe {
             std::ptr::copy_nonoverlapping(run.as_ptr(), self.base.add(offset).as_ptr(), run.len());

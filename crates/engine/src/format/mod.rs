@@ -29,6 +29,7 @@ mod place;
 mod read;
 mod sink;
 mod source;
+mod write;
 pub mod zarr3;
 
 use async_trait::async_trait;
@@ -40,10 +41,11 @@ pub(crate) use self::encode::encode_chunk;
 pub use self::memory::MemorySource;
 pub use self::place::Place;
 pub use self::read::Reader;
-pub(crate) use self::read::{BATCHES, batched, fetch_chunks, in_chunk};
+pub(crate) use self::read::{batched, fetch_chunks, in_chunk};
 pub(crate) use self::sink::JOURNAL_PLAN;
 pub use self::sink::{CreateOptions, Pack, PackWriter, Published, Receipt, Sink};
 pub use self::source::{ChunkStream, Locate, OpenOptions, Source};
+pub(crate) use self::write::{Accept, Exclusion, Writer, Writers};
 use crate::error::{Error, Result};
 
 /// A way to lay out arrays in a store.

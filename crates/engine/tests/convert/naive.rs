@@ -7,14 +7,14 @@ use chunkyard_engine::store::Store;
 
 /// An array in memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Naive {
-    pub(super) shape: Vec<u64>,
+pub(crate) struct Naive {
+    pub(crate) shape: Vec<u64>,
     /// Elements in row-major order.
-    pub(super) cells: Vec<Vec<u8>>,
+    pub(crate) cells: Vec<Vec<u8>>,
 }
 
 /// All indices below a shape, in row-major order.
-pub(super) fn indices(shape: &[u64]) -> Vec<Vec<u64>> {
+pub(crate) fn indices(shape: &[u64]) -> Vec<Vec<u64>> {
     shape.iter().fold(vec![Vec::new()], |all, &extent| {
         let longer = |index: &Vec<u64>| {
             (0..extent).map(|at| [index.as_slice(), &[at]].concat()).collect::<Vec<_>>()
@@ -25,12 +25,12 @@ pub(super) fn indices(shape: &[u64]) -> Vec<Vec<u64>> {
 
 impl Naive {
     /// An array of one value.
-    pub(super) fn filled(shape: &[u64], element: &[u8]) -> Self {
+    pub(crate) fn filled(shape: &[u64], element: &[u8]) -> Self {
         let count = shape.iter().product::<u64>() as usize;
         Self { shape: shape.to_vec(), cells: vec![element.to_vec(); count] }
     }
 
-    pub(super) fn from_elements(
+    pub(crate) fn from_elements(
         shape: &[u64],
         elements: &ElementsBuf,
         size: Option<usize>,
@@ -46,7 +46,7 @@ impl Naive {
         Self { shape: shape.to_vec(), cells }
     }
 
-    pub(super) fn to_elements(&self, size: Option<usize>) -> ElementsBuf {
+    pub(crate) fn to_elements(&self, size: Option<usize>) -> ElementsBuf {
         let bytes = self.cells.concat();
         if size.is_some() {
             return ElementsBuf::Fixed(bytes);
@@ -70,7 +70,7 @@ impl Naive {
     }
 
     /// A box of it; what lies outside the array is `outside`.
-    pub(super) fn region(&self, region: &Region, outside: &[u8]) -> Self {
+    pub(crate) fn region(&self, region: &Region, outside: &[u8]) -> Self {
         let cells = indices(region.shape()).into_iter().map(|index| {
             let index: Vec<u64> = index.iter().zip(region.origin()).map(|(a, b)| a + b).collect();
             self.position(&index).map_or(outside.to_vec(), |position| self.cells[position].clone())
@@ -79,7 +79,7 @@ impl Naive {
     }
 
     /// Puts a box into it, leaving out what lies outside.
-    pub(super) fn put(&mut self, origin: &[u64], part: &Self) {
+    pub(crate) fn put(&mut self, origin: &[u64], part: &Self) {
         for (index, cell) in indices(&part.shape).into_iter().zip(&part.cells) {
             let index: Vec<u64> = index.iter().zip(origin).map(|(a, b)| a + b).collect();
             if let Some(position) = self.position(&index) {
@@ -90,13 +90,13 @@ impl Naive {
 }
 
 /// The fill value of an array, as bytes.
-pub(super) fn fill_of(spec: &ArraySpec) -> Vec<u8> {
+pub(crate) fn fill_of(spec: &ArraySpec) -> Vec<u8> {
     fill_element(&spec.dtype().unwrap(), &spec.metadata().fill_value).unwrap()
 }
 
 /// Writes the chunks of an array as plain Zarr lays them out, whole shards by the codec; those that
 /// hold the fill value only are left out.
-pub(super) async fn write_chunks(store: &Store, prefix: &str, spec: &ArraySpec, array: &Naive) {
+pub(crate) async fn write_chunks(store: &Store, prefix: &str, spec: &ArraySpec, array: &Naive) {
     let (codecs, keys) = (Codecs::new(spec).unwrap(), ChunkKeys::new(spec).unwrap());
     let (grid, fill) = (spec.grid().unwrap(), fill_of(spec));
     for index in indices(&grid.grid_shape()) {
@@ -111,7 +111,7 @@ pub(super) async fn write_chunks(store: &Store, prefix: &str, spec: &ArraySpec, 
 }
 
 /// Reads an array of plain Zarr, object by object.
-pub(super) async fn read_chunks(store: &Store, prefix: &str) -> (ArraySpec, Naive) {
+pub(crate) async fn read_chunks(store: &Store, prefix: &str) -> (ArraySpec, Naive) {
     let document = store.get(&format!("{prefix}zarr.json")).await.unwrap().bytes;
     let spec = ArraySpec::parse(&document).unwrap();
     let (codecs, keys) = (Codecs::new(&spec).unwrap(), ChunkKeys::new(&spec).unwrap());

@@ -7,18 +7,18 @@ use super::naive::{Naive, fill_of, indices};
 
 /// An array: what describes its chunks, and its elements.
 #[derive(Debug, Clone)]
-pub(super) struct Sample {
-    pub(super) spec: ArraySpec,
-    pub(super) array: Naive,
+pub(crate) struct Sample {
+    pub(crate) spec: ArraySpec,
+    pub(crate) array: Naive,
 }
 
 impl Sample {
-    pub(super) fn new(shape: &[u64], chunks: &[u64], dtype: impl Into<Value>) -> Self {
+    pub(crate) fn new(shape: &[u64], chunks: &[u64], dtype: impl Into<Value>) -> Self {
         Self::of(ArraySpec::builder(shape, chunks, dtype).build().unwrap())
     }
 
     /// Elements for an array that is described already.
-    pub(super) fn of(spec: ArraySpec) -> Self {
+    pub(crate) fn of(spec: ArraySpec) -> Self {
         let dtype = spec.dtype().unwrap();
         let count = spec.shape().iter().product::<u64>();
         let cells = (0..count).map(|number| element(&dtype, number)).collect();
@@ -26,7 +26,7 @@ impl Sample {
     }
 
     /// Sets all elements to the fill value but those of chunks that are `kept`.
-    pub(super) fn sparse(mut self, kept: impl Fn(&[u64]) -> bool) -> Self {
+    pub(crate) fn sparse(mut self, kept: impl Fn(&[u64]) -> bool) -> Self {
         let (grid, fill) = (self.spec.grid().unwrap(), fill_of(&self.spec));
         for index in indices(&grid.grid_shape()) {
             if !kept(&index) {
@@ -39,7 +39,7 @@ impl Sample {
 }
 
 /// The data types that our codecs handle.
-pub(super) fn dtypes() -> Vec<Value> {
+pub(crate) fn dtypes() -> Vec<Value> {
     let names = [
         "bool",
         "int8",

@@ -19,42 +19,42 @@ use super::naive::{self, Naive};
 use super::sample::Sample;
 
 /// Where samples keep their array.
-pub(super) const PATH: &str = "/group/t";
+pub(crate) const PATH: &str = "/group/t";
 
 /// Somewhere to put datasets; a directory goes away with it.
 #[derive(Debug)]
-pub(super) struct Yard {
+pub(crate) struct Yard {
     root: String,
     directory: Option<tempfile::TempDir>,
 }
 
 impl Yard {
-    pub(super) fn memory() -> Self {
+    pub(crate) fn memory() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let root = format!("memory://convert-{}", NEXT.fetch_add(1, Ordering::Relaxed));
         Self { root, directory: None }
     }
 
-    pub(super) fn directory() -> Self {
+    pub(crate) fn directory() -> Self {
         let directory = tempfile::tempdir().unwrap();
         Self { root: directory.path().to_str().unwrap().to_owned(), directory: Some(directory) }
     }
 
-    pub(super) fn both() -> [Self; 2] {
+    pub(crate) fn both() -> [Self; 2] {
         [Self::memory(), Self::directory()]
     }
 
     /// The URL of something in here.
-    pub(super) fn at(&self, name: &str) -> String {
+    pub(crate) fn at(&self, name: &str) -> String {
         format!("{}/{name}", self.root)
     }
 
-    pub(super) fn store(&self, name: &str) -> Store {
+    pub(crate) fn store(&self, name: &str) -> Store {
         Store::open(&self.at(name), &options()).unwrap()
     }
 
     /// Fails where anything but these is left.
-    pub(super) fn holds_only(&self, names: &[&str]) {
+    pub(crate) fn holds_only(&self, names: &[&str]) {
         let Some(directory) = &self.directory else { return };
         let entries = std::fs::read_dir(directory.path()).unwrap();
         let mut found: Vec<String> =
@@ -65,18 +65,18 @@ impl Yard {
 }
 
 /// Options of stores that skip fsync.
-pub(super) fn options() -> Options {
+pub(crate) fn options() -> Options {
     Options { durability: Durability::None, ..Options::default() }
 }
 
-pub(super) async fn opened(url: &str) -> Arc<dyn Source> {
+pub(crate) async fn opened(url: &str) -> Arc<dyn Source> {
     let options = OpenOptions { store: options(), ..OpenOptions::default() };
     open(url, &options).await.unwrap().source
 }
 
 /// The formats a sample can be in before it is converted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum From {
+pub(crate) enum From {
     Zarr3,
     /// Two chunks of the sample along each axis make a shard.
     Shards,
@@ -85,10 +85,10 @@ pub(super) enum From {
 }
 
 impl From {
-    pub(super) const ALL: [Self; 4] = [Self::Zarr3, Self::Shards, Self::Zarr2, Self::Repo];
+    pub(crate) const ALL: [Self; 4] = [Self::Zarr3, Self::Shards, Self::Zarr2, Self::Repo];
 
     /// Writes a sample, without any code of the sinks.
-    pub(super) async fn write(self, yard: &Yard, name: &str, sample: &Sample) -> Arc<dyn Source> {
+    pub(crate) async fn write(self, yard: &Yard, name: &str, sample: &Sample) -> Arc<dyn Source> {
         match self {
             Self::Zarr3 => write_zarr3(yard, name, &sample.spec, &sample.array).await,
             Self::Shards => {
@@ -103,7 +103,7 @@ impl From {
     }
 }
 
-pub(super) fn twice(shape: &[u64]) -> Vec<u64> {
+pub(crate) fn twice(shape: &[u64]) -> Vec<u64> {
     shape.iter().map(|extent| extent * 2).collect()
 }
 
@@ -112,7 +112,7 @@ fn prefix() -> String {
 }
 
 /// Writes an array, whose metadata may say anything, at [`PATH`] of a hierarchy.
-pub(super) async fn write_zarr3(yard: &Yard, name: &str, spec: &ArraySpec, array: &Naive) {
+pub(crate) async fn write_zarr3(yard: &Yard, name: &str, spec: &ArraySpec, array: &Naive) {
     let store = yard.store(name);
     let group = GroupSpec::new(Attributes::new()).render();
     for path in ["zarr.json", "group/zarr.json"] {
@@ -124,7 +124,7 @@ pub(super) async fn write_zarr3(yard: &Yard, name: &str, spec: &ArraySpec, array
 }
 
 /// The `.zarray` of a sample, if version 2 can say it: compressed by zlib, big-endian.
-pub(super) fn zarray(sample: &Sample) -> Option<Value> {
+pub(crate) fn zarray(sample: &Sample) -> Option<Value> {
     let dtype = sample.spec.dtype().unwrap();
     let (descr, filters) = match dtype.name() {
         "string" => ("|O".to_owned(), json!([{"id": "vlen-utf8"}])),
@@ -155,7 +155,7 @@ fn base64(bytes: &[Value]) -> Value {
 }
 
 /// The fill value as its metadata spells it.
-pub(super) fn fill_value(spec: &ArraySpec) -> Value {
+pub(crate) fn fill_value(spec: &ArraySpec) -> Value {
     serde_json::to_value(&spec.metadata().fill_value).unwrap()
 }
 
@@ -176,7 +176,7 @@ async fn write_zarr2(yard: &Yard, name: &str, sample: &Sample) {
     naive::write_chunks(&store, &prefix, &spec, &sample.array).await;
 }
 
-pub(super) async fn write_repo(yard: &Yard, name: &str, spec: &ArraySpec, array: &Naive) {
+pub(crate) async fn write_repo(yard: &Yard, name: &str, spec: &ArraySpec, array: &Naive) {
     let open = repo::OpenOptions { store: options(), ..Default::default() };
     let repo = Repository::create(&yard.at(name), open, Default::default()).await.unwrap();
     let session = repo.writable_session("main").await.unwrap();
@@ -195,16 +195,16 @@ pub(super) async fn write_repo(yard: &Yard, name: &str, spec: &ArraySpec, array:
 
 /// The formats that are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum To {
+pub(crate) enum To {
     Zarr3,
     Shards,
     Repo,
 }
 
 impl To {
-    pub(super) const ALL: [Self; 3] = [Self::Zarr3, Self::Shards, Self::Repo];
+    pub(crate) const ALL: [Self; 3] = [Self::Zarr3, Self::Shards, Self::Repo];
 
-    pub(super) fn format(self) -> &'static str {
+    pub(crate) fn format(self) -> &'static str {
         match self {
             Self::Zarr3 | Self::Shards => "zarr3",
             Self::Repo => "repo",
@@ -212,7 +212,7 @@ impl To {
     }
 
     /// Wishes for chunks of a shape.
-    pub(super) fn wishes(self, chunks: &[u64]) -> Wishes {
+    pub(crate) fn wishes(self, chunks: &[u64]) -> Wishes {
         let shards = (self == Self::Shards).then(|| twice(chunks));
         Wishes { chunks: Some(chunks.to_vec()), shards: Some(shards), ..Wishes::default() }
     }
@@ -220,19 +220,19 @@ impl To {
 
 /// A conversion that was carried out.
 #[derive(Debug)]
-pub(super) struct Done {
-    pub(super) plan: Plan,
-    pub(super) outcome: Outcome,
+pub(crate) struct Done {
+    pub(crate) plan: Plan,
+    pub(crate) outcome: Outcome,
 }
 
 impl Done {
-    pub(super) fn movement(&self) -> Movement {
+    pub(crate) fn movement(&self) -> Movement {
         self.plan.arrays[0].movement
     }
 }
 
 /// Converts, reads back and compares.
-pub(super) async fn try_convert(
+pub(crate) async fn try_convert(
     source: &Arc<dyn Source>,
     target: &str,
     to: &str,
@@ -249,7 +249,7 @@ pub(super) async fn try_convert(
     Ok(Done { plan, outcome })
 }
 
-pub(super) async fn convert(
+pub(crate) async fn convert(
     source: &Arc<dyn Source>,
     target: &str,
     to: &str,
@@ -260,7 +260,7 @@ pub(super) async fn convert(
 }
 
 /// The array at a path, by the engine's own reader.
-pub(super) async fn read(source: &Arc<dyn Source>, path: &str) -> Naive {
+pub(crate) async fn read(source: &Arc<dyn Source>, path: &str) -> Naive {
     let reader = Reader::new(source, path).unwrap();
     let shape = reader.codecs().grid().array_shape().to_vec();
     let elements = reader.read_elements(&Region::whole(&shape)).await.unwrap();
@@ -268,7 +268,7 @@ pub(super) async fn read(source: &Arc<dyn Source>, path: &str) -> Naive {
 }
 
 /// The array at [`PATH`] of whatever is at a URL. Plain Zarr is read the naive way too.
-pub(super) async fn read_back(yard: &Yard, name: &str) -> Naive {
+pub(crate) async fn read_back(yard: &Yard, name: &str) -> Naive {
     let found = read(&opened(&yard.at(name)).await, PATH).await;
     let store = yard.store(name);
     if store.head("zarr.json").await.is_ok() {
@@ -279,7 +279,7 @@ pub(super) async fn read_back(yard: &Yard, name: &str) -> Naive {
 }
 
 /// Indices of the chunks that are stored, sorted.
-pub(super) async fn stored(source: &Arc<dyn Source>, path: &str) -> Vec<Vec<u64>> {
+pub(crate) async fn stored(source: &Arc<dyn Source>, path: &str) -> Vec<Vec<u64>> {
     let shape = source.dataset().array(path).unwrap().spec.shape().to_vec();
     let whole = Region::whole(&shape);
     let chunks = source.chunks(path, &whole).map_ok(|(index, _)| index.to_vec());

@@ -15,7 +15,7 @@ use crate::args::CommitArgs;
 use crate::context::Context;
 use crate::failure::Input;
 use crate::npy::{Header, Reader};
-use crate::slabs::{SLAB_BYTES, cut, guess_chunks, slow_axis};
+use crate::slabs::{SLAB_BYTES, cut, slow_axis};
 use crate::units::parse_shape;
 
 /// Commit a NumPy file, or a region of one
@@ -131,7 +131,7 @@ impl Set {
     fn spec(&self, header: &Header, item_size: usize) -> Result<ArraySpec> {
         let chunks = match &self.chunks {
             Some(text) => parse_shape(text)?,
-            None => guess_chunks(&header.shape, item_size),
+            None => chunkyard_array::guess_chunks(&header.shape, item_size),
         };
         let dtype = serde_json::to_value(header.dtype.metadata())?;
         let mut builder = ArraySpec::builder(&header.shape, &chunks, dtype);

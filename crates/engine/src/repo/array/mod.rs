@@ -1,10 +1,8 @@
-//! An array of a session: reading and writing regions.
+//! An array of a session: reading and writing regions, selections and points.
 //!
-//! Reading is that of every source ([`Reader`]); the session only says where chunks are. [`write`] is
-//! for types of fixed size and goes straight from the caller's memory to encoded chunks;
-//! [`elements`] is for all types.
+//! Reading is that of every source ([`Reader`]), writing that of everything that can be changed
+//! ([`Writer`]); the session only says where chunks are, and takes new ones.
 
-mod elements;
 mod write;
 
 use std::sync::Arc;
@@ -19,7 +17,7 @@ use super::coord::Coord;
 use super::node::Node;
 use super::session::Session;
 use crate::error::{Error, Result};
-use crate::format::{ChunkCodecs, Locate, Reader, batched};
+use crate::format::{ChunkCodecs, Locate, Reader, Writer};
 use crate::store::{ChunkRef, Fetcher};
 
 /// An array as a session sees it.
@@ -28,12 +26,10 @@ pub struct Array {
     session: Arc<Session>,
     node: Arc<Node>,
     spec: Arc<ArraySpec>,
-    codecs: Codecs,
-    grid: Grid,
-    reader: Reader,
+    writer: Writer,
 }
 
-/// Says where the chunks of one array are, wherever its path has moved.
+/// Says where the chunks of one array are, wherever its path has moved, and takes new ones.
 #[derive(Debug)]
 struct Chunks {
     session: Arc<Session>,
@@ -60,10 +56,10 @@ impl Array {
     pub(super) fn open(session: Arc<Session>, node: &Arc<Node>) -> Result<Self> {
         let spec = node.array()?.clone();
         let (codecs, grid) = (Codecs::new(&spec)?, spec.grid()?);
-        let chunks = Chunks { session: session.clone(), node: node.clone() };
-        let bound = ChunkCodecs::padded(codecs.clone(), grid.clone());
-        let reader = Reader::of(Arc::new(chunks), &node.path, bound);
-        Ok(Self { session, node: node.clone(), spec, codecs, grid, reader })
+        let chunks = Arc::new(Chunks { session: session.clone(), node: node.clone() });
+        let bound = ChunkCodecs::padded(codecs, grid);
+        let reader = Reader::of(chunks.clone(), &node.path, bound);
+        Ok(Self { session, node: node.clone(), spec, writer: Writer::new(reader, chunks) })
     }
 
     /// Its specification, without attributes.
@@ -78,27 +74,32 @@ impl Array {
 
     /// Its chunk grid.
     pub fn grid(&self) -> &Grid {
-        &self.grid
+        self.reader().codecs().grid()
+    }
+
+    /// Reads it, in all ways there are.
+    pub fn reader(&self) -> &Reader {
+        self.writer.reader()
     }
 
     /// Bytes of one element; an error for types of variable length.
     pub fn item_size(&self) -> Result<usize> {
-        self.reader.item_size()
+        self.reader().item_size()
     }
 
     /// Reads a region: elements in row-major order, little-endian.
     pub async fn read_region(&self, region: &Region) -> Result<Buffer> {
-        self.reader.read_region(region).await
+        self.reader().read_region(region).await
     }
 
     /// Reads a region into memory of the caller, which is handed back.
     pub async fn read_region_into<M: OutputMemory>(&self, region: &Region, memory: M) -> Result<M> {
-        self.reader.read_region_into(region, memory).await
+        self.reader().read_region_into(region, memory).await
     }
 
     /// Reads a region of an array of any data type, variable length included.
     pub async fn read_elements(&self, region: &Region) -> Result<ElementsBuf> {
-        self.reader.read_elements(region).await
+        self.reader().read_elements(region).await
     }
 
     /// The decoded elements of one chunk, its padding included; `None` when it is all fill value.
@@ -111,20 +112,17 @@ impl Array {
 
     /// Stores a whole chunk, its padding included.
     pub async fn write_chunk(&self, index: &[u64], elements: Elements<'_>) -> Result<()> {
-        let encoded = self.codecs.encode(elements)?;
+        let encoded = self.reader().codecs().whole().encode(elements)?;
         self.session.set_chunk_of(&self.node, Coord::encode(index), encoded.into()).await
     }
 
     async fn fetch_chunk(&self, index: &[u64]) -> Result<Option<Bytes>> {
-        let fetched = self.reader.fetch_chunks(&[index.to_vec()]).await?;
+        let fetched = self.reader().fetch_chunks(&[index.to_vec()]).await?;
         Ok(fetched.into_iter().next().flatten())
     }
 
     fn decode(&self, index: &[u64], bytes: &[u8]) -> Result<ElementsBuf> {
-        self.codecs.decode(bytes).map_err(|error| self.reader.in_chunk(index, error))
-    }
-
-    fn batches(&self, region: &Region) -> impl Iterator<Item = Vec<ChunkIndex>> + Send + use<> {
-        batched(self.grid.chunks_in(region), self.reader.batch_size())
+        let decoded = self.reader().codecs().whole().decode(bytes);
+        decoded.map_err(|error| self.reader().in_chunk(index, error))
     }
 }

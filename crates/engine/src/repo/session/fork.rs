@@ -70,6 +70,13 @@ impl Session {
 
     /// Closes a fork: puts what is in memory, makes it durable, and returns its references.
     pub async fn into_changes(&self) -> Result<ChangeSet> {
+        let changes = self.changes_so_far().await?;
+        self.work().phase = Phase::Closed;
+        Ok(changes)
+    }
+
+    /// What a fork has written until now, durable; it stays open.
+    pub async fn changes_so_far(&self) -> Result<ChangeSet> {
         if !matches!(self.kind, Kind::Fork { .. }) {
             return Err(Error::Invalid { what: "only a fork returns a change set".into() });
         }
@@ -77,8 +84,7 @@ impl Session {
         self.flush_chunks().await?;
         let files = self.work().files.clone();
         self.repo.store().backend().sync(&files).await?;
-        let mut work = self.work();
-        work.phase = Phase::Closed;
+        let work = self.work();
         Ok(ChangeSet {
             session_id: self.session_id.clone(),
             number: work.forks,

@@ -41,6 +41,7 @@ use super::state::{Snapshot, State};
 use super::tree::Tree;
 use super::{Array, Repository};
 use crate::error::{Error, Result};
+use crate::format::{Exclusion, Writers};
 
 /// A view of one version; when writable, with changes on top. Methods take `&self`, so that many
 /// tasks can write chunks of one session at the same time.
@@ -55,17 +56,7 @@ pub struct Session {
     packer: Mutex<Packer>,
     /// Complete chunk files whose put has not been confirmed.
     unconfirmed: Mutex<BTreeMap<Arc<str>, ChunkFile>>,
-    /// Held shared while whole chunks are written, alone while a chunk is read, changed and
-    /// written: otherwise two writers of one chunk would undo each other.
-    writers: tokio::sync::RwLock<()>,
-}
-
-/// See [`Session::exclude`].
-#[derive(Debug)]
-#[expect(dead_code, reason = "held, not read")]
-pub(super) enum Exclusion<'a> {
-    Shared(tokio::sync::RwLockReadGuard<'a, ()>),
-    Alone(tokio::sync::RwLockWriteGuard<'a, ()>),
+    writers: Writers,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -204,7 +195,7 @@ impl Session {
             work: Mutex::new(work),
             packer: Mutex::new(packer),
             unconfirmed: Mutex::default(),
-            writers: tokio::sync::RwLock::default(),
+            writers: Writers::default(),
         }
     }
 
@@ -289,10 +280,7 @@ impl Session {
 
     /// Waits until it is safe to write; `alone` for writers that change parts of chunks.
     pub(super) async fn exclude(&self, alone: bool) -> Exclusion<'_> {
-        match alone {
-            false => Exclusion::Shared(self.writers.read().await),
-            true => Exclusion::Alone(self.writers.write().await),
-        }
+        self.writers.exclude(alone).await
     }
 
     /// A missing file under a session means that a collection took what it wrote, that its snapshot

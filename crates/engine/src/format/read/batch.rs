@@ -1,0 +1,147 @@
+//! One batch of chunks: located, fetched whole or in parts, decoded into their views.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use chunkyard_array::{ChunkIndex, Part, View};
+use futures::future;
+use rayon::prelude::*;
+
+use super::{Reader, fetch};
+use crate::error::{Error, Result};
+use crate::pipeline::cpu;
+use crate::store::ChunkRef;
+
+/// A chunk on its way into the output.
+struct Wanted<P> {
+    index: ChunkIndex,
+    view: View,
+    place: P,
+}
+
+/// A chunk of which a few parts are fetched.
+struct InParts {
+    reference: ChunkRef,
+    len: u64,
+    /// Where its index lies in it.
+    index: Range<u64>,
+}
+
+impl Reader {
+    /// Reads a batch of chunks into their views.
+    pub(super) async fn read_batch(&self, batch: Vec<(ChunkIndex, View)>) -> Result<()> {
+        let (indices, views): (Vec<_>, Vec<_>) = batch.into_iter().unzip();
+        let located = self.source.locate(&self.path, &indices).await?;
+        let (mut whole, mut in_parts) = (Vec::new(), Vec::new());
+        for ((index, view), reference) in indices.into_iter().zip(views).zip(located) {
+            match self.in_parts(&index, reference.as_ref(), &view)? {
+                Some(place) => in_parts.push(Wanted { index, view, place }),
+                None => whole.push(Wanted { index, view, place: reference }),
+            }
+        }
+        future::try_join(self.read_whole(whole), self.read_parts(in_parts)).await?;
+        Ok(())
+    }
+
+    /// How to read a chunk in parts, if that is the better way.
+    fn in_parts(
+        &self,
+        index: &[u64],
+        reference: Option<&ChunkRef>,
+        view: &View,
+    ) -> Result<Option<InParts>> {
+        let Some(reference @ ChunkRef::Object { .. }) = reference else { return Ok(None) };
+        let Some(len) = reference.len() else { return Ok(None) };
+        let range = self.codecs.whole().index_for(len, view);
+        let range = range.map_err(|error| self.in_chunk(index, error))?;
+        Ok(range.map(|range| InParts { reference: reference.clone(), len, index: range }))
+    }
+
+    /// Fetches whole chunks, which checks them, and decodes them.
+    async fn read_whole(&self, chunks: Vec<Wanted<Option<ChunkRef>>>) -> Result<()> {
+        let wanted: Vec<(&ChunkIndex, &ChunkRef)> =
+            chunks.iter().filter_map(|chunk| Some((&chunk.index, chunk.place.as_ref()?))).collect();
+        let mut fetched = self.fetch(&wanted).await?.into_iter();
+        let work: Vec<Wanted<Option<Bytes>>> = chunks
+            .into_iter()
+            .map(|Wanted { index, view, place }| {
+                let place = place.and_then(|_| fetched.next()?);
+                Wanted { index, view, place }
+            })
+            .collect();
+        let reader = self.clone();
+        cpu(move || {
+            work.into_par_iter().try_for_each(|Wanted { index, mut view, place }| {
+                reader.codecs.decode_view(&index, place.as_deref(), &mut view).map_err(|error| {
+                    match error {
+                        Error::Array(error) => reader.in_chunk(&index, error),
+                        other => other,
+                    }
+                })
+            })
+        })
+        .await?
+    }
+
+    /// Fetches the wanted parts of chunks, which check themselves, and decodes them.
+    async fn read_parts(&self, chunks: Vec<Wanted<InParts>>) -> Result<()> {
+        if chunks.is_empty() {
+            return Ok(());
+        }
+        let ranges: Vec<_> = chunks
+            .iter()
+            .map(|chunk| (&chunk.place.reference, chunk.place.index.clone()))
+            .collect();
+        let indices = self.fetch_within(&ranges).await?;
+        let mut parts: Vec<Vec<Part>> = Vec::with_capacity(chunks.len());
+        for (chunk, index) in chunks.iter().zip(&indices) {
+            let wanted = self.codecs.whole().parts_for(index, chunk.place.len, &chunk.view);
+            parts.push(wanted.map_err(|error| self.in_chunk(&chunk.index, error))?);
+        }
+        let ranges: Vec<_> = chunks
+            .iter()
+            .zip(&parts)
+            .flat_map(|(chunk, parts)| {
+                parts
+                    .iter()
+                    .filter_map(|part| Some((&chunk.place.reference, part.bytes()?.clone())))
+            })
+            .collect();
+        let mut fetched = self.fetch_within(&ranges).await?.into_iter();
+        let work: Vec<_> = chunks
+            .into_iter()
+            .zip(parts)
+            .map(|(chunk, parts)| {
+                let parts = parts.into_iter().map(|part| {
+                    let bytes = part.bytes().and_then(|_| fetched.next());
+                    (part, bytes)
+                });
+                (chunk.index, chunk.view, parts.collect::<Vec<_>>())
+            })
+            .collect();
+        let reader = self.clone();
+        cpu(move || {
+            work.into_par_iter().try_for_each(|(index, mut view, parts)| {
+                parts.iter().try_for_each(|(part, bytes)| {
+                    reader
+                        .codecs
+                        .whole()
+                        .decode_part(bytes.as_deref(), part, &mut view)
+                        .map_err(|error| reader.in_chunk(&index, error))
+                })
+            })
+        })
+        .await?
+    }
+
+    async fn fetch(&self, chunks: &[(&ChunkIndex, &ChunkRef)]) -> Result<Vec<Option<Bytes>>> {
+        fetch::fetch(&*self.source, &self.path, chunks).await
+    }
+
+    async fn fetch_within(&self, wanted: &[(&ChunkRef, Range<u64>)]) -> Result<Vec<Bytes>> {
+        match self.source.fetcher().fetch_within(wanted).await {
+            Ok(fetched) => Ok(fetched),
+            Err(error) => Err(self.source.explain(error).await),
+        }
+    }
+}

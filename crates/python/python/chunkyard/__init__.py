@@ -1,0 +1,72 @@
+"""Chunked n-dimensional arrays: under version control, in few large objects, between all formats.
+
+>>> import chunkyard, numpy
+>>> repo = chunkyard.Repository.create("memory://example")
+>>> session = repo.writable_session("main")
+>>> field = session.create_array("field", data=numpy.arange(12).reshape(3, 4), chunks=(2, 2))
+>>> snapshot = session.commit("a field")
+>>> chunkyard.open(repo.readonly_session("main"), "field")[...].sum()
+np.int64(66)
+"""
+
+from __future__ import annotations
+
+import atexit
+
+from chunkyard import exceptions
+from chunkyard._array import Array
+from chunkyard._engine import __version__, shut_down
+from chunkyard._group import Attributes, Group
+from chunkyard._open import open
+from chunkyard._reports import ChunkChanges, Collected, Diff, Expired, Finding, Report, Snapshot
+from chunkyard._repository import Repository
+from chunkyard._session import ForkSession, Rebase, Session
+from chunkyard.exceptions import (
+    AlreadyExistsError,
+    ChunkyardError,
+    Conflict,
+    ConflictError,
+    CorruptError,
+    InvalidError,
+    NotFoundError,
+    OutcomeUnknownError,
+    SessionExpiredError,
+    StoreError,
+    UnsupportedError,
+    VirtualSourceChangedError,
+)
+
+# The threads of the engine end before the interpreter does.
+atexit.register(shut_down)
+
+__all__ = [
+    "AlreadyExistsError",
+    "Array",
+    "Attributes",
+    "ChunkChanges",
+    "ChunkyardError",
+    "Collected",
+    "Conflict",
+    "ConflictError",
+    "CorruptError",
+    "Diff",
+    "Expired",
+    "Finding",
+    "ForkSession",
+    "Group",
+    "InvalidError",
+    "NotFoundError",
+    "OutcomeUnknownError",
+    "Rebase",
+    "Report",
+    "Repository",
+    "Session",
+    "SessionExpiredError",
+    "Snapshot",
+    "StoreError",
+    "UnsupportedError",
+    "VirtualSourceChangedError",
+    "__version__",
+    "exceptions",
+    "open",
+]

@@ -1,0 +1,270 @@
+"""Arrays: NumPy in and out, chunk by chunk underneath."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from chunkyard import _engine
+from chunkyard._group import Attributes, Codecs, Tree, writable
+
+if TYPE_CHECKING:
+    from chunkyard._session import Session
+
+NDArray = npt.NDArray[Any]
+
+
+class Array:
+    """A chunked n-dimensional array. Index it as a NumPy array; what comes out is one.
+
+    Chunks are decoded by all cores, straight into the result; `read(..., out=)` into memory that is
+    there already. Writable where it belongs to a writable session.
+    """
+
+    def __init__(self, tree: Tree, path: str, session: Session | None = None) -> None:
+        self._tree, self._path, self._session = tree, path, session
+        self._open()
+
+    def _open(self) -> None:
+        native = self._native = self._tree.array(self._path)
+        self._shape = tuple(native.shape)
+        self._dtype = _numpy_dtype(native)
+        self._variable = native.item_size is None
+
+    @property
+    def path(self) -> str:
+        """Its absolute path."""
+        return self._path
+
+    @property
+    def name(self) -> str:
+        """The last part of the path."""
+        return self._path.rsplit("/", 1)[-1]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Its extent along each axis."""
+        return self._shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The data type of what comes out."""
+        return self._dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self._shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return math.prod(self._shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements, stored or not."""
+        return self.size * self._dtype.itemsize
+
+    @property
+    def chunks(self) -> tuple[int, ...]:
+        """The shape of a chunk, which is what is decoded as a whole."""
+        return tuple(self._native.chunks)
+
+    @property
+    def cdata_shape(self) -> tuple[int, ...]:
+        """The number of chunks along each axis."""
+        return tuple(-(-n // c) for n, c in zip(self._shape, self.chunks, strict=True))
+
+    @property
+    def nchunks(self) -> int:
+        """The number of chunks, stored or not."""
+        return math.prod(self.cdata_shape)
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """The Zarr document that describes it."""
+        document: dict[str, Any] = json.loads(self._tree.document(self._path))
+        return document
+
+    @property
+    def attrs(self) -> Attributes:
+        """The attributes."""
+        return Attributes(self._tree, self._path)
+
+    @property
+    def dimension_names(self) -> tuple[str | None, ...] | None:
+        """Names of the axes, where there are any."""
+        names = self.metadata.get("dimension_names")
+        return None if names is None else tuple(names)
+
+    @property
+    def fill_value(self) -> Any:
+        """What an element is that was never written."""
+        element = self._native.fill_element
+        if self._variable:
+            return element.decode() if self._native.data_type == "string" else element
+        return np.frombuffer(element, dtype=self._dtype)[0]
+
+    def __len__(self) -> int:
+        if not self._shape:
+            raise TypeError("len() of an array without axes")
+        return self._shape[0]
+
+    def _read_box(
+        self, origin: Sequence[int], shape: Sequence[int], out: NDArray | None = None
+    ) -> NDArray:
+        if self._variable:
+            elements = self._native.read_elements(list(origin), list(shape))
+            result = np.empty(len(elements), dtype=self._dtype)
+            result[...] = elements
+            return result.reshape(shape)
+        if out is None:
+            out = np.empty(shape, dtype=self._dtype)
+        self._native.read(list(origin), list(shape), _bytes_of(out))
+        return out
+
+    def _write_box(self, origin: Sequence[int], shape: Sequence[int], values: NDArray) -> None:
+        if self._variable:
+            self._native.write_elements(list(origin), list(shape), values.reshape(-1).tolist())
+            return
+        self._native.write(list(origin), list(shape), _bytes_of(np.ascontiguousarray(values)))
+
+    def __getitem__(self, selection: Any) -> Any:
+        if selection is not Ellipsis:
+            raise NotImplementedError
+        return self._read_box([0] * self.ndim, self._shape)
+
+    def __setitem__(self, selection: Any, values: Any) -> None:
+        if selection is not Ellipsis:
+            raise NotImplementedError
+        values = np.broadcast_to(np.asarray(values, dtype=self._dtype), self._shape)
+        self._write_box([0] * self.ndim, self._shape, values)
+
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> NDArray:
+        if copy is False:
+            raise ValueError("an array in chunks cannot become a NumPy array without a copy")
+        values: NDArray = np.asarray(self[...])
+        return values if dtype is None else values.astype(dtype, copy=False)
+
+    def resize(self, shape: int | Sequence[int]) -> None:
+        """Changes the shape. Elements inside both stay; what is outside is gone."""
+        writable(self._tree).resize(self._path, _shape_of(shape))
+        self._open()
+
+    def append(self, data: npt.ArrayLike, axis: int = 0) -> tuple[int, ...]:
+        """Grows the array along an axis by `data`; gives the new shape."""
+        values = np.asarray(data)
+        if values.ndim != self.ndim:
+            raise ValueError(f"data has {values.ndim} axes, the array {self.ndim}")
+        axis = range(self.ndim)[axis]
+        rest = [n for at, n in enumerate(self._shape) if at != axis]
+        if rest != [n for at, n in enumerate(values.shape) if at != axis]:
+            raise ValueError(f"data of shape {values.shape} does not continue {self._shape}")
+        start = self._shape[axis]
+        grown = list(self._shape)
+        grown[axis] += values.shape[axis]
+        self.resize(grown)
+        where = tuple(
+            slice(start, None) if at == axis else slice(None) for at in range(self.ndim)
+        )
+        self[where] = values
+        return self._shape
+
+    def chunk_regions(self) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
+        """The chunks in order, each by its index in the grid and the slices that it covers."""
+        for index in np.ndindex(*self.cdata_shape):
+            yield index, tuple(
+                slice(at * chunk, min((at + 1) * chunk, extent))
+                for at, chunk, extent in zip(index, self.chunks, self._shape, strict=True)
+            )
+
+    def _summary(self) -> str:
+        return f"  {self._dtype} {self._shape} in chunks of {self.chunks}"
+
+    def __repr__(self) -> str:
+        return (
+            f"<chunkyard.Array {self._path!r} shape={self._shape} dtype={self._dtype} "
+            f"chunks={self.chunks}>"
+        )
+
+
+def describe(
+    *,
+    shape: int | Sequence[int],
+    dtype: npt.DTypeLike | str | Mapping[str, Any],
+    chunks: int | Sequence[int] | None,
+    shards: int | Sequence[int] | None,
+    codecs: Codecs | None,
+    fill_value: Any,
+    attributes: Mapping[str, Any] | None,
+    dimension_names: Sequence[str | None] | None,
+) -> str:
+    """The Zarr document of a new array."""
+    extent = _shape_of(shape)
+    zarr_dtype, numpy_dtype = _zarr_dtype(dtype)
+    wanted = {
+        "shape": extent,
+        "chunks": None if chunks is None else _shape_of(chunks, len(extent)),
+        "shards": None if shards is None else _shape_of(shards, len(extent)),
+        "dtype": zarr_dtype,
+        "codecs": codecs if codecs is None or isinstance(codecs, str) else list(codecs),
+        "fill": None if fill_value is None else _fill_bytes(fill_value, numpy_dtype),
+        "attributes": dict(attributes or {}),
+        "dimension_names": None if dimension_names is None else list(dimension_names),
+    }
+    return _engine.array_document(wanted)
+
+
+def _shape_of(shape: int | Sequence[int], rank: int = 1) -> list[int]:
+    if isinstance(shape, (int, np.integer)):
+        return [int(shape)] * rank
+    return [int(extent) for extent in shape]
+
+
+def _zarr_dtype(
+    dtype: npt.DTypeLike | str | Mapping[str, Any],
+) -> tuple[str | dict[str, Any], np.dtype[Any] | None]:
+    """What the engine takes for a data type, and NumPy's, where that has it."""
+    if isinstance(dtype, Mapping):
+        return dict(dtype), None
+    if dtype is str or dtype == "string":
+        return "string", None
+    if dtype is bytes or dtype == "bytes":
+        return "bytes", None
+    try:
+        numpy_dtype = np.dtype(dtype)
+    except TypeError:
+        # A name of Zarr that NumPy does not know, such as bfloat16.
+        return str(dtype), None
+    if isinstance(numpy_dtype, np.dtypes.StringDType) or numpy_dtype.kind == "O":
+        return "string", None
+    return numpy_dtype.str, numpy_dtype
+
+
+def _numpy_dtype(native: _engine.Array) -> np.dtype[Any]:
+    if native.numpy_dtype is not None:
+        return np.dtype(native.numpy_dtype)
+    if native.item_size is not None:
+        return np.dtype(f"V{native.item_size}")
+    return np.dtypes.StringDType() if native.data_type == "string" else np.dtype(object)
+
+
+def _fill_bytes(value: Any, dtype: np.dtype[Any] | None) -> bytes:
+    if isinstance(value, str) and dtype is None:
+        return value.encode()
+    if isinstance(value, bytes) and dtype is None:
+        return value
+    if dtype is None:
+        raise TypeError(f"a fill value of this data type is text or bytes, not {value!r}")
+    return np.asarray(value, dtype=dtype.newbyteorder("=")).tobytes()
+
+
+def _bytes_of(values: NDArray) -> NDArray:
+    """The same memory as unsigned bytes."""
+    return values.reshape(-1).view(np.uint8)

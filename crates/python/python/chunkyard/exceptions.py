@@ -1,0 +1,104 @@
+"""What can go wrong, sorted by what one does about it.
+
+Every error of Chunkyard is a `ChunkyardError`. Where Python has a class for the same thing, it is that
+one too, so `except KeyError` and `except OSError` work as everywhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = [
+    "AlreadyExistsError",
+    "ChunkyardError",
+    "Conflict",
+    "ConflictError",
+    "CorruptError",
+    "InvalidError",
+    "NotFoundError",
+    "OutcomeUnknownError",
+    "SessionExpiredError",
+    "StoreError",
+    "UnsupportedError",
+    "VirtualSourceChangedError",
+]
+
+
+class ChunkyardError(Exception):
+    """Any failure of Chunkyard."""
+
+
+class InvalidError(ChunkyardError, ValueError):
+    """An argument cannot be meant."""
+
+
+class NotFoundError(ChunkyardError, KeyError):
+    """Something named is not there: an array, a branch, an object, an expired snapshot."""
+
+    def __str__(self) -> str:
+        # KeyError would quote the message.
+        return str(self.args[0]) if self.args else ""
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """One thing that this session and somebody else changed in ways that exclude each other."""
+
+    path: str
+    """The array or group."""
+    kind: str
+    """What excluded what: `chunk`, `read-chunk`, `metadata`, `attributes`, `node-removed`, …"""
+    chunks: tuple[tuple[int, ...], ...] = ()
+    """The chunks concerned, the first hundred of them."""
+    chunk_count: int = 0
+    """How many chunks are concerned in all."""
+    theirs: tuple[str, ...] = field(default=())
+    """The snapshots of the others, oldest first."""
+
+
+class ConflictError(ChunkyardError):
+    """Somebody else was faster, and the two changes do not go together. Nothing was changed."""
+
+    conflicts: tuple[Conflict, ...] = ()
+    """Array by array and chunk by chunk, where it is about those."""
+
+    def _set_conflicts(self, conflicts: list[dict[str, Any]]) -> None:
+        self.conflicts = tuple(
+            Conflict(
+                path=one["path"],
+                kind=one["kind"],
+                chunks=tuple(tuple(index) for index in one["chunks"]),
+                chunk_count=one["chunk_count"],
+                theirs=tuple(one["theirs"]),
+            )
+            for one in conflicts
+        )
+
+
+class AlreadyExistsError(ConflictError):
+    """Something that was to be created is there already."""
+
+
+class SessionExpiredError(ConflictError):
+    """What a session was built on, or what it wrote, is gone: write again in a new session."""
+
+
+class CorruptError(ChunkyardError):
+    """Bytes fail a check. The message says which, where, and what was expected and found."""
+
+
+class VirtualSourceChangedError(CorruptError):
+    """A file that a repository points into is no longer the one it pointed into."""
+
+
+class UnsupportedError(ChunkyardError, NotImplementedError):
+    """Legal, but not implemented here."""
+
+
+class StoreError(ChunkyardError, OSError):
+    """Network, permission or disk."""
+
+
+class OutcomeUnknownError(StoreError):
+    """The reply was lost: the change may or may not have happened."""

@@ -1,0 +1,56 @@
+//! `chunkyard._engine`: the engine for Python, as thin as it can be.
+//!
+//! Each file is a noun. Arguments are translated, the interpreter is released, the engine is called,
+//! its error becomes an exception; what users see is written in Python on top, in
+//! `python/chunkyard/`.
+//!
+//! - [`runtime`] is the one place that waits: it lets other Python threads run and honours Ctrl-C.
+//! - [`memory`] lends memory of Python to the engine, so that chunks are decoded into the NumPy array.
+//! - [`error`] maps each sort of error once.
+
+mod array;
+mod error;
+mod memory;
+mod options;
+mod repository;
+mod runtime;
+mod session;
+mod source;
+mod spec;
+
+use pyo3::prelude::*;
+
+/// The native half of the package.
+#[pymodule]
+mod _engine {
+    use pyo3::prelude::*;
+
+    #[pymodule_export]
+    use crate::array::Array;
+    #[pymodule_export]
+    use crate::repository::Repository;
+    #[pymodule_export]
+    use crate::runtime::shut_down;
+    #[pymodule_export]
+    use crate::session::Session;
+    #[pymodule_export]
+    use crate::source::{Source, open_source};
+    #[pymodule_export]
+    use crate::spec::array_document;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+        crate::start_logging(module.py());
+        Ok(())
+    }
+}
+
+/// Sends what Rust logs (retries of requests, above all) to `logging`, by the names of the modules.
+fn start_logging(py: Python<'_>) {
+    let logger = pyo3_log::Logger::new(py, pyo3_log::Caching::LoggersAndLevels);
+    let installed = logger.map(|logger| logger.filter(log::LevelFilter::Info).install().is_ok());
+    if !matches!(installed, Ok(true)) {
+        // Another extension in this process has it already, and gets our messages too.
+    }
+}

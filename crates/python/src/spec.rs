@@ -1,0 +1,72 @@
+//! The Zarr document of a new array.
+
+use chunkyard_array::{ArraySpec, Attributes, DType, Sharding, codec, guess_chunks};
+use pyo3::prelude::*;
+use pythonize::depythonize;
+use serde_json::Value;
+
+use crate::error::to_python;
+
+/// What makes an array, as Python says it.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct Wanted<'py> {
+    shape: Vec<u64>,
+    /// About a mebibyte if not given.
+    chunks: Option<Vec<u64>>,
+    shards: Option<Vec<u64>>,
+    /// NumPy's description, or Zarr's name or document.
+    dtype: Bound<'py, PyAny>,
+    /// Shorthand, or a list of Zarr's documents; the default compression if not given.
+    codecs: Bound<'py, PyAny>,
+    /// The bytes of one element; zero if not given.
+    fill: Option<Vec<u8>>,
+    attributes: Bound<'py, PyAny>,
+    dimension_names: Option<Vec<Option<String>>>,
+}
+
+/// The Zarr document of an array.
+#[pyfunction]
+pub(crate) fn array_document(wanted: Wanted<'_>) -> PyResult<String> {
+    let attributes: Attributes = depythonize(&wanted.attributes)?;
+    let dtype: Value = depythonize(&wanted.dtype)?;
+    let codecs: Option<Value> = depythonize(&wanted.codecs)?;
+    let make = || -> chunkyard_array::Result<ArraySpec> {
+        let dtype = match dtype.as_str().map(DType::from_numpy) {
+            Some(Ok((dtype, _))) => dtype,
+            _ => DType::parse(&dtype)?,
+        };
+        let chunks = wanted
+            .chunks
+            .clone()
+            .unwrap_or_else(|| guess_chunks(&wanted.shape, dtype.item_size().unwrap_or(16)));
+        let metadata = serde_json::to_value(dtype.metadata()).unwrap_or_default();
+        let mut builder = ArraySpec::builder(&wanted.shape, &chunks, metadata);
+        match codecs {
+            Some(Value::String(text)) => {
+                builder = builder.codecs(codec::parse_shorthand(&text, &dtype)?);
+            }
+            Some(Value::Array(list)) => builder = builder.codecs(list),
+            Some(other) => {
+                return Err(chunkyard_array::Error::invalid(format!(
+                    "codecs are text such as 'zstd:3' or a list, not {other}"
+                )));
+            }
+            None => {}
+        }
+        if let Some(element) = &wanted.fill {
+            builder = builder.fill_bytes(element);
+        }
+        let spec = builder.attributes(attributes).build()?;
+        let spec = match wanted.dimension_names.as_deref() {
+            Some(names) => spec.with_dimension_names(Some(names))?,
+            None => spec,
+        };
+        match &wanted.shards {
+            Some(shards) => spec.sharded(&Sharding::new(shards)),
+            None => Ok(spec),
+        }
+    };
+    let spec = make().map_err(|error| to_python(error.into()))?;
+    Ok(String::from_utf8_lossy(&spec.render()).into_owned())
+}
