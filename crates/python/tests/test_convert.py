@@ -98,7 +98,7 @@ def test_progress_without_tqdm_is_a_line(
 def test_ctrl_c_leaves_nothing_visible_and_the_same_conversion_goes_on(tmp_path: Path) -> None:
     source, target = tmp_path / "large.repo", tmp_path / "large.zarr"
     session = Repository.create(source, durable=False).writable_session("main")
-    values = np.random.default_rng(1).integers(0, 1000, (512, 512, 64), dtype="i4")
+    values = np.random.default_rng(1).integers(0, 1000, (256, 256, 64), dtype="i4")
     session.create_array("a", data=values, chunks=(64, 64, 64))
     session.commit("a")
 
