@@ -26,7 +26,7 @@ from test_convert import damage, read
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 FIELD = np.arange(128 * 96, dtype="f4").reshape(128, 96)
-PACK_BYTES = 4096
+PACK_BYTES = 1
 
 
 @pytest.fixture(scope="module")
@@ -213,7 +213,7 @@ def test_workers_that_are_killed_are_replaced(
         source,
         tmp_path / target,
         chunks=(8, 8),
-        pack_bytes=1,
+        pack_bytes=PACK_BYTES,
         progress=kill_one,
         client=client,
     )
@@ -230,13 +230,13 @@ def test_a_pack_that_always_fails_leaves_nothing_visible_and_the_rest_is_kept(
     chunkyard.convert(source, plain)
     whole = damage(plain, "c/7/11")
     with pytest.raises(CorruptError, match="field") as raised:
-        chunkyard.convert(plain, place, pack_bytes=1, client=client)
+        chunkyard.convert(plain, place, pack_bytes=PACK_BYTES, client=client)
     assert "goes on" in raised.value.__notes__[0]
     if target.endswith("repo"):
         assert len(Repository.open(place).readonly_session("main").root) == 0
     else:
         assert not place.exists()
     (plain / "group/field/c/7/11").write_bytes(whole)
-    done = chunkyard.convert(plain, place, pack_bytes=1, client=client)
+    done = chunkyard.convert(plain, place, pack_bytes=PACK_BYTES, client=client)
     assert 0 < done.packs_resumed < done.packs == 96
     np.testing.assert_array_equal(read(place), FIELD)
