@@ -197,7 +197,7 @@ impl Session {
 }
 
 /// What travels between processes: compact, and read back by the same version only.
-fn pack<'py>(
+pub(crate) fn pack<'py>(
     py: Python<'py>,
     value: &(impl serde::Serialize + Sync),
 ) -> PyResult<Bound<'py, PyBytes>> {

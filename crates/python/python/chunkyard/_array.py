@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from chunkyard._refs import refs_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import dask.array as da
 
     from chunkyard._session import Session
 
@@ -205,6 +207,26 @@ class Array:
         """
         return refs_table(self._tree.chunk_refs(self._path), self.ndim)
 
+    def to_dask(self, chunks: str | int | Sequence[int] | None = None) -> da.Array:
+        """A Dask array that reads this one; see `chunkyard.dask.from_array`."""
+        from chunkyard.dask import from_array
+
+        return from_array(self, chunks=chunks)
+
+    def __reduce__(self) -> Any:
+        if self._session is not None:
+            return (_reopened, (self._session, self._path))
+        return (Array, (self._tree, self._path))
+
+    def __dask_tokenize__(self) -> Any:
+        if self._session is None:
+            return (type(self).__name__, getattr(self._tree, "identity", None), self._path)
+        if not self._session.read_only:
+            # It may change at any time, so it is never the same.
+            return (type(self).__name__, uuid.uuid4().hex)
+        session = self._session
+        return (type(self).__name__, session.repository.url, session.snapshot_id, self._path)
+
     def _summary(self) -> str:
         return f"  {self._dtype} {self._shape} in chunks of {self.chunks}"
 
@@ -216,6 +238,10 @@ class Array:
 
     def _repr_html_(self) -> str:
         return array_html(self)
+
+
+def _reopened(session: Session, path: str) -> Array:
+    return Array(session._native, path, session=session)
 
 
 def describe(

@@ -6,14 +6,85 @@ from typing import Any, final
 from numpy.typing import NDArray
 
 from chunkyard._options import Version
+from chunkyard._progress import Report
 
-__all__ = ["Array", "Repository", "Session", "Source", "__version__", "array_document", "open_source", "shut_down"]
+__all__ = [
+    "Array",
+    "Conversion",
+    "Coordinator",
+    "Repository",
+    "Session",
+    "Source",
+    "Tasks",
+    "Worker",
+    "__version__",
+    "array_document",
+    "link",
+    "open_source",
+    "shut_down",
+    "verify",
+]
 
 __version__: str
 
 def shut_down() -> None: ...
 def array_document(wanted: dict[str, Any]) -> str: ...
 def open_source(url: str, options: dict[str, Any], version: Version | None) -> Source: ...
+def link(
+    source: str,
+    repository: str,
+    options: dict[str, Any],
+    version: Version | None,
+    wishes: dict[str, Any],
+    written: dict[str, Any],
+    report: Report | None,
+) -> dict[str, Any]: ...
+def verify(
+    url: str,
+    options: dict[str, Any],
+    version: Version | None,
+    level: str | None,
+    report: Report | None,
+) -> dict[str, Any]: ...
+@final
+class Conversion:
+    @staticmethod
+    def prepare(
+        source: str,
+        target: str,
+        options: dict[str, Any],
+        version: Version | None,
+        to: str | None,
+        wishes: dict[str, Any],
+    ) -> Conversion: ...
+    def plan(self) -> dict[str, Any]: ...
+    def run(
+        self, written: dict[str, Any], verify: bool, report: Report | None
+    ) -> dict[str, Any]: ...
+    def hand_out(
+        self, written: dict[str, Any], verify: bool, report: Report | None
+    ) -> Coordinator: ...
+
+@final
+class Coordinator:
+    def order(self) -> bytes: ...
+    def tasks(self, workers: int) -> Tasks: ...
+    def adopt(self, done: bytes) -> int: ...
+    def pause(self) -> None: ...
+    def finish(self) -> dict[str, Any]: ...
+    def close(self) -> None: ...
+
+@final
+class Tasks:
+    def __iter__(self) -> Tasks: ...
+    def __next__(self) -> bytes: ...
+
+@final
+class Worker:
+    @staticmethod
+    def join(order: bytes, options: dict[str, Any]) -> Worker: ...
+    def work(self, packs: bytes) -> bytes: ...
+
 @final
 class Repository:
     @staticmethod
@@ -92,6 +163,8 @@ class Session:
 class Source:
     @property
     def format(self) -> str: ...
+    @property
+    def identity(self) -> str: ...
     def nodes(self) -> list[tuple[str, bool]]: ...
     def is_array(self, path: str) -> bool | None: ...
     def document(self, path: str) -> str: ...
