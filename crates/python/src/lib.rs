@@ -9,11 +9,13 @@
 //! - [`error`] maps each sort of error once.
 
 mod array;
+mod editor;
 mod error;
 mod memory;
 mod options;
 mod repository;
 mod runtime;
+mod selection;
 mod session;
 mod source;
 mod spec;
@@ -27,6 +29,8 @@ mod _engine {
 
     #[pymodule_export]
     use crate::array::Array;
+    #[pymodule_export]
+    use crate::editor::{Editor, create_editor, open_editor};
     #[pymodule_export]
     use crate::repository::Repository;
     #[pymodule_export]

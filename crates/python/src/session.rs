@@ -75,7 +75,7 @@ impl Session {
     }
 
     fn array(&self, py: Python<'_>, path: &str) -> PyResult<Array> {
-        Ok(Array::of_session(wait(py, self.inner.array(path))?))
+        Ok(Array::of_session(&wait(py, self.inner.array(path))?))
     }
 
     /// Creates an array from its Zarr document.

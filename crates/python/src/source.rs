@@ -54,8 +54,7 @@ impl Source {
     /// The Zarr document of a node.
     fn document(&self, path: &str) -> PyResult<String> {
         let rendered = match self.inner.dataset().nodes.get(path) {
-            Some(Node::Group(group)) => Ok(group.render()),
-            Some(Node::Array(array)) => array.packed_spec().map(|spec| spec.render()),
+            Some(node) => node.render(),
             None => Err(Error::NotFound { what: "node", name: path.to_owned() }),
         };
         Ok(String::from_utf8_lossy(&rendered.map_err(to_python)?).into_owned())
