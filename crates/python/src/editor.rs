@@ -1,16 +1,17 @@
 //! Plain Zarr, changed in place.
 
 use chunkyard_array::{ArraySpec, Attributes, GroupSpec};
-use chunkyard_engine::Error;
 use chunkyard_engine::format::zarr3::Zarr3Editor;
 use chunkyard_engine::format::{Node, Place};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use pythonize::depythonize;
 
 use crate::array::Array;
 use crate::error::to_python;
 use crate::options::OpenOptions;
 use crate::runtime::wait;
+use crate::source;
 
 /// A hierarchy of groups and arrays, each object of which changes in one step.
 #[pyclass(frozen, module = "chunkyard._engine")]
@@ -41,23 +42,22 @@ fn place(url: &str, options: OpenOptions) -> PyResult<Place> {
 impl Editor {
     /// All nodes in the order of their paths, each with whether it is an array.
     fn nodes(&self) -> Vec<(String, bool)> {
-        let dataset = self.inner.dataset();
-        let nodes = dataset.nodes.iter();
-        nodes.map(|(path, node)| (path.clone(), matches!(node, Node::Array(_)))).collect()
+        source::nodes(&self.inner.dataset())
     }
 
     /// Whether the node at a path is an array; `None` where there is none.
     fn is_array(&self, path: &str) -> Option<bool> {
-        self.inner.dataset().nodes.get(path).map(|node| matches!(node, Node::Array(_)))
+        source::is_array(&self.inner.dataset(), path)
     }
 
     /// The Zarr document of a node.
     fn document(&self, path: &str) -> PyResult<String> {
-        let rendered = match self.inner.dataset().nodes.get(path) {
-            Some(node) => node.render(),
-            None => Err(Error::NotFound { what: "node", name: path.to_owned() }),
-        };
-        Ok(String::from_utf8_lossy(&rendered.map_err(to_python)?).into_owned())
+        source::document(&self.inner.dataset(), path)
+    }
+
+    /// Where the chunks of an array are, as columns.
+    fn chunk_refs<'py>(&self, py: Python<'py>, path: &str) -> PyResult<Bound<'py, PyDict>> {
+        source::chunk_refs(py, &*self.inner.source().map_err(to_python)?, path)
     }
 
     fn array(&self, py: Python<'_>, path: &str) -> PyResult<Array> {

@@ -3,7 +3,8 @@
 //! ```text
 //!  Format ─┬─ probe    is this yours?                       by content, never by name
 //!          ├─ open   ─▶ Source   what is there, where each chunk is
-//!          └─ create ─▶ Sink     what it must be given, pack by pack; finish is the commit
+//!          ├─ create ─▶ Sink     what it must be given, pack by pack; finish is the commit
+//!          └─ join   ─▶ PackSink the same for workers elsewhere, who write packs and never finish
 //! ```
 //!
 //! - A [`Dataset`] is groups and arrays by path. An [`ArrayNode`] is Zarr v3 metadata of its
@@ -44,7 +45,7 @@ pub use self::place::Place;
 pub use self::read::Reader;
 pub(crate) use self::read::{batched, fetch_chunks, in_chunk};
 pub(crate) use self::sink::JOURNAL_PLAN;
-pub use self::sink::{CreateOptions, Pack, PackWriter, Published, Receipt, Sink};
+pub use self::sink::{CreateOptions, Pack, PackSink, PackWriter, Published, Receipt, Sink, Ticket};
 pub use self::source::{ChunkStream, Locate, OpenOptions, Source};
 pub use self::write::Writer;
 pub(crate) use self::write::{Accept, Exclusion, Writers};
@@ -99,6 +100,16 @@ pub trait Format: Send + Sync {
     ) -> Result<Box<dyn Sink>> {
         drop((place, dataset, options));
         Err(Error::unsupported(format!("writing {}", self.name())))
+    }
+
+    /// Joins a sink that was created at a place, perhaps by another process, to write packs for it.
+    async fn join(
+        &self,
+        _place: &Place,
+        _dataset: &Dataset,
+        _ticket: &Ticket,
+    ) -> Result<Box<dyn PackSink>> {
+        Err(Error::unsupported(format!("writing {} by several workers", self.name())))
     }
 }
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from chunkyard import _engine
 from chunkyard._group import Attributes, Codecs, Tree, writable
+from chunkyard._html import array_html
 from chunkyard._indexing import (
     Selected,
     convert,
@@ -20,8 +21,12 @@ from chunkyard._indexing import (
     parse_points,
     spread,
 )
+from chunkyard._refs import MISSING as _MISSING
+from chunkyard._refs import refs_table
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from chunkyard._session import Session
 
 NDArray = npt.NDArray[Any]
@@ -219,6 +224,22 @@ class Array:
                 for at, chunk, extent in zip(index, self.chunks, self._shape, strict=True)
             )
 
+    @property
+    def nbytes_stored(self) -> int:
+        """Bytes of all encoded chunks. Looks for every chunk, which may list many objects."""
+        columns = self._tree.chunk_refs(self._path)
+        lengths = np.frombuffer(columns["length"], dtype="<u8")
+        return int(lengths[lengths != _MISSING].sum())
+
+    def chunk_refs(self) -> pa.Table:
+        """Where every stored chunk is, as a table of pyarrow.
+
+        Columns: `index` in the chunk grid; `kind`: `object`, `virtual` (somebody else's object) or
+        `inline`; `url`, `offset`, `length`; `etag` and `last_modified_ms`, by which a change is
+        noticed; `crc32c`.
+        """
+        return refs_table(self._tree.chunk_refs(self._path), self.ndim)
+
     def _summary(self) -> str:
         return f"  {self._dtype} {self._shape} in chunks of {self.chunks}"
 
@@ -227,6 +248,9 @@ class Array:
             f"<chunkyard.Array {self._path!r} shape={self._shape} dtype={self._dtype} "
             f"chunks={self.chunks}>"
         )
+
+    def _repr_html_(self) -> str:
+        return array_html(self)
 
 
 class Indexer:

@@ -35,6 +35,12 @@ pub(super) struct Layout {
     pub(super) sharded: Option<Sharded>,
 }
 
+/// Where the objects of all arrays are, by path.
+pub(super) fn layouts_of(dataset: &Dataset) -> Result<BTreeMap<String, Arc<Layout>>> {
+    let arrays = dataset.arrays();
+    arrays.map(|(path, node)| Ok((path.to_owned(), Arc::new(Layout::new(path, node)?)))).collect()
+}
+
 /// What it takes to find chunks in shards.
 #[derive(Debug)]
 pub(super) struct Sharded {
@@ -64,10 +70,7 @@ impl Zarr3Source {
 
     /// A hierarchy whose metadata is known.
     pub(super) fn of(store: Store, dataset: Dataset, identity: String) -> Result<Self> {
-        let layouts = dataset
-            .arrays()
-            .map(|(path, node)| Ok((path.to_owned(), Arc::new(Layout::new(path, node)?))))
-            .collect::<Result<_>>()?;
+        let layouts = layouts_of(&dataset)?;
         let limits = *store.limits();
         let nowhere = Remotes::new(Vec::new(), store::Options::default());
         let fetcher = Fetcher::new(store.clone(), Arc::new(nowhere), limits, true);

@@ -14,7 +14,8 @@ use crate::store::ChunkRef;
 
 impl Session {
     /// Stores chunks in files of their own and gives their references. Unlike chunks that are set
-    /// one by one, all bytes are in the store when this returns.
+    /// one by one, all bytes are in the store when this returns. A fork keeps none inline: what all
+    /// forks may keep so together is not for one of them to know.
     pub(in crate::repo) async fn put_pack(
         &self,
         node: &Node,
@@ -30,7 +31,8 @@ impl Session {
         };
         for (coord, bytes) in chunks {
             let length = bytes.len() as u64;
-            let payload = if length <= self.config.inline_chunk_max
+            let payload = if !self.is_fork()
+                && length <= self.config.inline_chunk_max
                 && inline_bytes + length <= self.config.inline_total_max
             {
                 inline_bytes += length;
