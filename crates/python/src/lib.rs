@@ -10,12 +10,14 @@
 
 mod array;
 mod convert;
+mod editor;
 mod error;
 mod memory;
 mod options;
 mod refs;
 mod repository;
 mod runtime;
+mod selection;
 mod session;
 mod source;
 mod spec;
@@ -33,6 +35,8 @@ mod _engine {
     use crate::array::Array;
     #[pymodule_export]
     use crate::convert::{Conversion, link, verify};
+    #[pymodule_export]
+    use crate::editor::{Editor, create_editor, open_editor};
     #[pymodule_export]
     use crate::repository::Repository;
     #[pymodule_export]

@@ -77,7 +77,7 @@ impl Session {
     }
 
     fn array(&self, py: Python<'_>, path: &str) -> PyResult<Array> {
-        Ok(Array::of_session(wait(py, self.inner.array(path))?))
+        Ok(Array::of_session(&wait(py, self.inner.array(path))?))
     }
 
     /// Where the chunks of an array are, as columns.
