@@ -5,11 +5,14 @@
 //! `python/chunkyard/`.
 //!
 //! - [`runtime`] is the one place that waits: it lets other Python threads run and honours Ctrl-C.
+//! - [`bridge`] is for those who wait in asyncio.
 //! - [`memory`] lends memory of Python to the engine, so that chunks are decoded into the NumPy array.
 //! - [`error`] maps each sort of error once.
 
 mod array;
+mod bridge;
 mod error;
+mod keys;
 mod memory;
 mod options;
 mod repository;
@@ -27,6 +30,8 @@ mod _engine {
 
     #[pymodule_export]
     use crate::array::Array;
+    #[pymodule_export]
+    use crate::keys::{Keys, Listing};
     #[pymodule_export]
     use crate::repository::Repository;
     #[pymodule_export]
