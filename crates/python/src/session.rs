@@ -26,6 +26,10 @@ impl Session {
     pub(crate) fn new(inner: Arc<repo::Session>) -> Self {
         Self { inner }
     }
+
+    pub(crate) fn inner(&self) -> &Arc<repo::Session> {
+        &self.inner
+    }
 }
 
 /// A reference into somebody else's object: chunk index, URL, offset, length, etag, time of the last
