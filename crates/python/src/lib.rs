@@ -11,15 +11,21 @@
 
 mod array;
 mod bridge;
+mod convert;
+mod editor;
 mod error;
 mod keys;
 mod memory;
 mod options;
+mod refs;
 mod repository;
 mod runtime;
+mod selection;
 mod session;
 mod source;
 mod spec;
+mod watch;
+mod workers;
 
 use pyo3::prelude::*;
 
@@ -30,6 +36,10 @@ mod _engine {
 
     #[pymodule_export]
     use crate::array::Array;
+    #[pymodule_export]
+    use crate::convert::{Conversion, link, verify};
+    #[pymodule_export]
+    use crate::editor::{Editor, create_editor, open_editor};
     #[pymodule_export]
     use crate::keys::{Keys, Listing};
     #[pymodule_export]
@@ -42,6 +52,8 @@ mod _engine {
     use crate::source::{Source, open_source};
     #[pymodule_export]
     use crate::spec::array_document;
+    #[pymodule_export]
+    use crate::workers::{Coordinator, Tasks, Worker};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,8 +13,22 @@ import numpy.typing as npt
 
 from chunkyard import _engine
 from chunkyard._group import Attributes, Codecs, Tree, writable
+from chunkyard._html import array_html
+from chunkyard._indexing import (
+    Selected,
+    convert,
+    parse,
+    parse_orthogonal,
+    parse_points,
+    spread,
+)
+from chunkyard._refs import MISSING as _MISSING
+from chunkyard._refs import refs_table
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+    import dask.array as da
+
     from chunkyard._session import Session
 
 NDArray = npt.NDArray[Any]
@@ -116,35 +131,62 @@ class Array:
             raise TypeError("len() of an array without axes")
         return self._shape[0]
 
-    def _read_box(
-        self, origin: Sequence[int], shape: Sequence[int], out: NDArray | None = None
-    ) -> NDArray:
-        if self._variable:
-            elements = self._native.read_elements(list(origin), list(shape))
-            result = np.empty(len(elements), dtype=self._dtype)
-            result[...] = elements
-            return result.reshape(shape)
-        if out is None:
-            out = np.empty(shape, dtype=self._dtype)
-        self._native.read(list(origin), list(shape), _bytes_of(out))
-        return out
+    def read(self, selection: Any = ..., *, out: NDArray | None = None) -> Any:
+        """What `self[selection]` gives, into `out` if that is given.
 
-    def _write_box(self, origin: Sequence[int], shape: Sequence[int], values: NDArray) -> None:
-        if self._variable:
-            self._native.write_elements(list(origin), list(shape), values.reshape(-1).tolist())
-            return
-        self._native.write(list(origin), list(shape), _bytes_of(np.ascontiguousarray(values)))
+        Elements are decoded straight into an `out` of the same shape and data type that is contiguous;
+        into any other they are copied.
+        """
+        return self._read(parse(selection, self._shape), out)
 
     def __getitem__(self, selection: Any) -> Any:
-        if selection is not Ellipsis:
-            raise NotImplementedError
-        return self._read_box([0] * self.ndim, self._shape)
+        return self._read(parse(selection, self._shape))
 
     def __setitem__(self, selection: Any, values: Any) -> None:
-        if selection is not Ellipsis:
-            raise NotImplementedError
-        values = np.broadcast_to(np.asarray(values, dtype=self._dtype), self._shape)
-        self._write_box([0] * self.ndim, self._shape, values)
+        self._write(parse(selection, self._shape), values)
+
+    @property
+    def oindex(self) -> Indexer:
+        """Orthogonal indexing: along each axis an integer, a slice, indices or a mask."""
+        return Indexer(self, parse_orthogonal)
+
+    @property
+    def vindex(self) -> Indexer:
+        """Indexing of points: coordinates along each axis, or a mask of all axes."""
+        return Indexer(self, parse_points)
+
+    def _read(self, selected: Selected, out: NDArray | None = None) -> Any:
+        if self._variable:
+            listed = self._native.read_elements(selected.axes, selected.pointwise)
+            elements = np.empty(len(listed), dtype=self._dtype)
+            elements[...] = listed
+            elements = elements.reshape(selected.shape)
+        elif out is not None and selected.writes_to(out, self._dtype):
+            self._native.read(selected.axes, selected.pointwise, _bytes_of(out))
+            return out
+        else:
+            elements = np.empty(selected.shape, dtype=self._dtype)
+            self._native.read(selected.axes, selected.pointwise, _bytes_of(elements))
+        result = selected.arrange(elements)
+        if out is None:
+            return result[()] if selected.scalar else result
+        if out.shape != result.shape:
+            raise ValueError(f"out has the shape {out.shape}, what is read has {result.shape}")
+        np.copyto(out, result)
+        return out
+
+    def _write(self, selected: Selected, values: Any) -> None:
+        elements = convert(values, self._dtype)
+        axes, pointwise = selected.axes, selected.pointwise
+        if elements.size == 1 and not self._variable:
+            spread(elements, selected.result_shape)
+            self._native.fill(axes, pointwise, elements.tobytes())
+            return
+        elements = selected.rearrange(spread(elements, selected.result_shape))
+        if self._variable:
+            self._native.write_elements(axes, pointwise, elements.reshape(-1).tolist())
+        else:
+            self._native.write(axes, pointwise, _bytes_of(np.ascontiguousarray(elements)))
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> NDArray:
         if copy is False:
@@ -184,6 +226,42 @@ class Array:
                 for at, chunk, extent in zip(index, self.chunks, self._shape, strict=True)
             )
 
+    @property
+    def nbytes_stored(self) -> int:
+        """Bytes of all encoded chunks. Looks for every chunk, which may list many objects."""
+        columns = self._tree.chunk_refs(self._path)
+        lengths = np.frombuffer(columns["length"], dtype="<u8")
+        return int(lengths[lengths != _MISSING].sum())
+
+    def chunk_refs(self) -> pa.Table:
+        """Where every stored chunk is, as a table of pyarrow.
+
+        Columns: `index` in the chunk grid; `kind`: `object`, `virtual` (somebody else's object) or
+        `inline`; `url`, `offset`, `length`; `etag` and `last_modified_ms`, by which a change is
+        noticed; `crc32c`.
+        """
+        return refs_table(self._tree.chunk_refs(self._path), self.ndim)
+
+    def to_dask(self, chunks: str | int | Sequence[int] | None = None) -> da.Array:
+        """A Dask array that reads this one; see `chunkyard.dask.from_array`."""
+        from chunkyard.dask import from_array
+
+        return from_array(self, chunks=chunks)
+
+    def __reduce__(self) -> Any:
+        if self._session is not None:
+            return (_reopened, (self._session, self._path))
+        return (Array, (self._tree, self._path))
+
+    def __dask_tokenize__(self) -> Any:
+        if self._session is None:
+            return (type(self).__name__, getattr(self._tree, "identity", None), self._path)
+        if not self._session.read_only:
+            # It may change at any time, so it is never the same.
+            return (type(self).__name__, uuid.uuid4().hex)
+        session = self._session
+        return (type(self).__name__, session.repository.url, session.snapshot_id, self._path)
+
     def _summary(self) -> str:
         return f"  {self._dtype} {self._shape} in chunks of {self.chunks}"
 
@@ -192,6 +270,26 @@ class Array:
             f"<chunkyard.Array {self._path!r} shape={self._shape} dtype={self._dtype} "
             f"chunks={self.chunks}>"
         )
+
+    def _repr_html_(self) -> str:
+        return array_html(self)
+
+
+def _reopened(session: Session, path: str) -> Array:
+    return Array(session._native, path, session=session)
+
+
+class Indexer:
+    """Another way to index an array; see `Array.oindex` and `Array.vindex`."""
+
+    def __init__(self, array: Array, parse: Callable[[Any, tuple[int, ...]], Selected]) -> None:
+        self._array, self._parse = array, parse
+
+    def __getitem__(self, selection: Any) -> Any:
+        return self._array._read(self._parse(selection, self._array.shape))
+
+    def __setitem__(self, selection: Any, values: Any) -> None:
+        self._array._write(self._parse(selection, self._array.shape), values)
 
 
 def describe(
