@@ -13,6 +13,7 @@ mod convert;
 mod error;
 mod memory;
 mod options;
+mod refs;
 mod repository;
 mod runtime;
 mod session;

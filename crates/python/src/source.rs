@@ -2,14 +2,17 @@
 
 use std::sync::Arc;
 
+use chunkyard_array::Region;
 use chunkyard_engine::format::{self, Node, Reader};
 use chunkyard_engine::{Error, open, repo};
+use futures::TryStreamExt;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyDict, PyTuple};
 
 use crate::array::Array;
 use crate::error::to_python;
 use crate::options::{OpenOptions, Version};
+use crate::refs::columns;
 use crate::runtime::wait;
 
 /// Groups and arrays of any format.
@@ -80,6 +83,14 @@ impl Source {
             None => Err(Error::NotFound { what: "node", name: path.to_owned() }),
         };
         Ok(String::from_utf8_lossy(&rendered.map_err(to_python)?).into_owned())
+    }
+
+    /// Where the chunks of an array are, as columns.
+    fn chunk_refs<'py>(&self, py: Python<'py>, path: &str) -> PyResult<Bound<'py, PyDict>> {
+        let array = self.inner.dataset().array(path).map_err(to_python)?;
+        let everything = Region::whole(array.spec.shape());
+        let chunks: Vec<_> = wait(py, self.inner.chunks(path, &everything).try_collect())?;
+        columns(py, self.inner.fetcher().store(), &chunks)
     }
 
     fn array(&self, path: &str) -> PyResult<Array> {

@@ -13,9 +13,13 @@ import numpy.typing as npt
 
 from chunkyard import _engine
 from chunkyard._group import Attributes, Codecs, Tree, writable
+from chunkyard._html import array_html
+from chunkyard._refs import MISSING as _MISSING
+from chunkyard._refs import refs_table
 
 if TYPE_CHECKING:
     import dask.array as da
+    import pyarrow as pa
 
     from chunkyard._session import Session
 
@@ -207,6 +211,22 @@ class Array:
         session = self._session
         return (type(self).__name__, session.repository.url, session.snapshot_id, self._path)
 
+    @property
+    def nbytes_stored(self) -> int:
+        """Bytes of all encoded chunks. Looks for every chunk, which may list many objects."""
+        columns = self._tree.chunk_refs(self._path)
+        lengths = np.frombuffer(columns["length"], dtype="<u8")
+        return int(lengths[lengths != _MISSING].sum())
+
+    def chunk_refs(self) -> pa.Table:
+        """Where every stored chunk is, as a table of pyarrow.
+
+        Columns: `index` in the chunk grid; `kind`: `object`, `virtual` (somebody else's object) or
+        `inline`; `url`, `offset`, `length`; `etag` and `last_modified_ms`, by which a change is
+        noticed; `crc32c`.
+        """
+        return refs_table(self._tree.chunk_refs(self._path), self.ndim)
+
     def _summary(self) -> str:
         return f"  {self._dtype} {self._shape} in chunks of {self.chunks}"
 
@@ -215,6 +235,9 @@ class Array:
             f"<chunkyard.Array {self._path!r} shape={self._shape} dtype={self._dtype} "
             f"chunks={self.chunks}>"
         )
+
+    def _repr_html_(self) -> str:
+        return array_html(self)
 
 
 def _reopened(session: Session, path: str) -> Array:

@@ -15,7 +15,9 @@
 //! - `sink` writes objects; metadata comes last. In a directory, all of it is written aside and
 //!   renamed into place in one step (`staging`).
 //! - `member` writes objects for a sink elsewhere.
+//! - `edit` changes what is there, object by object.
 
+mod edit;
 mod hierarchy;
 mod member;
 mod shard_writer;
@@ -29,6 +31,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
+pub use self::edit::{Zarr3Array, Zarr3Editor};
 pub use self::sink::Zarr3Sink;
 pub use self::source::Zarr3Source;
 use super::{

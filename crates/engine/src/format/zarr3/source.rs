@@ -84,6 +84,11 @@ impl Zarr3Source {
         self.layouts.get(array).ok_or_else(missing)
     }
 
+    /// Forgets what is known about an object that was written anew.
+    pub(super) fn forget_shard(&self, path: &str) {
+        self.indices.remove(&path.into());
+    }
+
     /// The index of a shard; `None` where there is no shard. Read once, then kept.
     async fn shard(
         &self,
@@ -176,12 +181,12 @@ impl Layout {
     }
 
     /// The chunk, or shard, that an object is.
-    fn parse(&self, path: &str) -> Option<ChunkIndex> {
+    pub(super) fn parse(&self, path: &str) -> Option<ChunkIndex> {
         self.keys.parse(path.strip_prefix(&self.prefix)?)
     }
 
     /// Whether an object is a chunk, or a shard, of an array with this grid of chunks.
-    fn has(&self, path: &str, grid: &Grid) -> bool {
+    pub(super) fn has(&self, path: &str, grid: &Grid) -> bool {
         let grid = self.sharded.as_ref().map_or(grid, |sharded| &sharded.shards);
         self.parse(path).is_some_and(|index| grid.contains(&index))
     }
