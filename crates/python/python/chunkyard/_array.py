@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import operator
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -218,13 +219,18 @@ class Array:
         self[where] = values
         return self._shape
 
-    def chunk_regions(self) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
-        """The chunks in order, each by its index in the grid and the slices that it covers."""
+    def chunk_regions(self) -> Iterator[tuple[slice, ...]]:
+        """What each chunk covers, as slices, in the order of the grid."""
         for index in np.ndindex(*self.cdata_shape):
-            yield index, tuple(
+            yield tuple(
                 slice(at * chunk, min((at + 1) * chunk, extent))
                 for at, chunk, extent in zip(index, self.chunks, self._shape, strict=True)
             )
+
+    def iter_chunks(self) -> Iterator[tuple[tuple[slice, ...], NDArray]]:
+        """The array chunk by chunk: where each is, and its values."""
+        for region in self.chunk_regions():
+            yield region, self[region]
 
     @property
     def nbytes_stored(self) -> int:
@@ -321,8 +327,11 @@ def describe(
 
 def _shape_of(shape: int | Sequence[int], rank: int = 1) -> list[int]:
     if isinstance(shape, (int, np.integer)):
-        return [int(shape)] * rank
-    return [int(extent) for extent in shape]
+        shape = [int(shape)] * rank
+    extents = [operator.index(extent) for extent in shape]
+    if any(extent < 0 for extent in extents):
+        raise ValueError(f"no axis has a length below zero: {extents}")
+    return extents
 
 
 def _zarr_dtype(
