@@ -10,6 +10,7 @@ use chunkyard_engine::{Error, repo};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString};
 
+use crate::bridge::answer;
 use crate::error::to_python;
 use crate::memory::Lent;
 use crate::runtime::wait;
@@ -116,6 +117,44 @@ impl Array {
     ) -> PyResult<()> {
         let wanted = Wanted::new(py, axes, pointwise)?;
         wait(py, wanted.fill(self.writer()?, element))
+    }
+
+    /// Like `read`, for those who wait in asyncio: nothing, or a future of it.
+    fn read_async(
+        &self,
+        py: Python<'_>,
+        axes: Vec<Along>,
+        out: &Bound<'_, PyAny>,
+    ) -> PyResult<Py<PyAny>> {
+        let (wanted, reader) = (Wanted::new(py, axes, false)?, self.reader.clone());
+        let memory = Lent::new(out, true)?;
+        let read = async move { wanted.read_into(&reader, memory).await.map(drop) };
+        answer(py, read, |py, ()| Ok(py.None()))
+    }
+
+    /// Like `write`, for those who wait in asyncio.
+    fn write_async(
+        &self,
+        py: Python<'_>,
+        axes: Vec<Along>,
+        elements: &Bound<'_, PyAny>,
+    ) -> PyResult<Py<PyAny>> {
+        let (wanted, writer) = (Wanted::new(py, axes, false)?, self.writer()?.clone());
+        let elements = Lent::new(elements, false)?;
+        let write = async move { wanted.write(&writer, elements).await };
+        answer(py, write, |py, ()| Ok(py.None()))
+    }
+
+    /// Like `fill`, for those who wait in asyncio.
+    fn fill_async(
+        &self,
+        py: Python<'_>,
+        axes: Vec<Along>,
+        element: Vec<u8>,
+    ) -> PyResult<Py<PyAny>> {
+        let (wanted, writer) = (Wanted::new(py, axes, false)?, self.writer()?.clone());
+        let fill = async move { wanted.fill(&writer, element).await };
+        answer(py, fill, |py, ()| Ok(py.None()))
     }
 
     /// Reads a selection of elements of variable length, as a list of `str` or `bytes`.

@@ -129,6 +129,11 @@ impl Keys {
         Listing { inner: Arc::new(self.inner.list_prefix(prefix).into()) }
     }
 
+    /// The array and the chunk that a key names; `None` for every other key.
+    fn chunk(&self, key: &str) -> PyResult<Option<(String, Vec<u64>)>> {
+        self.inner.chunk(key).map_err(to_python)
+    }
+
     /// Points a chunk at a range of an object elsewhere.
     #[expect(clippy::too_many_arguments, reason = "the columns of a reference")]
     fn set_virtual(

@@ -49,7 +49,7 @@ class Array:
     def _open(self) -> None:
         native = self._native = self._tree.array(self._path)
         self._shape = tuple(native.shape)
-        self._dtype = _numpy_dtype(native)
+        self._dtype = numpy_dtype(native)
         self._variable = native.item_size is None
 
     @property
@@ -163,11 +163,11 @@ class Array:
             elements[...] = listed
             elements = elements.reshape(selected.shape)
         elif out is not None and selected.writes_to(out, self._dtype):
-            self._native.read(selected.axes, selected.pointwise, _bytes_of(out))
+            self._native.read(selected.axes, selected.pointwise, bytes_of(out))
             return out
         else:
             elements = np.empty(selected.shape, dtype=self._dtype)
-            self._native.read(selected.axes, selected.pointwise, _bytes_of(elements))
+            self._native.read(selected.axes, selected.pointwise, bytes_of(elements))
         result = selected.arrange(elements)
         if out is None:
             return result[()] if selected.scalar else result
@@ -187,7 +187,7 @@ class Array:
         if self._variable:
             self._native.write_elements(axes, pointwise, elements.reshape(-1).tolist())
         else:
-            self._native.write(axes, pointwise, _bytes_of(np.ascontiguousarray(elements)))
+            self._native.write(axes, pointwise, bytes_of(np.ascontiguousarray(elements)))
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> NDArray:
         if copy is False:
@@ -354,7 +354,8 @@ def _zarr_dtype(
     return numpy_dtype.str, numpy_dtype
 
 
-def _numpy_dtype(native: _engine.Array) -> np.dtype[Any]:
+def numpy_dtype(native: _engine.Array) -> np.dtype[Any]:
+    """The data type of the elements that come out."""
     if native.numpy_dtype is not None:
         return np.dtype(native.numpy_dtype)
     if native.item_size is not None:
@@ -372,6 +373,6 @@ def _fill_bytes(value: Any, dtype: np.dtype[Any] | None) -> bytes:
     return np.asarray(value, dtype=dtype.newbyteorder("=")).tobytes()
 
 
-def _bytes_of(values: NDArray) -> NDArray:
+def bytes_of(values: NDArray) -> NDArray:
     """The same memory as unsigned bytes."""
     return values.reshape(-1).view(np.uint8)

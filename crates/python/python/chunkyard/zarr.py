@@ -30,11 +30,12 @@ from zarr.core.buffer import Buffer, BufferPrototype, default_buffer_prototype
 
 from chunkyard import _engine
 from chunkyard._options import milliseconds
+from chunkyard._pipeline import CodecPipeline
 
 if TYPE_CHECKING:
     from chunkyard._session import Session
 
-__all__ = ["Store", "VirtualRef"]
+__all__ = ["CodecPipeline", "Store", "VirtualRef"]
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, PoisonError};
 
-use chunkyard_array::{ArraySpec, ChunkKeys, Grid};
+use chunkyard_array::{ArraySpec, ChunkIndex, ChunkKeys, Grid};
 
 use super::{DOCUMENT, Keys, folder_of};
 use crate::error::{Error, Result};
@@ -99,6 +99,15 @@ impl Keys {
             Some(index) if !array.layout.grid.contains(&index) => nowhere("outside its chunk grid"),
             Some(index) => Ok(Place::Chunk(array, Coord::encode(&index))),
         }
+    }
+
+    /// The array and the chunk that a key names; `None` for every other key.
+    pub fn chunk(&self, key: &str) -> Result<Option<(String, ChunkIndex)>> {
+        let Place::Chunk(array, coord) = self.place(&self.session.tree(), key)? else {
+            return Ok(None);
+        };
+        let index = coord.decode(array.layout.grid.rank()).ok();
+        Ok(index.map(|index| (array.node.path.clone(), index)))
     }
 
     /// How the chunks of an array are named.

@@ -42,17 +42,13 @@ impl Keys {
     /// Points the chunk of a key at a range of somebody else's object; see
     /// [`Session::set_virtual`](crate::repo::Session::set_virtual).
     pub fn set_virtual(&self, key: &str, reference: Virtual) -> Result<()> {
+        if let Some((array, index)) = self.chunk(key)? {
+            self.session.drop_aside(key)?;
+            return self.session.set_virtual(&array, &index, reference);
+        }
         match self.place(&self.session.tree(), key)? {
-            Place::Chunk(array, coord) => {
-                let rank = array.layout.grid.rank();
-                let index = coord.decode(rank).unwrap_or_default();
-                self.session.drop_aside(key)?;
-                self.session.set_virtual(&array.node.path, &index, reference)
-            }
-            Place::Document(_) => {
-                Err(Error::invalid(format!("{key}: a document cannot be elsewhere, only chunks")))
-            }
             Place::Nowhere(why) => Err(Error::invalid(format!("{key} {why}"))),
+            _ => Err(Error::invalid(format!("{key}: a document cannot be elsewhere, only chunks"))),
         }
     }
 
