@@ -5,12 +5,16 @@
 //! `python/chunkyard/`.
 //!
 //! - [`runtime`] is the one place that waits: it lets other Python threads run and honours Ctrl-C.
+//! - [`bridge`] is for those who wait in asyncio.
 //! - [`memory`] lends memory of Python to the engine, so that chunks are decoded into the NumPy array.
 //! - [`error`] maps each sort of error once.
 
 mod array;
+mod bridge;
+mod convert;
 mod editor;
 mod error;
+mod keys;
 mod memory;
 mod options;
 mod refs;
@@ -20,6 +24,8 @@ mod selection;
 mod session;
 mod source;
 mod spec;
+mod watch;
+mod workers;
 
 use pyo3::prelude::*;
 
@@ -31,7 +37,11 @@ mod _engine {
     #[pymodule_export]
     use crate::array::Array;
     #[pymodule_export]
+    use crate::convert::{Conversion, link, verify};
+    #[pymodule_export]
     use crate::editor::{Editor, create_editor, open_editor};
+    #[pymodule_export]
+    use crate::keys::{Keys, Listing};
     #[pymodule_export]
     use crate::repository::Repository;
     #[pymodule_export]
@@ -42,6 +52,8 @@ mod _engine {
     use crate::source::{Source, open_source};
     #[pymodule_export]
     use crate::spec::array_document;
+    #[pymodule_export]
+    use crate::workers::{Coordinator, Tasks, Worker};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

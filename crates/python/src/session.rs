@@ -26,6 +26,10 @@ impl Session {
     pub(crate) fn new(inner: Arc<repo::Session>) -> Self {
         Self { inner }
     }
+
+    pub(crate) fn inner(&self) -> &Arc<repo::Session> {
+        &self.inner
+    }
 }
 
 /// A reference into somebody else's object: chunk index, URL, offset, length, etag, time of the last
@@ -197,7 +201,7 @@ impl Session {
 }
 
 /// What travels between processes: compact, and read back by the same version only.
-fn pack<'py>(
+pub(crate) fn pack<'py>(
     py: Python<'py>,
     value: &(impl serde::Serialize + Sync),
 ) -> PyResult<Bound<'py, PyBytes>> {

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use chunkyard_array::Region;
 use chunkyard_engine::format::{self, Dataset, Node, Reader};
-use chunkyard_engine::{Error, open};
+use chunkyard_engine::{Error, open, repo};
 use futures::TryStreamExt;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyTuple};
 
 use crate::array::Array;
 use crate::error::to_python;
@@ -20,6 +20,9 @@ use crate::runtime::wait;
 pub(crate) struct Source {
     inner: Arc<dyn format::Source>,
     format: &'static str,
+    /// What it was opened with, to be opened elsewhere.
+    url: String,
+    options: Py<PyAny>,
 }
 
 /// Opens whatever is at a URL, by its content.
@@ -27,12 +30,13 @@ pub(crate) struct Source {
 pub(crate) fn open_source(
     py: Python<'_>,
     url: &str,
-    options: OpenOptions,
+    options: Bound<'_, PyAny>,
     version: Option<Version>,
 ) -> PyResult<Source> {
-    let options = options.any(version.map(|version| version.0));
-    let opened = wait(py, open::open(url, &options))?;
-    Ok(Source { inner: opened.source, format: opened.format })
+    let how = options.extract::<OpenOptions>()?.any(version.map(|version| version.0));
+    let opened = wait(py, open::open(url, &how))?;
+    let (url, options) = (url.to_owned(), options.unbind());
+    Ok(Source { inner: opened.source, format: opened.format, url, options })
 }
 
 #[pymethods]
@@ -41,6 +45,22 @@ impl Source {
     #[getter]
     fn format(&self) -> &'static str {
         self.format
+    }
+
+    /// What tells this state of it from others.
+    #[getter]
+    fn identity(&self) -> String {
+        self.inner.identity()
+    }
+
+    /// Another process opens the same version.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let open = py.import("chunkyard._engine")?.getattr("open_source")?;
+        let version = match self.inner.version() {
+            Some(repo::Version::Snapshot(id)) => Some(("snapshot", id)),
+            _ => None,
+        };
+        (open, (&self.url, &self.options, version)).into_pyobject(py)
     }
 
     /// All nodes in the order of their paths, each with whether it is an array.

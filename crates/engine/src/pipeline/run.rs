@@ -7,7 +7,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use super::budget::Budget;
 use super::journal::Journal;
 use super::mover::Mover;
-use super::plan::Plan;
+use super::plan::{ArrayPlan, Plan};
 use super::verify;
 use crate::error::{Error, Result};
 use crate::format::{Pack, PackSink, Published, Receipt, Sink, Source};
@@ -56,14 +56,8 @@ pub async fn run(
     let rounds = if options.verify { 2 } else { 1 };
     meter.expect(plan.bytes().saturating_mul(rounds));
     meter.expect_packs(plan.packs().saturating_mul(rounds));
-    let work = plan.arrays.iter().flat_map(|array| {
-        let mover = Mover::new(source, &Arc::new(array.clone())).map(Arc::new);
-        let packs: Box<dyn Iterator<Item = _> + Send> = match mover {
-            Ok(mover) => Box::new(array.each_pack().map(move |pack| Ok((mover.clone(), pack)))),
-            Err(error) => Box::new(std::iter::once(Err(error))),
-        };
-        packs
-    });
+    // Owned, so that the compiler sees that all of this can go to another thread.
+    let work = plan.arrays.clone().into_iter().flat_map(|array| packs_of(source, array));
     let moved = stream::iter(work)
         .map(|work| {
             let (sink, journal, budget) = (&*sink, &journal, &budget);
@@ -100,6 +94,20 @@ pub async fn run(
         bytes: plan.bytes(),
         published,
     })
+}
+
+/// The packs of an array, each with what moves it; or why nothing can.
+fn packs_of(
+    source: &Arc<dyn Source>,
+    array: ArrayPlan,
+) -> impl Iterator<Item = Result<(Arc<Mover>, Pack)>> + Send + use<> {
+    let packs = array.each_pack();
+    let (mover, failed) = match Mover::new(source, &Arc::new(array)) {
+        Ok(mover) => (Some(Arc::new(mover)), None),
+        Err(error) => (None, Some(Err(error))),
+    };
+    let packs = mover.map(|mover| packs.map(move |pack| Ok((mover.clone(), pack))));
+    packs.into_iter().flatten().chain(failed)
 }
 
 impl Plan {

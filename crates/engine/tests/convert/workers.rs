@@ -158,7 +158,7 @@ async fn a_coordinator_that_is_gone_is_replaced_and_does_not_begin_anew() {
         From::Zarr3.write(&yard, "source", &sample).await;
         for to in To::ALL {
             let target = format!("{to:?}");
-            let conversion = prepare_at(&yard, "source", &target, to, Movement::Regrid).await;
+            let conversion = prepare_at(&yard, "source", &target, to, Movement::Copy).await;
             let mut first = begin(&conversion).await.unwrap();
             let tasks: Vec<Task> = first.tasks(64).collect();
             let mut adopted = 0;
@@ -169,7 +169,7 @@ async fn a_coordinator_that_is_gone_is_replaced_and_does_not_begin_anew() {
             let orphan = elsewhere(&tasks[3]).await.unwrap();
             first.pause().await.unwrap();
             drop(first);
-            let conversion = prepare_at(&yard, "source", &target, to, Movement::Regrid).await;
+            let conversion = prepare_at(&yard, "source", &target, to, Movement::Copy).await;
             let second = begin(&conversion).await.unwrap();
             assert_eq!(second.packs().0, adopted);
             assert!(second.tasks(64).count() < tasks.len());

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import operator
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +28,7 @@ from chunkyard._refs import refs_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import dask.array as da
 
     from chunkyard._session import Session
 
@@ -216,13 +219,18 @@ class Array:
         self[where] = values
         return self._shape
 
-    def chunk_regions(self) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
-        """The chunks in order, each by its index in the grid and the slices that it covers."""
+    def chunk_regions(self) -> Iterator[tuple[slice, ...]]:
+        """What each chunk covers, as slices, in the order of the grid."""
         for index in np.ndindex(*self.cdata_shape):
-            yield index, tuple(
+            yield tuple(
                 slice(at * chunk, min((at + 1) * chunk, extent))
                 for at, chunk, extent in zip(index, self.chunks, self._shape, strict=True)
             )
+
+    def iter_chunks(self) -> Iterator[tuple[tuple[slice, ...], NDArray]]:
+        """The array chunk by chunk: where each is, and its values."""
+        for region in self.chunk_regions():
+            yield region, self[region]
 
     @property
     def nbytes_stored(self) -> int:
@@ -240,6 +248,26 @@ class Array:
         """
         return refs_table(self._tree.chunk_refs(self._path), self.ndim)
 
+    def to_dask(self, chunks: str | int | Sequence[int] | None = None) -> da.Array:
+        """A Dask array that reads this one; see `chunkyard.dask.from_array`."""
+        from chunkyard.dask import from_array
+
+        return from_array(self, chunks=chunks)
+
+    def __reduce__(self) -> Any:
+        if self._session is not None:
+            return (_reopened, (self._session, self._path))
+        return (Array, (self._tree, self._path))
+
+    def __dask_tokenize__(self) -> Any:
+        if self._session is None:
+            return (type(self).__name__, getattr(self._tree, "identity", None), self._path)
+        if not self._session.read_only:
+            # It may change at any time, so it is never the same.
+            return (type(self).__name__, uuid.uuid4().hex)
+        session = self._session
+        return (type(self).__name__, session.repository.url, session.snapshot_id, self._path)
+
     def _summary(self) -> str:
         return f"  {self._dtype} {self._shape} in chunks of {self.chunks}"
 
@@ -251,6 +279,10 @@ class Array:
 
     def _repr_html_(self) -> str:
         return array_html(self)
+
+
+def _reopened(session: Session, path: str) -> Array:
+    return Array(session._native, path, session=session)
 
 
 class Indexer:
@@ -295,8 +327,11 @@ def describe(
 
 def _shape_of(shape: int | Sequence[int], rank: int = 1) -> list[int]:
     if isinstance(shape, (int, np.integer)):
-        return [int(shape)] * rank
-    return [int(extent) for extent in shape]
+        shape = [int(shape)] * rank
+    extents = [operator.index(extent) for extent in shape]
+    if any(extent < 0 for extent in extents):
+        raise ValueError(f"no axis has a length below zero: {extents}")
+    return extents
 
 
 def _zarr_dtype(

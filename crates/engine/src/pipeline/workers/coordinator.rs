@@ -110,6 +110,7 @@ impl Coordinator {
     /// Takes over what a worker has done, and from time to time writes it down. Gives the number of
     /// packs that were not done before: a task that was repeated adds nothing.
     pub async fn adopt(&mut self, done: &Done) -> Result<u64> {
+        self.require_sound()?;
         if done.plan != self.plan.name {
             return Err(Error::invalid("these receipts are of another conversion"));
         }
@@ -135,9 +136,10 @@ impl Coordinator {
                 self.options.meter.advance(array.pack_bytes(&pack));
                 self.options.meter.advance_packs();
             }
-            let noted = self.journal.note(&*self.sink, pack, receipt).await;
-            self.unsound |= noted.is_err();
-            noted?;
+            // Also if this future is dropped on the way.
+            self.unsound = true;
+            self.journal.note(&*self.sink, pack, receipt).await?;
+            self.unsound = false;
             adopted += 1;
         }
         Ok(adopted)
@@ -145,9 +147,20 @@ impl Coordinator {
 
     /// Writes down what is done, for whoever goes on later.
     pub async fn pause(&mut self) -> Result<()> {
-        let flushed = self.journal.flush(&*self.sink).await;
-        self.unsound |= flushed.is_err();
-        flushed
+        self.require_sound()?;
+        self.unsound = true;
+        self.journal.flush(&*self.sink).await?;
+        self.unsound = false;
+        Ok(())
+    }
+
+    fn require_sound(&self) -> Result<()> {
+        match self.unsound {
+            false => Ok(()),
+            true => Err(Error::invalid(
+                "packs could not be made durable; convert again to go on with those that are",
+            )),
+        }
     }
 
     /// Makes the result visible, when all packs are done.
@@ -155,9 +168,6 @@ impl Coordinator {
         let (done, packs) = self.packs();
         if done < packs {
             return Err(Error::invalid(format!("{} of {packs} packs are not done", packs - done)));
-        }
-        if self.unsound {
-            return Err(Error::invalid("an earlier failure left packs that are not durable"));
         }
         self.pause().await?;
         if self.options.verify {

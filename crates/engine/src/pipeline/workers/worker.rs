@@ -81,16 +81,17 @@ impl Worker {
                 movers.insert(array.clone(), mover);
             }
         }
-        let numbers = packs.iter().flat_map(|range| {
-            let array = &range.array;
-            range.packs.clone().map(move |number| (array, number))
+        // Owned, so that the compiler sees that all of this can go to another thread.
+        let numbers = packs.to_vec().into_iter().flat_map(|range| {
+            let PackRange { array, packs } = range;
+            packs.map(move |number| (array.clone(), number))
         });
         let written: Vec<(Pack, Receipt)> = stream::iter(numbers)
             .map(|(array, number)| {
-                let mover = movers.get(array);
+                let mover = movers.get(&array);
                 async move {
-                    let pack = pack_of(&self.plan, array, number);
-                    let (mover, pack) = mover.zip(pack).ok_or_else(|| unknown(array))?;
+                    let pack = pack_of(&self.plan, &array, number);
+                    let (mover, pack) = mover.zip(pack).ok_or_else(|| unknown(&array))?;
                     let receipt = move_pack(mover, &*self.sink, &self.budget, &pack).await?;
                     self.meter.advance(mover.plan.pack_bytes(&pack));
                     self.meter.advance_packs();

@@ -14,8 +14,9 @@ use crate::store::ChunkRef;
 
 impl Session {
     /// Stores chunks in files of their own and gives their references. Unlike chunks that are set
-    /// one by one, all bytes are in the store when this returns. A fork keeps none inline: what all
-    /// forks may keep so together is not for one of them to know.
+    /// one by one, all bytes are in the store when this returns. A fork keeps none inline, since what
+    /// all forks may keep so together is not for one of them to know; nor does it remember the
+    /// references, which the session it works for adopts.
     pub(in crate::repo) async fn put_pack(
         &self,
         node: &Node,
@@ -52,7 +53,9 @@ impl Session {
         for name in &names {
             self.confirm(name).await?;
         }
-        self.adopt_references(node, refs.clone())?;
+        if !self.is_fork() {
+            self.adopt_references(node, refs.clone())?;
+        }
         Ok(refs)
     }
 
