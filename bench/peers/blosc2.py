@@ -1,4 +1,4 @@
-"""python-blosc2: one file, chunks made of blocks that decode one by one."""
+"""python-blosc2: one file, chunks made of blocks that decode one by one. `mapped=yes` maps it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ class Arrays(ArrayPeer):
         self.data = data
 
     def open(self) -> None:
-        self.array = blosc2.open(self.file(), mode="r")
+        mapped = "r" if self.options.get("mapped") == "yes" else None
+        self.array = blosc2.open(self.file(), mode="r", mmap_mode=mapped)
 
     def write(self, values: np.ndarray) -> None:
         shuffled = self.data.codec == "blosc"
