@@ -9,14 +9,18 @@
 //! - [`error`] maps each sort of error once.
 
 mod array;
+mod convert;
 mod error;
 mod memory;
 mod options;
+mod refs;
 mod repository;
 mod runtime;
 mod session;
 mod source;
 mod spec;
+mod watch;
+mod workers;
 
 use pyo3::prelude::*;
 
@@ -28,6 +32,8 @@ mod _engine {
     #[pymodule_export]
     use crate::array::Array;
     #[pymodule_export]
+    use crate::convert::{Conversion, link, verify};
+    #[pymodule_export]
     use crate::repository::Repository;
     #[pymodule_export]
     use crate::runtime::shut_down;
@@ -37,6 +43,8 @@ mod _engine {
     use crate::source::{Source, open_source};
     #[pymodule_export]
     use crate::spec::array_document;
+    #[pymodule_export]
+    use crate::workers::{Coordinator, Tasks, Worker};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -82,6 +82,20 @@ where
     T: Send,
     F: Future<Output = Result<T>> + Send,
 {
+    wait_watching(py, future, |_| Ok(()))
+}
+
+/// Like [`wait`], with something to do for Python from time to time. An exception of it ends the work
+/// as Ctrl-C does.
+pub(crate) fn wait_watching<T, F>(
+    py: Python<'_>,
+    future: F,
+    mut watch: impl FnMut(Python<'_>) -> PyResult<()> + Send,
+) -> PyResult<T>
+where
+    T: Send,
+    F: Future<Output = Result<T>> + Send,
+{
     let handle = handle()?;
     py.detach(|| {
         handle.block_on(async {
@@ -91,7 +105,10 @@ where
                     biased;
                     result = &mut future => return result.map_err(to_python),
                     () = tokio::time::sleep(LOOK_FOR_SIGNALS) => {
-                        Python::attach(|py| py.check_signals())?;
+                        Python::attach(|py| {
+                            py.check_signals()?;
+                            watch(py)
+                        })?;
                     }
                 }
             }

@@ -5,13 +5,15 @@ use std::sync::Arc;
 use chunkyard_array::{ArraySpec, Attributes, GroupSpec};
 use chunkyard_engine::Error;
 use chunkyard_engine::repo::{self, CommitOptions, NodeKind, Rebase, Virtual};
+use futures::TryStreamExt;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyDict};
 use pythonize::{depythonize, pythonize};
 use serde_json::{Map, Value};
 
 use crate::array::Array;
 use crate::error::to_python;
+use crate::refs::columns;
 use crate::runtime::wait;
 
 /// One version of a repository.
@@ -76,6 +78,12 @@ impl Session {
 
     fn array(&self, py: Python<'_>, path: &str) -> PyResult<Array> {
         Ok(Array::of_session(wait(py, self.inner.array(path))?))
+    }
+
+    /// Where the chunks of an array are, as columns.
+    fn chunk_refs<'py>(&self, py: Python<'py>, path: &str) -> PyResult<Bound<'py, PyDict>> {
+        let chunks: Vec<_> = wait(py, self.inner.chunk_refs(path).try_collect())?;
+        columns(py, self.inner.repository().store(), &chunks)
     }
 
     /// Creates an array from its Zarr document.
@@ -189,7 +197,7 @@ impl Session {
 }
 
 /// What travels between processes: compact, and read back by the same version only.
-fn pack<'py>(
+pub(crate) fn pack<'py>(
     py: Python<'py>,
     value: &(impl serde::Serialize + Sync),
 ) -> PyResult<Bound<'py, PyBytes>> {

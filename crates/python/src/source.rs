@@ -2,13 +2,17 @@
 
 use std::sync::Arc;
 
+use chunkyard_array::Region;
 use chunkyard_engine::format::{self, Node, Reader};
-use chunkyard_engine::{Error, open};
+use chunkyard_engine::{Error, open, repo};
+use futures::TryStreamExt;
 use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
 
 use crate::array::Array;
 use crate::error::to_python;
 use crate::options::{OpenOptions, Version};
+use crate::refs::columns;
 use crate::runtime::wait;
 
 /// Groups and arrays of any format.
@@ -16,6 +20,9 @@ use crate::runtime::wait;
 pub(crate) struct Source {
     inner: Arc<dyn format::Source>,
     format: &'static str,
+    /// What it was opened with, to be opened elsewhere.
+    url: String,
+    options: Py<PyAny>,
 }
 
 /// Opens whatever is at a URL, by its content.
@@ -23,12 +30,13 @@ pub(crate) struct Source {
 pub(crate) fn open_source(
     py: Python<'_>,
     url: &str,
-    options: OpenOptions,
+    options: Bound<'_, PyAny>,
     version: Option<Version>,
 ) -> PyResult<Source> {
-    let options = options.any(version.map(|version| version.0));
-    let opened = wait(py, open::open(url, &options))?;
-    Ok(Source { inner: opened.source, format: opened.format })
+    let how = options.extract::<OpenOptions>()?.any(version.map(|version| version.0));
+    let opened = wait(py, open::open(url, &how))?;
+    let (url, options) = (url.to_owned(), options.unbind());
+    Ok(Source { inner: opened.source, format: opened.format, url, options })
 }
 
 #[pymethods]
@@ -37,6 +45,22 @@ impl Source {
     #[getter]
     fn format(&self) -> &'static str {
         self.format
+    }
+
+    /// What tells this state of it from others.
+    #[getter]
+    fn identity(&self) -> String {
+        self.inner.identity()
+    }
+
+    /// Another process opens the same version.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let open = py.import("chunkyard._engine")?.getattr("open_source")?;
+        let version = match self.inner.version() {
+            Some(repo::Version::Snapshot(id)) => Some(("snapshot", id)),
+            _ => None,
+        };
+        (open, (&self.url, &self.options, version)).into_pyobject(py)
     }
 
     /// All nodes in the order of their paths, each with whether it is an array.
@@ -59,6 +83,14 @@ impl Source {
             None => Err(Error::NotFound { what: "node", name: path.to_owned() }),
         };
         Ok(String::from_utf8_lossy(&rendered.map_err(to_python)?).into_owned())
+    }
+
+    /// Where the chunks of an array are, as columns.
+    fn chunk_refs<'py>(&self, py: Python<'py>, path: &str) -> PyResult<Bound<'py, PyDict>> {
+        let array = self.inner.dataset().array(path).map_err(to_python)?;
+        let everything = Region::whole(array.spec.shape());
+        let chunks: Vec<_> = wait(py, self.inner.chunks(path, &everything).try_collect())?;
+        columns(py, self.inner.fetcher().store(), &chunks)
     }
 
     fn array(&self, path: &str) -> PyResult<Array> {

@@ -2,12 +2,11 @@
 
 use anyhow::{Context as _, Result};
 use chunkyard_engine::format::{CreateOptions, Node, Place};
-use chunkyard_engine::pipeline::{Linked, Wishes, link};
+use chunkyard_engine::pipeline::{Linked, Wishes, link, stem};
 use chunkyard_engine::store::Limits;
 use clap::Args;
 use serde_json::json;
 
-use super::convert::stem;
 use crate::args::VersionArgs;
 use crate::context::Context;
 use crate::failure::Target;

@@ -3,7 +3,8 @@
 //! ```text
 //!  Format ─┬─ probe    is this yours?                       by content, never by name
 //!          ├─ open   ─▶ Source   what is there, where each chunk is
-//!          └─ create ─▶ Sink     what it must be given, pack by pack; finish is the commit
+//!          ├─ create ─▶ Sink     what it must be given, pack by pack; finish is the commit
+//!          └─ join   ─▶ PackSink the same for workers elsewhere, who write packs and never finish
 //! ```
 //!
 //! - A [`Dataset`] is groups and arrays by path. An [`ArrayNode`] is Zarr v3 metadata of its
@@ -13,8 +14,9 @@
 //!   [`Fetcher`](crate::store::Fetcher) does, the same for all formats.
 //! - A [`Sink`] takes packs in any order and in parallel. A [`Pack`] is the unit of work, of resume
 //!   and of distribution: its [`Receipt`] is all that is needed to adopt it later or elsewhere.
-//! - A [`Reader`] reads regions of any source, and [`check`] all of it; a [`MemorySource`] is elements
-//!   of the caller, to be written in any format.
+//! - A [`Reader`] reads regions and selections of any source, and [`check`] all of it; a [`Writer`]
+//!   writes them where arrays can be changed. A [`MemorySource`] is elements of the caller, to be
+//!   written in any format.
 //!
 //! What is no array (branches, commits, label indices) stays out: rich formats keep their own typed
 //! interface beside these traits. All formats are listed in [`open::FORMATS`](crate::open::FORMATS).
@@ -43,9 +45,10 @@ pub use self::place::Place;
 pub use self::read::Reader;
 pub(crate) use self::read::{batched, fetch_chunks, in_chunk};
 pub(crate) use self::sink::JOURNAL_PLAN;
-pub use self::sink::{CreateOptions, Pack, PackWriter, Published, Receipt, Sink};
+pub use self::sink::{CreateOptions, Pack, PackSink, PackWriter, Published, Receipt, Sink, Ticket};
 pub use self::source::{ChunkStream, Locate, OpenOptions, Source};
-pub(crate) use self::write::{Accept, Exclusion, Writer, Writers};
+pub use self::write::Writer;
+pub(crate) use self::write::{Accept, Exclusion, Writers};
 use crate::error::{Error, Result};
 
 /// A way to lay out arrays in a store.
@@ -97,6 +100,16 @@ pub trait Format: Send + Sync {
     ) -> Result<Box<dyn Sink>> {
         drop((place, dataset, options));
         Err(Error::unsupported(format!("writing {}", self.name())))
+    }
+
+    /// Joins a sink that was created at a place, perhaps by another process, to write packs for it.
+    async fn join(
+        &self,
+        _place: &Place,
+        _dataset: &Dataset,
+        _ticket: &Ticket,
+    ) -> Result<Box<dyn PackSink>> {
+        Err(Error::unsupported(format!("writing {} by several workers", self.name())))
     }
 }
 

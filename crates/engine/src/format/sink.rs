@@ -8,7 +8,7 @@ use chunkyard_array::{ChunkIndex, Region};
 use serde::{Deserialize, Serialize};
 
 use super::source::Source;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::store::{self, Store};
 
 /// The object of a [journal](Sink::journal) that says whose it is. Without it the others count for
@@ -63,18 +63,43 @@ pub struct Published {
     pub snapshot: Option<String>,
 }
 
-/// A dataset being written. Nothing is visible before [`Sink::finish`].
+/// What those who write packs for a [`Sink`] of another process need to [join](super::Format::join)
+/// it, in the format's own words. Holds no secrets.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Ticket(pub serde_json::Value);
+
+/// Takes packs: a [`Sink`], or a member of one, which may be in another process.
+///
+/// Members never lock and never finish. Whatever becomes of one, and however many of them write the
+/// same pack at the same time, only packs whose receipts the sink [accepts](Sink::accept) count.
 #[async_trait]
-pub trait Sink: std::fmt::Debug + Send + Sync {
+pub trait PackSink: std::fmt::Debug + Send + Sync {
     /// Begins a pack. Packs may be written at the same time, and again after a failure.
     async fn open_pack(&self, pack: &Pack) -> Result<Box<dyn PackWriter>>;
 
-    /// Makes complete packs durable. Only then may their receipts be written down.
+    /// Makes complete packs durable. Only then may their receipts be written down or sent.
     async fn sync(&self, receipts: &[Receipt]) -> Result<()>;
+}
 
+/// A dataset being written. Nothing is visible before [`Sink::finish`].
+#[async_trait]
+pub trait Sink: PackSink {
     /// Takes over a pack that an earlier attempt completed; `false` where it is not there any more
     /// and must be written again.
     async fn adopt(&self, pack: &Pack, receipt: &Receipt) -> Result<bool>;
+
+    /// Lets others write packs of this work, once its [journal](Sink::journal) says whose it is.
+    async fn ticket(&self) -> Result<Ticket> {
+        Err(Error::unsupported("writing this format by several workers"))
+    }
+
+    /// Takes over a pack that a member completed, durably. Gives the receipt as it would be had the
+    /// sink written the pack itself. A pack must not be accepted twice.
+    async fn accept(&self, pack: &Pack, receipt: Receipt) -> Result<Receipt> {
+        drop(receipt);
+        Err(Error::unsupported(format!("taking over {} from a worker", pack.array)))
+    }
 
     /// Where the receipts of an attempt are kept until it is finished: a place that belongs to this
     /// work alone.

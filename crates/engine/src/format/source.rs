@@ -61,6 +61,11 @@ pub trait Source: Locate {
     /// of a snapshot, the etags of the metadata.
     fn identity(&self) -> String;
 
+    /// The name by which another process finds this very state, for formats that keep several.
+    fn version(&self) -> Option<Version> {
+        None
+    }
+
     /// The stored chunks of an array that hold elements of `within`, in no order, each with the
     /// exact range where it is and, where the store tells, a guard. This may list all objects of the
     /// array. The chunks of one object follow one another; damage is an error in their place, after

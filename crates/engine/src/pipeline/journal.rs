@@ -62,7 +62,7 @@ impl Journal {
     pub(super) async fn open(sink: &dyn Sink, plan: &Plan) -> Result<(Self, Resumed)> {
         let store = sink.journal().clone();
         let description = plan.description.as_bytes();
-        let seed = crc32c::crc32c(description);
+        let seed = plan.seed();
         let known = match store.get(JOURNAL_PLAN).await {
             Ok(object) => Some(object.bytes),
             Err(Error::NotFound { .. }) => None,
@@ -101,6 +101,16 @@ impl Journal {
     /// Whether a pack is done.
     pub(super) fn has(&self, pack: &Pack) -> bool {
         self.done.get(&pack.array).is_some_and(|numbers| numbers.contains(pack.number))
+    }
+
+    /// Takes a pack for done; `false` if it was.
+    pub(super) fn mark(&mut self, pack: &Pack) -> bool {
+        self.done.entry(pack.array.clone()).or_default().insert(pack.number)
+    }
+
+    /// The packs that are done, by array.
+    pub(super) fn done(&self) -> &BTreeMap<Arc<str>, Numbers> {
+        &self.done
     }
 
     /// Notes a complete pack; from time to time makes those noted durable and writes it down.
@@ -164,8 +174,8 @@ fn other_plan(store: &Store) -> Error {
 }
 
 /// The pack of a number, if the plan has it.
-fn pack_of(plan: &Plan, array: &str, number: u64) -> Option<Pack> {
-    let array = plan.arrays.iter().find(|planned| &*planned.target == array)?;
+pub(super) fn pack_of(plan: &Plan, array: &str, number: u64) -> Option<Pack> {
+    let array = plan.array(array)?;
     let mut rest = number;
     let mut cell: Vec<u64> = Vec::new();
     for extent in array.packs.grid_shape().into_iter().rev() {
@@ -177,7 +187,8 @@ fn pack_of(plan: &Plan, array: &str, number: u64) -> Option<Pack> {
     (rest == 0).then(|| Pack { array: array.target.clone(), number, region })
 }
 
-fn render(records: &[(Pack, Receipt)], seed: u32) -> Bytes {
+/// A segment: records, which only the same plan can read.
+pub(super) fn render(records: &[(Pack, Receipt)], seed: u32) -> Bytes {
     let mut bytes = Vec::new();
     let text = |bytes: &mut Vec<u8>, part: &[u8]| {
         bytes.extend_from_slice(&(part.len() as u64).to_le_bytes());
@@ -202,7 +213,7 @@ fn checked(bytes: &[u8], seed: u32) -> Option<&[u8]> {
 }
 
 /// The records of a segment; `None` where it is damaged, or of another plan.
-fn parse(bytes: &[u8], seed: u32) -> Option<Vec<(String, u64, Receipt)>> {
+pub(super) fn parse(bytes: &[u8], seed: u32) -> Option<Vec<(String, u64, Receipt)>> {
     let mut rest = checked(bytes, seed)?;
     let mut records = Vec::new();
     while !rest.is_empty() {
@@ -228,11 +239,11 @@ fn text<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
 }
 
 /// A set of numbers, most of which follow one another: from each first one to one past the last.
-#[derive(Debug, Default)]
-struct Numbers(BTreeMap<u64, u64>);
+#[derive(Debug, Clone, Default)]
+pub(super) struct Numbers(BTreeMap<u64, u64>);
 
 impl Numbers {
-    fn contains(&self, number: u64) -> bool {
+    pub(super) fn contains(&self, number: u64) -> bool {
         self.0.range(..=number).next_back().is_some_and(|(_, &end)| number < end)
     }
 

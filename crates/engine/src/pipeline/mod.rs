@@ -18,8 +18,12 @@
 //!
 //! [`link`] moves nothing: it puts references to a source's chunks into a repository.
 //!
-//! A pack is the unit of resume: the `journal` holds the receipts of those that are durable.
+//! A pack is the unit of resume: the `journal` holds the receipts of those that are durable. And it is
+//! the unit of distribution: a [`Coordinator`] hands out packs to workers of other processes, collects
+//! their receipts and finishes.
 
+mod budget;
+mod conversion;
 mod copy;
 mod cpu;
 mod encode;
@@ -33,10 +37,13 @@ mod run;
 mod transcode;
 mod verify;
 mod wishes;
+mod workers;
 
+pub use conversion::{Conversion, Request, stem};
 pub use cpu::cpu;
 pub use journal::UNFINISHED;
 pub use link::{Linked, link};
 pub use plan::{ArrayPlan, Movement, Plan};
 pub use run::{Outcome, RunOptions, run};
 pub use wishes::Wishes;
+pub use workers::{Coordinator, Done, Order, PackRange, Task, WorkOptions, Worker, work};

@@ -89,12 +89,14 @@ impl Plan {
     ) -> Result<Self> {
         let wanted = wishes.apply(source.dataset(), name)?;
         let dataset = format.express(wanted.dataset)?;
+        let pack_bytes = wishes.pack_bytes.unwrap_or(PACK_BYTES);
         let mut arrays = Vec::with_capacity(wanted.arrays.len());
         for (target, from) in wanted.arrays {
             let to = dataset.array(&target)?.clone();
             let source_node = source.dataset().array(&from.source)?.clone();
             let from_memory = source.is_memory(&from.source);
-            let planned = ArrayPlan::new(&target, from, source_node, to, format, from_memory);
+            let nodes = (source_node, to);
+            let planned = ArrayPlan::new(&target, from, nodes, format, from_memory, pack_bytes);
             arrays.push(planned.map_err(|error| Error::for_array(&target, error))?);
         }
         let description = describe(source, &dataset, &arrays, format)?;
@@ -104,6 +106,17 @@ impl Plan {
             crc32c::crc32c_append(!0, description.as_bytes())
         );
         Ok(Self { arrays, dataset, name, description })
+    }
+
+    /// The plan of an array, by its path in the target.
+    pub(super) fn array(&self, target: &str) -> Option<&ArrayPlan> {
+        let at = self.arrays.binary_search_by(|array| (*array.target).cmp(target)).ok()?;
+        self.arrays.get(at)
+    }
+
+    /// What checksums of records go on from, so that only the same plan can read them.
+    pub(super) fn seed(&self) -> u32 {
+        crc32c::crc32c(self.description.as_bytes())
     }
 
     /// All bytes that move.
@@ -121,10 +134,10 @@ impl ArrayPlan {
     fn new(
         target: &str,
         wanted: Wanted,
-        from: Arc<ArrayNode>,
-        to: Arc<ArrayNode>,
+        (from, to): (Arc<ArrayNode>, Arc<ArrayNode>),
         format: &dyn Format,
         from_memory: bool,
+        pack_bytes: u64,
     ) -> Result<Self> {
         let (source_grid, target_grid) = (from.grid()?, to.grid()?);
         let offset = wanted.region.origin().to_vec();
@@ -135,7 +148,7 @@ impl ArrayPlan {
         let chunk = target_grid.chunk_shape();
         // Where nothing is decoded, nothing is gained by whole chunks of the source.
         let whole = if from_memory { chunk } else { source_grid.chunk_shape() };
-        let pack = grow(&grain, whole, shape, item_size, PACK_BYTES);
+        let pack = grow(&grain, whole, shape, item_size, pack_bytes);
         let tile = grow(chunk, whole, &pack, item_size, TILE_BYTES);
         Ok(Self {
             source: wanted.source.into(),

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use futures::{StreamExt, TryStreamExt, stream};
-use tokio::sync::Semaphore;
 
+use super::budget::Budget;
 use super::journal::Journal;
 use super::mover::Mover;
-use super::plan::{ArrayPlan, Movement, Plan};
+use super::plan::{ArrayPlan, Plan};
 use super::verify;
 use crate::error::{Error, Result};
-use crate::format::{Pack, Published, Sink, Source};
+use crate::format::{Pack, PackSink, Published, Receipt, Sink, Source};
 use crate::meter::Meter;
 use crate::store::Limits;
 
@@ -50,20 +50,14 @@ pub async fn run(
     plan: &Plan,
     options: &RunOptions,
 ) -> Result<Outcome> {
-    let budget = check(plan, &options.limits)?;
+    let budget = Budget::for_plan(plan, &options.limits)?;
     let (journal, resumed) = Journal::open(&*sink, plan).await?;
     let meter = &options.meter;
     let rounds = if options.verify { 2 } else { 1 };
     meter.expect(plan.bytes().saturating_mul(rounds));
     meter.expect_packs(plan.packs().saturating_mul(rounds));
-    let work = plan.arrays.iter().flat_map(|array| {
-        let mover = Mover::new(source, &Arc::new(array.clone())).map(Arc::new);
-        let packs: Box<dyn Iterator<Item = _> + Send> = match mover {
-            Ok(mover) => Box::new(array.each_pack().map(move |pack| Ok((mover.clone(), pack)))),
-            Err(error) => Box::new(std::iter::once(Err(error))),
-        };
-        packs
-    });
+    // Owned, so that the compiler sees that all of this can go to another thread.
+    let work = plan.arrays.clone().into_iter().flat_map(|array| packs_of(source, array));
     let moved = stream::iter(work)
         .map(|work| {
             let (sink, journal, budget) = (&*sink, &journal, &budget);
@@ -72,7 +66,9 @@ pub async fn run(
                 let bytes = mover.plan.pack_bytes(&pack);
                 let mut done = (0, 0);
                 if !journal.has(&pack) {
-                    done = move_pack(&mover, sink, journal, budget, pack).await?;
+                    let receipt = move_pack(&mover, sink, budget, &pack).await?;
+                    done = (receipt.chunks, receipt.bytes);
+                    journal.note(sink, pack, receipt).await?;
                 }
                 meter.advance(bytes);
                 meter.advance_packs();
@@ -100,102 +96,37 @@ pub async fn run(
     })
 }
 
+/// The packs of an array, each with what moves it; or why nothing can.
+fn packs_of(
+    source: &Arc<dyn Source>,
+    array: ArrayPlan,
+) -> impl Iterator<Item = Result<(Arc<Mover>, Pack)>> + Send + use<> {
+    let packs = array.each_pack();
+    let (mover, failed) = match Mover::new(source, &Arc::new(array)) {
+        Ok(mover) => (Some(Arc::new(mover)), None),
+        Err(error) => (None, Some(Err(error))),
+    };
+    let packs = mover.map(|mover| packs.map(move |pack| Ok((mover.clone(), pack))));
+    packs.into_iter().flatten().chain(failed)
+}
+
 impl Plan {
     /// Refuses limits within which the plan cannot be carried out.
     pub fn check(&self, limits: &Limits) -> Result<()> {
-        check(self, limits).map(drop)
+        Budget::for_plan(self, limits).map(drop)
     }
 }
 
-fn check(plan: &Plan, limits: &Limits) -> Result<Budget> {
-    let budget = Budget::new(limits);
-    for array in &plan.arrays {
-        budget.check(array)?;
-    }
-    Ok(budget)
-}
-
-/// Writes one pack; gives the number of its chunks and their bytes.
-async fn move_pack(
+/// Writes one pack, once there is memory for it. It is complete then, not yet durable.
+pub(super) async fn move_pack(
     mover: &Mover,
-    sink: &dyn Sink,
-    journal: &Journal,
+    sink: &dyn PackSink,
     budget: &Budget,
-    pack: Pack,
-) -> Result<(u64, u64)> {
-    let receipt = {
-        let _room = budget.take(&mover.plan).await?;
-        let mut writer = sink.open_pack(&pack).await?;
-        let filled = mover.fill(&pack, &mut *writer).await;
-        filled.map_err(|error| Error::for_array(&pack.array, error))?;
-        writer.close().await?
-    };
-    let done = (receipt.chunks, receipt.bytes);
-    journal.note(sink, pack, receipt).await?;
-    Ok(done)
-}
-
-/// Memory for packs under way, counted before they begin.
-struct Budget {
-    /// In units of [`UNIT`].
-    room: Semaphore,
-    units: u32,
-    limit_bytes: u64,
-}
-
-const UNIT: u64 = 1 << 20;
-
-impl Budget {
-    fn new(limits: &Limits) -> Self {
-        let limit_bytes = limits.bytes_in_flight as u64;
-        // The rest is for what lies around: pools, caches, the program itself.
-        let units = u32::try_from(limit_bytes / UNIT * 3 / 4).unwrap_or(u32::MAX).max(1);
-        Self { room: Semaphore::new(units as usize), units, limit_bytes }
-    }
-
-    /// Refuses an array of which not even one pack fits.
-    fn check(&self, plan: &ArrayPlan) -> Result<()> {
-        let needed = working_bytes(plan);
-        if needed <= u64::from(self.units).saturating_mul(UNIT) {
-            return Ok(());
-        }
-        Err(Error::invalid(format!(
-            "{}: a chunk and what it is made from take {} MiB at once, which does not fit the limit \
-             of {} MiB; raise it with --memory",
-            plan.target,
-            needed.div_ceil(UNIT),
-            self.limit_bytes / UNIT
-        )))
-    }
-
-    async fn take(&self, plan: &ArrayPlan) -> Result<tokio::sync::SemaphorePermit<'_>> {
-        let units = u32::try_from(working_bytes(plan).div_ceil(UNIT)).unwrap_or(u32::MAX);
-        let permit = self.room.acquire_many(units.clamp(1, self.units)).await;
-        permit.map_err(|closed| Error::store("reserve", "memory", closed))
-    }
-}
-
-/// The memory that a pack of an array takes at most while it is filled.
-fn working_bytes(plan: &ArrayPlan) -> u64 {
-    let bytes = |extents: &[u64], item: u64| {
-        extents.iter().fold(item, |bytes, &extent| bytes.saturating_mul(extent))
-    };
-    let (source_item, target_item) = (plan.from.item_bytes(), plan.to.item_bytes());
-    let source_chunk = plan.from.spec.chunk_shape().unwrap_or_default();
-    let target_chunk = plan.to.spec.chunk_shape().unwrap_or_default();
-    let batch = match plan.movement {
-        Movement::Copy | Movement::Transcode => {
-            bytes(source_chunk, source_item).max(8 << 20).saturating_mul(2)
-        }
-        // Only the encoded result: chunks are gathered from where the elements are.
-        Movement::Regrid if plan.from_memory => bytes(&plan.tile, target_item),
-        // The tile, the encoded source chunks that reach into and over it, the encoded result.
-        Movement::Regrid => bytes(&plan.tile, source_item)
-            .saturating_add(bytes(&plan.touched_by_tile(), source_item))
-            .saturating_add(bytes(&plan.tile, target_item)),
-    };
-    let chunk = bytes(target_chunk, target_item);
-    // Packs that wait until they are complete hold at most this.
-    let held = bytes(plan.packs.chunk_shape(), target_item).min(64 << 20).max(chunk);
-    batch.saturating_add(held)
+    pack: &Pack,
+) -> Result<Receipt> {
+    let _room = budget.take(&mover.plan).await?;
+    let mut writer = sink.open_pack(pack).await?;
+    let filled = mover.fill(pack, &mut *writer).await;
+    filled.map_err(|error| Error::for_array(&pack.array, error))?;
+    writer.close().await
 }

@@ -4,13 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use chunkyard_array::{Cast, DType, Region, Sharding, codec};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
 use crate::format::{ArrayNode, Dataset, Loss, Node};
 
 /// What a user wants; nothing said means "as it is".
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Wishes {
     /// Paths of arrays, or of groups for all in them; empty for everything.
     pub arrays: Vec<String>,
@@ -19,6 +21,7 @@ pub struct Wishes {
     /// Shape of the chunks.
     pub chunks: Option<Vec<u64>>,
     /// Shape of the shards; `Some(None)` for none.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "said")]
     pub shards: Option<Option<Vec<u64>>>,
     /// Codecs, as [`codec::parse_shorthand`] reads them.
     pub codec: Option<String>,
@@ -28,6 +31,18 @@ pub struct Wishes {
     pub lossy: BTreeSet<String>,
     /// The group that everything goes into; `/` when empty.
     pub into: String,
+    /// Decoded bytes of what is written and resumed as a whole, unless what the target writes as a
+    /// whole is larger.
+    pub pack_bytes: Option<u64>,
+}
+
+/// What is there was said, be it null.
+fn said<'de, D, T>(deserializer: D) -> std::result::Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    T::deserialize(deserializer).map(Some)
 }
 
 /// The loss of digits when a value is rounded.

@@ -87,6 +87,7 @@ pub use self::maintain::{
     ExpireOptions, Expired, GcOptions, GcReport, OptimiseReport, RepackOptions, RepackReport,
 };
 pub use self::manifest::{Native, Payload, Virtual};
+pub(crate) use self::node::is_within;
 pub use self::node::{Attributes, Inventory, Node, NodeKind, normalise_path};
 pub use self::refs::Version;
 pub use self::repair::{Forgotten, Rebuilt, Recovered, Republished};

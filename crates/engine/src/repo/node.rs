@@ -209,7 +209,7 @@ pub(super) fn parent_path(path: &str) -> Option<&str> {
 }
 
 /// Whether `path` is `group` or lies below it.
-pub(super) fn is_within(path: &str, group: &str) -> bool {
+pub(crate) fn is_within(path: &str, group: &str) -> bool {
     group == "/"
         || path == group
         || path.strip_prefix(group).is_some_and(|rest| rest.starts_with('/'))

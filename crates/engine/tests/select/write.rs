@@ -41,12 +41,14 @@ async fn write(array: &Array, picked: &Picked, elements: &[Vec<u8>], what: What)
             array.fill_selection(selection, one.clone().into()).await.unwrap();
         }
         (Way::Points(points), Some(one)) => {
-            array.fill_points(points, one.clone().into()).await.unwrap();
+            array.writer().fill_points(points, one.clone().into()).await.unwrap();
         }
         (Way::Selection(selection), None) => {
-            array.write_selected_elements(selection, given).await.unwrap();
+            array.writer().write_selected_elements(selection, given).await.unwrap();
         }
-        (Way::Points(points), None) => array.write_point_elements(points, given).await.unwrap(),
+        (Way::Points(points), None) => {
+            array.writer().write_point_elements(points, given).await.unwrap()
+        }
     }
 }
 

@@ -15,9 +15,21 @@ import atexit
 
 from chunkyard import exceptions
 from chunkyard._array import Array
+from chunkyard._convert import (
+    ArrayInfo,
+    Converted,
+    ConvertedArray,
+    Info,
+    Linked,
+    convert,
+    info,
+    link,
+    verify,
+)
 from chunkyard._engine import __version__, shut_down
 from chunkyard._group import Attributes, Group
 from chunkyard._open import open
+from chunkyard._progress import Progress
 from chunkyard._reports import ChunkChanges, Collected, Diff, Expired, Finding, Report, Snapshot
 from chunkyard._repository import Repository
 from chunkyard._session import ForkSession, Rebase, Session
@@ -42,21 +54,27 @@ atexit.register(shut_down)
 __all__ = [
     "AlreadyExistsError",
     "Array",
+    "ArrayInfo",
     "Attributes",
     "ChunkChanges",
     "ChunkyardError",
     "Collected",
     "Conflict",
     "ConflictError",
+    "Converted",
+    "ConvertedArray",
     "CorruptError",
     "Diff",
     "Expired",
     "Finding",
     "ForkSession",
     "Group",
+    "Info",
     "InvalidError",
+    "Linked",
     "NotFoundError",
     "OutcomeUnknownError",
+    "Progress",
     "Rebase",
     "Report",
     "Repository",
@@ -67,6 +85,10 @@ __all__ = [
     "UnsupportedError",
     "VirtualSourceChangedError",
     "__version__",
+    "convert",
     "exceptions",
+    "info",
+    "link",
     "open",
+    "verify",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +13,14 @@ import numpy.typing as npt
 
 from chunkyard import _engine
 from chunkyard._group import Attributes, Codecs, Tree, writable
+from chunkyard._html import array_html
+from chunkyard._refs import MISSING as _MISSING
+from chunkyard._refs import refs_table
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+    import dask.array as da
+
     from chunkyard._session import Session
 
 NDArray = npt.NDArray[Any]
@@ -184,6 +191,42 @@ class Array:
                 for at, chunk, extent in zip(index, self.chunks, self._shape, strict=True)
             )
 
+    @property
+    def nbytes_stored(self) -> int:
+        """Bytes of all encoded chunks. Looks for every chunk, which may list many objects."""
+        columns = self._tree.chunk_refs(self._path)
+        lengths = np.frombuffer(columns["length"], dtype="<u8")
+        return int(lengths[lengths != _MISSING].sum())
+
+    def chunk_refs(self) -> pa.Table:
+        """Where every stored chunk is, as a table of pyarrow.
+
+        Columns: `index` in the chunk grid; `kind`: `object`, `virtual` (somebody else's object) or
+        `inline`; `url`, `offset`, `length`; `etag` and `last_modified_ms`, by which a change is
+        noticed; `crc32c`.
+        """
+        return refs_table(self._tree.chunk_refs(self._path), self.ndim)
+
+    def to_dask(self, chunks: str | int | Sequence[int] | None = None) -> da.Array:
+        """A Dask array that reads this one; see `chunkyard.dask.from_array`."""
+        from chunkyard.dask import from_array
+
+        return from_array(self, chunks=chunks)
+
+    def __reduce__(self) -> Any:
+        if self._session is not None:
+            return (_reopened, (self._session, self._path))
+        return (Array, (self._tree, self._path))
+
+    def __dask_tokenize__(self) -> Any:
+        if self._session is None:
+            return (type(self).__name__, getattr(self._tree, "identity", None), self._path)
+        if not self._session.read_only:
+            # It may change at any time, so it is never the same.
+            return (type(self).__name__, uuid.uuid4().hex)
+        session = self._session
+        return (type(self).__name__, session.repository.url, session.snapshot_id, self._path)
+
     def _summary(self) -> str:
         return f"  {self._dtype} {self._shape} in chunks of {self.chunks}"
 
@@ -192,6 +235,13 @@ class Array:
             f"<chunkyard.Array {self._path!r} shape={self._shape} dtype={self._dtype} "
             f"chunks={self.chunks}>"
         )
+
+    def _repr_html_(self) -> str:
+        return array_html(self)
+
+
+def _reopened(session: Session, path: str) -> Array:
+    return Array(session._native, path, session=session)
 
 
 def describe(

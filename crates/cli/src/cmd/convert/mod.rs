@@ -9,7 +9,7 @@ use std::time::Instant;
 use anyhow::{Context as _, Result};
 use chunkyard_engine::format::{CreateOptions, Format, Node, Place, Source};
 use chunkyard_engine::open::{format_named, format_of_target};
-use chunkyard_engine::pipeline::{Plan, RunOptions, Wishes, run};
+use chunkyard_engine::pipeline::{Plan, RunOptions, Wishes, run, stem};
 use chunkyard_engine::repo::RepoFormat;
 use chunkyard_engine::store::Limits;
 use chunkyard_engine::{Error, Meter};
@@ -188,16 +188,6 @@ impl Convert {
     }
 }
 
-/// `temperature` of `s3://bucket/temperature.zarr/`.
-pub(super) fn stem(url: &str) -> &str {
-    let name = url.trim_end_matches('/').rsplit(['/', ':']).next().unwrap_or_default();
-    match name.rsplit_once('.') {
-        Some((stem, _)) if !stem.is_empty() => stem,
-        _ if name.is_empty() => "array",
-        _ => name,
-    }
-}
-
 impl Wished {
     /// What was typed, as the engine takes it.
     fn wishes(&self) -> Result<Wishes> {
@@ -215,6 +205,7 @@ impl Wished {
             dtype: self.dtype.clone(),
             lossy: self.lossy.iter().cloned().collect(),
             into: self.into.clone().unwrap_or_default(),
+            ..Wishes::default()
         })
     }
 }
@@ -271,23 +262,5 @@ impl Machine {
             limits.requests = requests.get();
         }
         Ok(limits)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::stem;
-
-    #[test]
-    fn an_array_is_called_as_its_place_is() {
-        for (url, name) in [
-            ("s3://bucket/temperature.zarr/", "temperature"),
-            ("temperature", "temperature"),
-            ("/data/.hidden", ".hidden"),
-            ("a.b.zarr", "a.b"),
-            ("memory://", "array"),
-        ] {
-            assert_eq!(stem(url), name);
-        }
     }
 }

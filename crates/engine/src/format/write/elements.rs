@@ -10,17 +10,13 @@ use crate::format::batched;
 
 impl Writer {
     /// Writes a region of an array of any data type.
-    pub(crate) async fn write_elements(
-        &self,
-        region: &Region,
-        elements: ElementsBuf,
-    ) -> Result<()> {
+    pub async fn write_elements(&self, region: &Region, elements: ElementsBuf) -> Result<()> {
         self.reader.check(region)?;
         self.write_selected_elements(&Selection::from(region), elements).await
     }
 
     /// Writes a selection of an array of any data type.
-    pub(crate) async fn write_selected_elements(
+    pub async fn write_selected_elements(
         &self,
         selection: &Selection,
         elements: ElementsBuf,
@@ -35,11 +31,7 @@ impl Writer {
     }
 
     /// Writes points of an array of any data type.
-    pub(crate) async fn write_point_elements(
-        &self,
-        points: &Points,
-        elements: ElementsBuf,
-    ) -> Result<()> {
+    pub async fn write_point_elements(&self, points: &Points, elements: ElementsBuf) -> Result<()> {
         match self.fixed(elements) {
             Ok(bytes) => self.write_points(points, bytes.into()).await,
             Err(elements) => {

@@ -62,7 +62,7 @@ impl Writers {
 
 /// Writes one array whose chunks are padded at the edges. Cheap to clone.
 #[derive(Debug, Clone)]
-pub(crate) struct Writer {
+pub struct Writer {
     reader: Reader,
     target: Arc<dyn Accept>,
 }
@@ -73,41 +73,37 @@ impl Writer {
         Self { reader, target }
     }
 
-    /// Reads what is written here.
-    pub(crate) fn reader(&self) -> &Reader {
+    /// Reads what is written here, by the chunks it is written in.
+    pub fn reader(&self) -> &Reader {
         &self.reader
     }
 
     /// Writes a region: elements in row-major order, little-endian.
-    pub(crate) async fn write_region(&self, region: &Region, elements: Bytes) -> Result<()> {
+    pub async fn write_region(&self, region: &Region, elements: Bytes) -> Result<()> {
         self.reader.check(region)?;
         self.write_selection(&Selection::from(region), elements).await
     }
 
     /// Writes a selection: elements in row-major order, little-endian.
-    pub(crate) async fn write_selection(
-        &self,
-        selection: &Selection,
-        elements: Bytes,
-    ) -> Result<()> {
+    pub async fn write_selection(&self, selection: &Selection, elements: Bytes) -> Result<()> {
         let cells = self.reader.cells(selection)?;
         self.write_cells(cells, self.cuts_chunks(selection), Values::Each(elements)).await
     }
 
     /// Writes points: elements in the order of the points, little-endian.
-    pub(crate) async fn write_points(&self, points: &Points, elements: Bytes) -> Result<()> {
+    pub async fn write_points(&self, points: &Points, elements: Bytes) -> Result<()> {
         let cells = self.reader.cells_of_points(points)?;
         self.write_cells(cells, true, Values::Each(elements)).await
     }
 
     /// Sets all elements of a selection to one.
-    pub(crate) async fn fill_selection(&self, selection: &Selection, element: Bytes) -> Result<()> {
+    pub async fn fill_selection(&self, selection: &Selection, element: Bytes) -> Result<()> {
         let cells = self.reader.cells(selection)?;
         self.write_cells(cells, self.cuts_chunks(selection), Values::one(element)).await
     }
 
     /// Sets all points to one element.
-    pub(crate) async fn fill_points(&self, points: &Points, element: Bytes) -> Result<()> {
+    pub async fn fill_points(&self, points: &Points, element: Bytes) -> Result<()> {
         let cells = self.reader.cells_of_points(points)?;
         self.write_cells(cells, true, Values::one(element)).await
     }

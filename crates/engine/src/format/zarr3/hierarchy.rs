@@ -234,12 +234,20 @@ async fn children(store: &Store, path: &str) -> Result<Vec<String>> {
 }
 
 fn parse_v3(bytes: &[u8]) -> Result<Node> {
-    let document: Value = parse(METADATA, bytes)?;
+    match is_array(METADATA, bytes)? {
+        true => array_node(&ArraySpec::parse(bytes)?),
+        false => Ok(Node::Group(without_consolidated(&GroupSpec::parse(bytes)?))),
+    }
+}
+
+/// Whether a document of version 3, called `file`, is about an array; otherwise it is about a group.
+pub(super) fn is_array(file: &str, bytes: &[u8]) -> Result<bool> {
+    let document: Value = parse(file, bytes)?;
     match document.get("node_type").and_then(Value::as_str) {
-        Some("array") => array_node(&ArraySpec::parse(bytes)?),
-        Some("group") => Ok(Node::Group(without_consolidated(&GroupSpec::parse(bytes)?))),
+        Some("array") => Ok(true),
+        Some("group") => Ok(false),
         other => Err(not_metadata(
-            METADATA,
+            file,
             "a node_type \"array\" or \"group\"",
             &other.map_or("none".to_owned(), |name| format!("{name:?}")),
         )),

@@ -14,8 +14,12 @@
 //! - `source` locates chunks: a whole object, or by a shard's index, which is read once.
 //! - `sink` writes objects; metadata comes last. In a directory, all of it is written aside and
 //!   renamed into place in one step (`staging`).
+//! - `member` writes objects for a sink elsewhere.
+//! - `edit` changes what is there, object by object.
 
+mod edit;
 mod hierarchy;
+mod member;
 mod shard_writer;
 mod sink;
 mod source;
@@ -27,9 +31,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
+pub use self::edit::{Zarr3Array, Zarr3Editor};
 pub use self::sink::Zarr3Sink;
 pub use self::source::Zarr3Source;
-use super::{CreateOptions, Dataset, Format, OpenOptions, Place, Probe, Sink, Source};
+use super::{
+    CreateOptions, Dataset, Format, OpenOptions, PackSink, Place, Probe, Sink, Source, Ticket,
+};
 use crate::error::{Error, Result};
 
 /// Plain Zarr.
@@ -76,6 +83,15 @@ impl Format for Zarr3 {
         options: CreateOptions,
     ) -> Result<Box<dyn Sink>> {
         Ok(Box::new(Zarr3Sink::create(place, dataset, options).await?))
+    }
+
+    async fn join(
+        &self,
+        place: &Place,
+        dataset: &Dataset,
+        ticket: &Ticket,
+    ) -> Result<Box<dyn PackSink>> {
+        Ok(Box::new(member::Member::join(place, dataset, ticket).await?))
     }
 }
 

@@ -9,13 +9,15 @@ use chunkyard_array::{ChunkIndex, GroupSpec};
 use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::{Map, Value, json};
 
+use super::member::{self, Attempt};
 use super::shard_writer::ShardWriter;
-use super::source::{Layout, Zarr3Source};
+use super::source::{Layout, Zarr3Source, layouts_of};
 use super::staging::Staging;
 use super::{METADATA, hierarchy, prefix_of};
 use crate::error::{Error, Result};
 use crate::format::{
-    CreateOptions, Dataset, Node, Pack, PackWriter, Place, Published, Receipt, Sink, Source,
+    CreateOptions, Dataset, Node, Pack, PackSink, PackWriter, Place, Published, Receipt, Sink,
+    Source, Ticket,
 };
 use crate::store::{Kind, Store};
 
@@ -28,23 +30,35 @@ const PUTS: usize = 4;
 pub struct Zarr3Sink {
     staging: Staging,
     dataset: Dataset,
-    layouts: BTreeMap<String, Arc<Layout>>,
+    layouts: Layouts,
+}
+
+/// Where the objects of each array go.
+#[derive(Debug)]
+pub(super) struct Layouts(BTreeMap<String, Arc<Layout>>);
+
+impl Layouts {
+    pub(super) fn new(dataset: &Dataset) -> Result<Self> {
+        layouts_of(dataset).map(Self)
+    }
+
+    /// A writer of a pack of an array, into a store.
+    pub(super) fn writer(&self, array: &str, store: Store) -> Result<Box<dyn PackWriter>> {
+        let missing = || Error::NotFound { what: "array", name: array.to_owned() };
+        let layout = self.0.get(array).ok_or_else(missing)?.clone();
+        Ok(match layout.sharded {
+            Some(_) => Box::new(ShardWriter::new(store, layout)),
+            None => Box::new(ChunkFiles { store, layout, paths: Vec::new(), bytes: 0 }),
+        })
+    }
 }
 
 impl Zarr3Sink {
     /// Begins to write a hierarchy at a place.
     pub async fn create(place: &Place, dataset: Dataset, options: CreateOptions) -> Result<Self> {
-        let mut layouts = BTreeMap::new();
-        for (path, node) in dataset.arrays() {
-            layouts.insert(path.to_owned(), Arc::new(Layout::new(path, node)?));
-        }
+        let layouts = Layouts::new(&dataset)?;
         let staging = Staging::begin(place, &options).await?;
         Ok(Self { staging, dataset, layouts })
-    }
-
-    fn layout(&self, array: &str) -> Result<&Arc<Layout>> {
-        let missing = || Error::NotFound { what: "array", name: array.to_owned() };
-        self.layouts.get(array).ok_or_else(missing)
     }
 
     /// The documents of all nodes, those of the root last.
@@ -81,14 +95,9 @@ fn consolidated(group: &GroupSpec, below: &Map<String, Value>) -> GroupSpec {
 }
 
 #[async_trait]
-impl Sink for Zarr3Sink {
+impl PackSink for Zarr3Sink {
     async fn open_pack(&self, pack: &Pack) -> Result<Box<dyn PackWriter>> {
-        let layout = self.layout(&pack.array)?.clone();
-        let store = self.staging.data.clone();
-        Ok(match layout.sharded {
-            Some(_) => Box::new(ShardWriter::new(store, layout)),
-            None => Box::new(ChunkFiles { store, layout, paths: Vec::new(), bytes: 0 }),
-        })
+        self.layouts.writer(&pack.array, self.staging.data.clone())
     }
 
     async fn sync(&self, receipts: &[Receipt]) -> Result<()> {
@@ -98,10 +107,25 @@ impl Sink for Zarr3Sink {
         }
         self.staging.data.sync(&paths).await
     }
+}
 
+#[async_trait]
+impl Sink for Zarr3Sink {
     async fn adopt(&self, _pack: &Pack, _receipt: &Receipt) -> Result<bool> {
         // The objects are in their places; only we write there.
         Ok(true)
+    }
+
+    async fn ticket(&self) -> Result<Ticket> {
+        member::ticket(&self.staging.journal).await
+    }
+
+    async fn accept(&self, _pack: &Pack, receipt: Receipt) -> Result<Receipt> {
+        let written = Attempt::parse(&receipt)?;
+        if let Some(attempt) = &written.attempt {
+            self.staging.take_over(attempt, &written.paths).await?;
+        }
+        Ok(self::receipt(receipt.chunks, receipt.bytes, &written.paths))
     }
 
     fn journal(&self) -> &Store {
@@ -159,7 +183,7 @@ pub(super) fn receipt(chunks: u64, bytes: u64, paths: &[String]) -> Receipt {
     Receipt { chunks, bytes, body: paths.join("\n").into() }
 }
 
-fn parse_receipt(receipt: &Receipt) -> Result<Vec<String>> {
+pub(super) fn parse_receipt(receipt: &Receipt) -> Result<Vec<String>> {
     let text = std::str::from_utf8(&receipt.body)
         .map_err(|error| Error::invalid(format!("the receipt of a pack: {error}")))?;
     Ok(text.lines().map(str::to_owned).collect())

@@ -35,6 +35,12 @@ pub(super) struct Layout {
     pub(super) sharded: Option<Sharded>,
 }
 
+/// Where the objects of all arrays are, by path.
+pub(super) fn layouts_of(dataset: &Dataset) -> Result<BTreeMap<String, Arc<Layout>>> {
+    let arrays = dataset.arrays();
+    arrays.map(|(path, node)| Ok((path.to_owned(), Arc::new(Layout::new(path, node)?)))).collect()
+}
+
 /// What it takes to find chunks in shards.
 #[derive(Debug)]
 pub(super) struct Sharded {
@@ -64,10 +70,7 @@ impl Zarr3Source {
 
     /// A hierarchy whose metadata is known.
     pub(super) fn of(store: Store, dataset: Dataset, identity: String) -> Result<Self> {
-        let layouts = dataset
-            .arrays()
-            .map(|(path, node)| Ok((path.to_owned(), Arc::new(Layout::new(path, node)?))))
-            .collect::<Result<_>>()?;
+        let layouts = layouts_of(&dataset)?;
         let limits = *store.limits();
         let nowhere = Remotes::new(Vec::new(), store::Options::default());
         let fetcher = Fetcher::new(store.clone(), Arc::new(nowhere), limits, true);
@@ -79,6 +82,11 @@ impl Zarr3Source {
     fn layout(&self, array: &str) -> Result<&Arc<Layout>> {
         let missing = || Error::NotFound { what: "array", name: array.to_owned() };
         self.layouts.get(array).ok_or_else(missing)
+    }
+
+    /// Forgets what is known about an object that was written anew.
+    pub(super) fn forget_shard(&self, path: &str) {
+        self.indices.remove(&path.into());
     }
 
     /// The index of a shard; `None` where there is no shard. Read once, then kept.
@@ -173,12 +181,12 @@ impl Layout {
     }
 
     /// The chunk, or shard, that an object is.
-    fn parse(&self, path: &str) -> Option<ChunkIndex> {
+    pub(super) fn parse(&self, path: &str) -> Option<ChunkIndex> {
         self.keys.parse(path.strip_prefix(&self.prefix)?)
     }
 
     /// Whether an object is a chunk, or a shard, of an array with this grid of chunks.
-    fn has(&self, path: &str, grid: &Grid) -> bool {
+    pub(super) fn has(&self, path: &str, grid: &Grid) -> bool {
         let grid = self.sharded.as_ref().map_or(grid, |sharded| &sharded.shards);
         self.parse(path).is_some_and(|index| grid.contains(&index))
     }

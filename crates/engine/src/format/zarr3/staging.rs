@@ -7,6 +7,9 @@
 //! On an object store: in its place, metadata last and that of the root at the very end. Without
 //! metadata nobody takes the chunks for an array. Nothing can be replaced there in one step, so
 //! nothing is replaced.
+//!
+//! Workers of other processes write beside the data, in a directory per attempt at a pack
+//! (`.NAME.chunkyard/attempts/ID`), from where it is taken over; on an object store, in its place.
 
 use crate::error::{Error, Result};
 use crate::format::{CreateOptions, JOURNAL_PLAN, Place};
@@ -15,6 +18,21 @@ use futures::TryStreamExt;
 
 /// The folder of work in progress beside a dataset, and on an object store in it.
 const SUFFIX: &str = ".chunkyard";
+/// What is in that folder beside a dataset.
+const DATA: &str = "data";
+const JOURNAL: &str = "journal";
+const ATTEMPTS: &str = "attempts";
+
+/// A dataset in the making, as those see it who only write packs.
+#[derive(Debug)]
+pub(super) struct Shared {
+    /// The future root of the dataset.
+    pub(super) data: Store,
+    /// Where the journal is kept.
+    pub(super) journal: Store,
+    /// Where packs are written until they are taken over; `None` where it is in their places.
+    pub(super) attempts: Option<Store>,
+}
 
 /// A dataset in the making.
 #[derive(Debug)]
@@ -51,7 +69,7 @@ impl Staging {
         let Some((parent, name)) = place.object() else {
             return Err(exists(place.url()));
         };
-        let folder = format!(".{name}{SUFFIX}");
+        let folder = folder_of(name);
         // Whoever comes second waits here, and then finds the work of the first.
         let lock = parent.lock(&format!("{folder}/lock")).await?;
         let replace = match occupant(parent, name).await? {
@@ -70,17 +88,47 @@ impl Staging {
             }
         };
         let below = |inner: &str| parent.below(&format!("{folder}/{inner}"));
-        let (data, journal) = (below("data")?, below("journal")?);
+        let (data, journal) = (below(DATA)?, below(JOURNAL)?);
         let anew = options.plan.is_empty() || options.restart || !has_plan(&journal).await?;
         if anew {
             forget(parent, &folder).await?;
-            parent.delete_dir(&format!("{folder}/data")).await?;
+            parent.delete_dir(&format!("{folder}/{DATA}")).await?;
         } else {
             discard_halves(&data).await?;
         }
         let (parent, name) = (parent.clone(), name.to_owned());
+        // What workers of an earlier attempt wrote and nobody took over. They may still be at it.
+        parent.delete_dir(&format!("{folder}/{ATTEMPTS}")).await.ok();
         let publish = Publish::Rename { parent, folder, name, replace, lock };
         Ok(Self { data, journal, publish })
+    }
+
+    /// The place of a dataset that another process prepared, for its members.
+    pub(super) fn shared(place: &Place) -> Result<Shared> {
+        match (place.directory().kind(), place.object()) {
+            (Kind::Local, Some((parent, name))) => {
+                let below = |inner: &str| parent.below(&format!("{}/{inner}", folder_of(name)));
+                let attempts = Some(below(ATTEMPTS)?);
+                Ok(Shared { data: below(DATA)?, journal: below(JOURNAL)?, attempts })
+            }
+            _ => {
+                let data = place.directory().clone();
+                Ok(Shared { journal: data.below(SUFFIX)?, data, attempts: None })
+            }
+        }
+    }
+
+    /// Puts objects that a worker wrote aside in their places.
+    pub(super) async fn take_over(&self, attempt: &str, paths: &[String]) -> Result<()> {
+        let Publish::Rename { parent, folder, .. } = &self.publish else {
+            return Err(Error::invalid("the receipt of a pack: it was not written in its place"));
+        };
+        let work = parent.below(folder)?;
+        for path in paths {
+            work.rename(&format!("{ATTEMPTS}/{attempt}/{path}"), &format!("{DATA}/{path}")).await?;
+        }
+        // Only its directories are left, which are nobody's.
+        work.delete_dir(&format!("{ATTEMPTS}/{attempt}")).await
     }
 
     async fn in_place(place: &Place, options: &CreateOptions) -> Result<Self> {
@@ -120,7 +168,7 @@ impl Staging {
     pub(super) async fn publish(self) -> Result<()> {
         match self.publish {
             Publish::Rename { parent, folder, name, replace, lock } => {
-                let data = format!("{folder}/data");
+                let data = format!("{folder}/{DATA}");
                 // After the next step there is something else under the name of the data, or nothing:
                 // no attempt may find a journal that says it is all there.
                 forget(&parent, &folder).await?;
@@ -142,9 +190,14 @@ impl Staging {
     }
 }
 
+/// The folder of work in progress beside the dataset of a name.
+fn folder_of(name: &str) -> String {
+    format!(".{name}{SUFFIX}")
+}
+
 /// Deletes the journal, for good.
 async fn forget(parent: &Store, folder: &str) -> Result<()> {
-    parent.delete_dir(&format!("{folder}/journal")).await?;
+    parent.delete_dir(&format!("{folder}/{JOURNAL}")).await?;
     parent.sync_dir(folder).await
 }
 

@@ -6,7 +6,7 @@ use chunkyard_array::{ChunkIndex, ElementsBuf, Points, Region, Selection};
 
 use super::{Array, Chunks};
 use crate::error::Result;
-use crate::format::{Accept, Exclusion};
+use crate::format::{Accept, Exclusion, Writer};
 use crate::repo::coord::Coord;
 
 #[async_trait]
@@ -33,6 +33,11 @@ impl Accept for Chunks {
 }
 
 impl Array {
+    /// Writes it, in all ways there are.
+    pub fn writer(&self) -> &Writer {
+        &self.writer
+    }
+
     /// Writes a region: elements in row-major order, little-endian.
     pub async fn write_region(&self, region: &Region, elements: Bytes) -> Result<()> {
         self.writer.write_region(region, elements).await
@@ -55,27 +60,8 @@ impl Array {
         self.writer.fill_selection(selection, element).await
     }
 
-    /// Sets all points to one element.
-    pub async fn fill_points(&self, points: &Points, element: Bytes) -> Result<()> {
-        self.writer.fill_points(points, element).await
-    }
-
     /// Writes a region of an array of any data type, variable length included.
     pub async fn write_elements(&self, region: &Region, elements: ElementsBuf) -> Result<()> {
         self.writer.write_elements(region, elements).await
-    }
-
-    /// Writes a selection of an array of any data type, variable length included.
-    pub async fn write_selected_elements(
-        &self,
-        selection: &Selection,
-        elements: ElementsBuf,
-    ) -> Result<()> {
-        self.writer.write_selected_elements(selection, elements).await
-    }
-
-    /// Writes points of an array of any data type, variable length included.
-    pub async fn write_point_elements(&self, points: &Points, elements: ElementsBuf) -> Result<()> {
-        self.writer.write_point_elements(points, elements).await
     }
 }

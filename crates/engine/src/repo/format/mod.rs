@@ -3,6 +3,7 @@
 //! Only what converting needs. Branches, history and conflicts have their own interface,
 //! [`Repository`] and [`Session`](super::Session).
 
+mod member;
 mod sink;
 mod source;
 
@@ -16,7 +17,7 @@ use super::Repository;
 use super::swap::{CLAIMS, claim_generation};
 use crate::error::{Error, Result};
 use crate::format::{
-    CreateOptions, Dataset, Format, Node, OpenOptions, Place, Probe, Sink, Source,
+    CreateOptions, Dataset, Format, Node, OpenOptions, PackSink, Place, Probe, Sink, Source, Ticket,
 };
 use crate::store::Kind;
 
@@ -83,6 +84,15 @@ impl Format for RepoFormat {
         options: CreateOptions,
     ) -> Result<Box<dyn Sink>> {
         Ok(Box::new(RepoSink::create(place, dataset, options).await?))
+    }
+
+    async fn join(
+        &self,
+        place: &Place,
+        dataset: &Dataset,
+        ticket: &Ticket,
+    ) -> Result<Box<dyn PackSink>> {
+        Ok(Box::new(member::Member::join(place, dataset, ticket).await?))
     }
 }
 

@@ -8,10 +8,12 @@ use bytes::Bytes;
 use chunkyard_array::ChunkIndex;
 use serde::{Deserialize, Serialize};
 
+use super::member;
 use super::source::RepoSource;
 use crate::error::{Error, Result};
 use crate::format::{
-    CreateOptions, Dataset, Node, Pack, PackWriter, Place, Published, Receipt, Sink, Source,
+    CreateOptions, Dataset, Node, Pack, PackSink, PackWriter, Place, Published, Receipt, Sink,
+    Source, Ticket,
 };
 use crate::repo::coord::Coord;
 use crate::repo::manifest::{Payload, Virtual};
@@ -40,6 +42,13 @@ struct Body {
     /// A later collection may have taken the files.
     gc_epoch: u64,
     refs: Vec<(Coord, Payload)>,
+}
+
+impl Body {
+    fn parse(receipt: &Receipt) -> Result<Self> {
+        serde_json::from_slice(&receipt.body)
+            .map_err(|error| Error::invalid(format!("the receipt of a pack: {error}")))
+    }
 }
 
 impl RepoSink {
@@ -168,29 +177,20 @@ fn exists(node: &RepoNode) -> Error {
 }
 
 #[async_trait]
-impl Sink for RepoSink {
+impl PackSink for RepoSink {
     async fn open_pack(&self, pack: &Pack) -> Result<Box<dyn PackWriter>> {
-        let node = self.node(&pack.array)?.clone();
-        Ok(Box::new(Gathered { session: self.session.clone(), node, chunks: Vec::new() }))
+        Ok(gather(&self.session, self.node(&pack.array)?))
     }
 
     async fn sync(&self, receipts: &[Receipt]) -> Result<()> {
-        let mut paths: Vec<String> = Vec::new();
-        for receipt in receipts {
-            for (_, payload) in parse(receipt)?.refs {
-                if let Payload::Native(native) = payload {
-                    let path = format!("c/{}", native.file);
-                    if paths.last() != Some(&path) {
-                        paths.push(path);
-                    }
-                }
-            }
-        }
-        self.session.repository().store().sync(&paths).await
+        sync(&self.session, receipts).await
     }
+}
 
+#[async_trait]
+impl Sink for RepoSink {
     async fn adopt(&self, pack: &Pack, receipt: &Receipt) -> Result<bool> {
-        let body = parse(receipt)?;
+        let body = Body::parse(receipt)?;
         if body.gc_epoch != self.session.gc_epoch() {
             return Ok(false);
         }
@@ -203,6 +203,19 @@ impl Sink for RepoSink {
         }
         self.session.adopt_references(self.node(&pack.array)?, body.refs)?;
         Ok(true)
+    }
+
+    async fn ticket(&self) -> Result<Ticket> {
+        member::ticket(self.session.fork().await?)
+    }
+
+    async fn accept(&self, pack: &Pack, receipt: Receipt) -> Result<Receipt> {
+        let body = Body::parse(&receipt)?;
+        if body.gc_epoch != self.session.gc_epoch() {
+            return Err(Error::invalid("the receipt of a pack: it is of another session"));
+        }
+        self.session.adopt_references(self.node(&pack.array)?, body.refs)?;
+        Ok(receipt)
     }
 
     fn journal(&self) -> &Store {
@@ -219,6 +232,27 @@ impl Sink for RepoSink {
         self.journal.delete_dir("").await.ok();
         Ok(Published { snapshot: Some(snapshot.snapshot_id.clone()) })
     }
+}
+
+/// Makes the files that receipts refer to durable.
+pub(super) async fn sync(session: &Session, receipts: &[Receipt]) -> Result<()> {
+    let mut paths: Vec<String> = Vec::new();
+    for receipt in receipts {
+        for (_, payload) in Body::parse(receipt)?.refs {
+            if let Payload::Native(native) = payload {
+                let path = format!("c/{}", native.file);
+                if paths.last() != Some(&path) {
+                    paths.push(path);
+                }
+            }
+        }
+    }
+    session.repository().store().sync(&paths).await
+}
+
+/// A writer of a pack of an array.
+pub(super) fn gather(session: &Arc<Session>, node: &Arc<RepoNode>) -> Box<dyn PackWriter> {
+    Box::new(Gathered { session: session.clone(), node: node.clone(), chunks: Vec::new() })
 }
 
 /// A pack whose chunks wait for the file they go into.
@@ -244,9 +278,4 @@ impl PackWriter for Gathered {
             .map_err(|error| Error::invalid(format!("the receipt of a pack: {error}")))?;
         Ok(Receipt { chunks, bytes, body: body.into() })
     }
-}
-
-fn parse(receipt: &Receipt) -> Result<Body> {
-    serde_json::from_slice(&receipt.body)
-        .map_err(|error| Error::invalid(format!("the receipt of a pack: {error}")))
 }

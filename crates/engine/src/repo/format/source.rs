@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use chunkyard_array::{ChunkIndex, GroupSpec, Region};
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::{StreamExt, TryStreamExt, future, stream};
 use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
 use crate::format::{ArrayNode, ChunkStream, Dataset, Edges, Locate, Node, Source};
-use crate::repo::coord::{self, Coord};
-use crate::repo::manifest::Scan;
+use crate::repo::coord::Coord;
 use crate::repo::node::NodeKind;
+use crate::repo::refs::Version;
 use crate::repo::session::Session;
 use crate::store::{ChunkRef, Fetcher};
 
@@ -81,30 +81,19 @@ impl Source for RepoSource {
         format!("{} {}", repo.dataset_id(), self.session.snapshot().snapshot_id)
     }
 
+    fn version(&self) -> Option<Version> {
+        Some(Version::Snapshot(self.session.snapshot().snapshot_id.clone()))
+    }
+
     fn chunks<'a>(&'a self, array: &'a str, within: &'a Region) -> ChunkStream<'a> {
-        let scan = async move {
-            let node = self.session.node(array)?;
-            let grid = node.array()?.grid()?;
-            let manifests = self.session.repository().manifests();
-            let scan = Scan::new(manifests, &node, None);
-            let found = stream::try_unfold((scan, grid), move |(mut scan, grid)| async move {
-                while let Some((coord, payload)) = scan.next().await? {
-                    let index = coord::decode(&coord, grid.rank()).map_err(|error| {
-                        Error::invalid(format!("{array}: coordinate of a chunk: {error}"))
-                    })?;
-                    if payload.is_removed() || !grid.contains(&index) {
-                        continue;
-                    }
-                    if grid.clipped_region(&index).intersect(within).is_none() {
-                        continue;
-                    }
-                    let reference = self.session.reference(&payload)?;
-                    return Ok(Some(((index, reference), (scan, grid))));
-                }
-                Ok::<_, Error>(None)
-            });
-            Ok::<_, Error>(found)
+        let found = async move {
+            let grid = self.session.node(array)?.array()?.grid()?;
+            let inside = move |(index, reference): (ChunkIndex, ChunkRef)| {
+                let holds = grid.clipped_region(&index).intersect(within).is_some();
+                future::ready(Ok(holds.then_some((index, reference))))
+            };
+            Ok::<_, Error>(self.session.chunk_refs(array).try_filter_map(inside))
         };
-        stream::once(scan).try_flatten().boxed()
+        stream::once(found).try_flatten().boxed()
     }
 }

@@ -15,8 +15,8 @@ const BATCH: usize = 1024;
 /// The keys that begin with a prefix, in no particular order. Holds a batch of them at a time,
 /// however many chunks there are.
 #[derive(Debug)]
-pub struct Listing<'a> {
-    keys: &'a Keys,
+pub struct Listing {
+    keys: Keys,
     prefix: String,
     /// What waits for its place.
     aside: Vec<String>,
@@ -27,10 +27,10 @@ pub struct Listing<'a> {
 
 impl Keys {
     /// Begins to list the keys that begin with a prefix.
-    pub fn list_prefix(&self, prefix: &str) -> Listing<'_> {
+    pub fn list_prefix(&self, prefix: &str) -> Listing {
         let aside = self.session.aside_below(prefix).into_iter().map(|(key, _)| key).collect();
         let nodes = self.nodes_with(prefix);
-        Listing { keys: self, prefix: prefix.to_owned(), aside, nodes, chunks: None }
+        Listing { keys: self.clone(), prefix: prefix.to_owned(), aside, nodes, chunks: None }
     }
 
     /// The nodes some of whose own keys may begin with a prefix.
@@ -136,7 +136,7 @@ impl Keys {
     }
 }
 
-impl Listing<'_> {
+impl Listing {
     /// The next keys; none at the end.
     pub async fn next(&mut self) -> Result<Vec<String>> {
         let mut batch = std::mem::take(&mut self.aside);

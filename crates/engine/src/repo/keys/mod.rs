@@ -44,18 +44,18 @@ use super::session::Session;
 /// The last part of the key of every metadata document.
 const DOCUMENT: &str = "zarr.json";
 
-/// A session as keys and values. Several of one session see the same.
-#[derive(Debug)]
+/// A session as keys and values. Several of one session see the same. Cheap to clone.
+#[derive(Debug, Clone)]
 pub struct Keys {
     session: Arc<Session>,
     /// How the chunks of arrays are named, for arrays that were asked about.
-    layouts: Mutex<HashMap<Uid, Arc<Layout>>>,
+    layouts: Arc<Mutex<HashMap<Uid, Arc<Layout>>>>,
 }
 
 impl Keys {
     /// The keys of a session.
     pub fn new(session: Arc<Session>) -> Self {
-        Self { session, layouts: Mutex::default() }
+        Self { session, layouts: Arc::default() }
     }
 
     /// The session.

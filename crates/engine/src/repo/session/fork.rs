@@ -42,6 +42,13 @@ pub struct ChangeSet {
     bytes_written: u64,
 }
 
+impl Fork {
+    /// The same without the chunks written so far, for a worker who has no use for them.
+    pub(in crate::repo) fn without_chunks(self) -> Self {
+        Self { chunks: Vec::new(), ..self }
+    }
+}
+
 impl Session {
     /// Hands the session out. The fork sees everything written so far; it can write chunks, and its
     /// changes come back through [`Session::merge`].

@@ -214,6 +214,11 @@ impl Session {
         self.gc_epoch
     }
 
+    /// Whether it works for a session elsewhere.
+    fn is_fork(&self) -> bool {
+        matches!(self.kind, Kind::Fork { .. })
+    }
+
     /// The branch a writable session commits to.
     pub fn branch(&self) -> Option<&str> {
         match &self.kind {

@@ -14,7 +14,9 @@ use crate::store::ChunkRef;
 
 impl Session {
     /// Stores chunks in files of their own and gives their references. Unlike chunks that are set
-    /// one by one, all bytes are in the store when this returns.
+    /// one by one, all bytes are in the store when this returns. A fork keeps none inline, since what
+    /// all forks may keep so together is not for one of them to know; nor does it remember the
+    /// references, which the session it works for adopts.
     pub(in crate::repo) async fn put_pack(
         &self,
         node: &Node,
@@ -30,7 +32,8 @@ impl Session {
         };
         for (coord, bytes) in chunks {
             let length = bytes.len() as u64;
-            let payload = if length <= self.config.inline_chunk_max
+            let payload = if !self.is_fork()
+                && length <= self.config.inline_chunk_max
                 && inline_bytes + length <= self.config.inline_total_max
             {
                 inline_bytes += length;
@@ -50,7 +53,9 @@ impl Session {
         for name in &names {
             self.confirm(name).await?;
         }
-        self.adopt_references(node, refs.clone())?;
+        if !self.is_fork() {
+            self.adopt_references(node, refs.clone())?;
+        }
         Ok(refs)
     }
 

@@ -3,8 +3,11 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
+use futures::{StreamExt, TryStreamExt, stream};
+
 use super::{ArrayChanges, Session};
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::format::ChunkStream;
 use crate::repo::coord::Coord;
 use crate::repo::manifest::{Payload, Scan};
 use crate::repo::node::Node;
@@ -41,6 +44,31 @@ impl Session {
             done: Bound::Included(leading.clone()),
             leading,
         }
+    }
+}
+
+impl Session {
+    /// All stored chunks of an array as this session sees them, in the order of their indices, each
+    /// with where it is.
+    pub fn chunk_refs<'a>(&'a self, path: &'a str) -> ChunkStream<'a> {
+        let found = async move {
+            let node = self.node(path)?;
+            let grid = node.array()?.grid()?;
+            let scan = self.scan(&node, &[]);
+            Ok::<_, Error>(stream::try_unfold((scan, grid), move |(mut scan, grid)| async move {
+                while let Some((coord, payload)) = scan.next().await? {
+                    let index = coord.decode(grid.rank()).map_err(|error| {
+                        Error::invalid(format!("{path}: coordinate of a chunk: {error}"))
+                    })?;
+                    if grid.contains(&index) {
+                        let reference = self.reference(&payload)?;
+                        return Ok(Some(((index, reference), (scan, grid))));
+                    }
+                }
+                Ok::<_, Error>(None)
+            }))
+        };
+        stream::once(found).try_flatten().boxed()
     }
 }
 

@@ -1,0 +1,145 @@
+//! Writing packs for a sink elsewhere.
+//!
+//! In a directory, each attempt at a pack writes into a directory of its own. The sink renames the
+//! objects of the attempts that it accepts into their places. So attempts that are repeated, slow,
+//! killed or forgotten never touch what counts. On an object store each object is put in its place,
+//! in one step and to the same bytes by whoever makes it.
+//!
+//! A member writes only while the journal is that of its plan. Whoever comes late, when the dataset
+//! is complete or another one is being written, finds that out and stops.
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use chunkyard_array::ChunkIndex;
+use serde_json::json;
+
+use super::sink::{Layouts, parse_receipt, receipt};
+use super::staging::{Shared, Staging};
+use crate::error::{Error, Result};
+use crate::format::{Dataset, JOURNAL_PLAN, Pack, PackSink, PackWriter, Place, Receipt, Ticket};
+use crate::store::Store;
+
+/// The key of a ticket that names the plan, by the checksum of what the journal says of it.
+const PLAN: &str = "plan";
+/// How the first line of a receipt begins that names an attempt. No path is absolute.
+const ATTEMPT: &str = "/";
+
+/// A ticket for the work that a journal is of.
+pub(super) async fn ticket(journal: &Store) -> Result<Ticket> {
+    Ok(Ticket(json!({ PLAN: plan_of(journal).await? })))
+}
+
+/// What tells the plan of a journal from others: the checksum at its end. (That of all of it would be
+/// the same for every plan.)
+async fn plan_of(journal: &Store) -> Result<u32> {
+    let bytes = journal.get(JOURNAL_PLAN).await?.bytes;
+    Ok(bytes.last_chunk().map_or(0, |crc| u32::from_le_bytes(*crc)))
+}
+
+/// Writes packs of a Zarr hierarchy.
+#[derive(Debug)]
+pub(super) struct Member {
+    url: String,
+    shared: Shared,
+    layouts: Layouts,
+    plan: u64,
+}
+
+impl Member {
+    pub(super) async fn join(place: &Place, dataset: &Dataset, ticket: &Ticket) -> Result<Self> {
+        let plan = ticket.0.get(PLAN).and_then(serde_json::Value::as_u64);
+        let plan = plan.ok_or_else(|| Error::invalid("this is no ticket for plain Zarr"))?;
+        let (shared, layouts) = (Staging::shared(place)?, Layouts::new(dataset)?);
+        let member = Self { url: place.url().to_owned(), shared, layouts, plan };
+        member.check_plan().await?;
+        Ok(member)
+    }
+
+    /// Fails where the work is over, or was never here.
+    async fn check_plan(&self) -> Result<()> {
+        match plan_of(&self.shared.journal).await {
+            Ok(found) if u64::from(found) == self.plan => Ok(()),
+            Ok(_) => Err(self.over("another conversion is under way there")),
+            Err(Error::NotFound { .. }) => {
+                Err(self.over("the conversion is over, or this place is not shared by all workers"))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn over(&self, why: &str) -> Error {
+        let message = format!("{} takes no packs of this plan: {why}", self.url);
+        Error::Conflict { message, conflicts: Vec::new() }
+    }
+}
+
+#[async_trait]
+impl PackSink for Member {
+    async fn open_pack(&self, pack: &Pack) -> Result<Box<dyn PackWriter>> {
+        self.check_plan().await?;
+        let Some(attempts) = &self.shared.attempts else {
+            return self.layouts.writer(&pack.array, self.shared.data.clone());
+        };
+        let random = getrandom::u64().map_err(|error| Error::store("name", "a pack", error))?;
+        let attempt = format!("{random:016x}");
+        let writer = self.layouts.writer(&pack.array, attempts.below(&attempt)?)?;
+        Ok(Box::new(Aside { attempt, writer }))
+    }
+
+    async fn sync(&self, receipts: &[Receipt]) -> Result<()> {
+        let (mut in_place, mut aside) = (Vec::new(), Vec::new());
+        for receipt in receipts {
+            let Attempt { attempt, paths } = Attempt::parse(receipt)?;
+            match attempt {
+                None => in_place.extend(paths),
+                Some(attempt) => {
+                    aside.extend(paths.into_iter().map(|path| format!("{attempt}/{path}")));
+                }
+            }
+        }
+        if let Some(attempts) = &self.shared.attempts {
+            attempts.sync(&aside).await?;
+        }
+        self.shared.data.sync(&in_place).await
+    }
+}
+
+/// A pack written aside.
+struct Aside {
+    attempt: String,
+    writer: Box<dyn PackWriter>,
+}
+
+#[async_trait]
+impl PackWriter for Aside {
+    async fn push(&mut self, chunks: Vec<(ChunkIndex, Bytes)>) -> Result<()> {
+        self.writer.push(chunks).await
+    }
+
+    async fn close(self: Box<Self>) -> Result<Receipt> {
+        let written = self.writer.close().await?;
+        let mut lines = vec![format!("{ATTEMPT}{}", self.attempt)];
+        lines.extend(parse_receipt(&written)?);
+        Ok(receipt(written.chunks, written.bytes, &lines))
+    }
+}
+
+/// What the receipt of a member says.
+#[derive(Debug)]
+pub(super) struct Attempt {
+    /// Where the objects are until they are taken over, if not in their places.
+    pub(super) attempt: Option<String>,
+    /// The objects.
+    pub(super) paths: Vec<String>,
+}
+
+impl Attempt {
+    pub(super) fn parse(receipt: &Receipt) -> Result<Self> {
+        let mut paths = parse_receipt(receipt)?;
+        let first = paths.first().and_then(|line| line.strip_prefix(ATTEMPT)).map(str::to_owned);
+        if first.is_some() {
+            paths.remove(0);
+        }
+        Ok(Self { attempt: first, paths })
+    }
+}

@@ -1,0 +1,81 @@
+//! How much memory packs may take that are filled at the same time.
+
+use tokio::sync::Semaphore;
+
+use super::plan::{ArrayPlan, Movement, Plan};
+use crate::error::{Error, Result};
+use crate::store::Limits;
+
+/// Memory for packs under way, counted before they begin.
+#[derive(Debug)]
+pub(super) struct Budget {
+    /// In units of [`UNIT`].
+    room: Semaphore,
+    units: u32,
+    limit_bytes: u64,
+}
+
+const UNIT: u64 = 1 << 20;
+
+impl Budget {
+    /// Refuses limits within which a plan cannot be carried out.
+    pub(super) fn for_plan(plan: &Plan, limits: &Limits) -> Result<Self> {
+        let budget = Self::new(limits);
+        plan.arrays.iter().try_for_each(|array| budget.check(array))?;
+        Ok(budget)
+    }
+
+    fn new(limits: &Limits) -> Self {
+        let limit_bytes = limits.bytes_in_flight as u64;
+        // The rest is for what lies around: pools, caches, the program itself.
+        let units = u32::try_from(limit_bytes / UNIT * 3 / 4).unwrap_or(u32::MAX).max(1);
+        Self { room: Semaphore::new(units as usize), units, limit_bytes }
+    }
+
+    /// Refuses an array of which not even one pack fits.
+    fn check(&self, plan: &ArrayPlan) -> Result<()> {
+        let needed = working_bytes(plan);
+        if needed <= u64::from(self.units).saturating_mul(UNIT) {
+            return Ok(());
+        }
+        Err(Error::invalid(format!(
+            "{}: a chunk and what it is made from take {} MiB at once, which does not fit the limit \
+             of {} MiB; raise it with --memory",
+            plan.target,
+            needed.div_ceil(UNIT),
+            self.limit_bytes / UNIT
+        )))
+    }
+
+    /// Waits until there is memory for a pack of an array.
+    pub(super) async fn take(&self, plan: &ArrayPlan) -> Result<tokio::sync::SemaphorePermit<'_>> {
+        let units = u32::try_from(working_bytes(plan).div_ceil(UNIT)).unwrap_or(u32::MAX);
+        let permit = self.room.acquire_many(units.clamp(1, self.units)).await;
+        permit.map_err(|closed| Error::store("reserve", "memory", closed))
+    }
+}
+
+/// The memory that a pack of an array takes at most while it is filled.
+fn working_bytes(plan: &ArrayPlan) -> u64 {
+    let bytes = |extents: &[u64], item: u64| {
+        extents.iter().fold(item, |bytes, &extent| bytes.saturating_mul(extent))
+    };
+    let (source_item, target_item) = (plan.from.item_bytes(), plan.to.item_bytes());
+    let source_chunk = plan.from.spec.chunk_shape().unwrap_or_default();
+    let target_chunk = plan.to.spec.chunk_shape().unwrap_or_default();
+    let batch = match plan.movement {
+        Movement::Copy | Movement::Transcode => {
+            bytes(source_chunk, source_item).max(8 << 20).saturating_mul(2)
+        }
+        // Only the encoded result: chunks are gathered from where the elements are.
+        Movement::Regrid if plan.from_memory => bytes(&plan.tile, target_item),
+        // The tile, the encoded source chunks that reach into and over it, the encoded result.
+        Movement::Regrid => bytes(&plan.tile, source_item)
+            .saturating_add(bytes(&plan.touched_by_tile(), source_item))
+            .saturating_add(bytes(&plan.tile, target_item)),
+    };
+    let chunk = bytes(target_chunk, target_item);
+    // Packs that wait until they are complete hold at most this.
+    let held = bytes(plan.packs.chunk_shape(), target_item).min(64 << 20).max(chunk);
+    batch.saturating_add(held)
+}

@@ -1,0 +1,113 @@
+//! From two URLs to a plan: what every face does before anything is written.
+
+use std::sync::Arc;
+
+use super::plan::Plan;
+use super::run::{Outcome, RunOptions, run};
+use super::wishes::Wishes;
+use crate::error::{Error, Result};
+use crate::format::{CreateOptions, Format, Node, OpenOptions, Place, Sink, Source};
+use crate::open::{format_named, format_of_target, recognise};
+use crate::repo::RepoFormat;
+
+/// What is to be converted into what.
+#[derive(Debug, Clone, Default)]
+pub struct Request {
+    /// URL of the source.
+    pub source: String,
+    /// URL of the target.
+    pub target: String,
+    /// How the source is opened; the store's options are for the target as well.
+    pub open: OpenOptions,
+    /// Name of the target's format, where neither what is there nor its URL tells.
+    pub to: Option<String>,
+    /// What is to come out.
+    pub wishes: Wishes,
+}
+
+/// A conversion that is planned and not begun.
+pub struct Conversion {
+    /// The source.
+    pub source: Arc<dyn Source>,
+    /// Format of the source.
+    pub from: &'static dyn Format,
+    /// Format of the target.
+    pub to: &'static dyn Format,
+    /// What will be done.
+    pub plan: Plan,
+    pub(super) request: Request,
+    /// Where the source and the target are.
+    pub(super) places: (Place, Place),
+    /// The name of an array that had none.
+    pub(super) name: String,
+}
+
+impl Conversion {
+    /// Opens the source and plans. Nothing is written.
+    pub async fn prepare(request: Request) -> Result<Self> {
+        let place = Place::new(&request.source, &request.open.store)?;
+        let from = recognise(&place).await?;
+        let source = from.open(&place, &request.open).await?;
+        let target = Place::new(&request.target, &request.open.store)?;
+        let to = match &request.to {
+            Some(name) => format_named(name)?,
+            None => format_of_target(&target).await?,
+        };
+        let is_array = matches!(source.dataset().nodes.get("/"), Some(Node::Array(_)));
+        let named = to.name() == RepoFormat.name() || !request.wishes.into.is_empty();
+        let name = if is_array && named { stem(&request.source) } else { "" }.to_owned();
+        let plan = Plan::new(&*source, &request.wishes, to, &name)?;
+        Ok(Self { source, from, to, plan, request, places: (place, target), name })
+    }
+
+    /// Begins to write. Of the options those are taken that say how; what is written is planned.
+    pub(super) async fn create(&self, options: CreateOptions) -> Result<Box<dyn Sink>> {
+        let commits = options.branch.is_some() || options.message.is_some();
+        if commits && self.to.name() != RepoFormat.name() {
+            return Err(Error::invalid(format!(
+                "a branch and a message are for repositories, and {} is to be {}",
+                self.request.target,
+                self.to.name()
+            )));
+        }
+        let store = self.request.open.store.clone();
+        let options = CreateOptions { store, plan: self.plan.name.clone(), ..options };
+        self.to.create(&self.places.1, self.plan.dataset.clone(), options).await
+    }
+
+    /// Does all of it in this process. After a failure, the same conversion goes on where it ended.
+    pub async fn run(&self, create: CreateOptions, options: &RunOptions) -> Result<Outcome> {
+        self.plan.check(&options.limits)?;
+        let sink = self.create(create).await?;
+        run(&self.source, sink, &self.plan, options).await
+    }
+}
+
+/// What an array is called that has no name but that of its place: `temperature` of
+/// `s3://bucket/temperature.zarr/`.
+pub fn stem(url: &str) -> &str {
+    let name = url.trim_end_matches('/').rsplit(['/', ':']).next().unwrap_or_default();
+    match name.rsplit_once('.') {
+        Some((stem, _)) if !stem.is_empty() => stem,
+        _ if name.is_empty() => "array",
+        _ => name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::stem;
+
+    #[test]
+    fn an_array_is_called_as_its_place_is() {
+        for (url, name) in [
+            ("s3://bucket/temperature.zarr/", "temperature"),
+            ("temperature", "temperature"),
+            ("/data/.hidden", ".hidden"),
+            ("a.b.zarr", "a.b"),
+            ("memory://", "array"),
+        ] {
+            assert_eq!(stem(url), name);
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! The side that writes packs.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use futures::{StreamExt, TryStreamExt, stream};
+
+use super::order::{Done, Order, PackRange, Task};
+use crate::error::{Error, Result};
+use crate::format::{OpenOptions, Pack, PackSink, Place, Receipt, Source};
+use crate::meter::Meter;
+use crate::open::format_named;
+use crate::pipeline::budget::Budget;
+use crate::pipeline::journal::{pack_of, render};
+use crate::pipeline::mover::Mover;
+use crate::pipeline::plan::Plan;
+use crate::pipeline::run::move_pack;
+use crate::store::Options;
+
+/// What a worker brings along.
+#[derive(Debug, Clone, Default)]
+pub struct WorkOptions {
+    /// Options of stores that orders do not carry, such as secrets, and how much of this machine may
+    /// be used.
+    pub store: Options,
+    /// Advanced as packs are written.
+    pub meter: Arc<Meter>,
+}
+
+/// Takes part in a conversion: source open, plan made, sink joined. Serves any number of tasks.
+#[derive(Debug)]
+pub struct Worker {
+    source: Arc<dyn Source>,
+    plan: Plan,
+    sink: Box<dyn PackSink>,
+    budget: Budget,
+    packs_in_flight: usize,
+    meter: Arc<Meter>,
+}
+
+/// Does a task.
+pub async fn work(task: &Task, options: &WorkOptions) -> Result<Done> {
+    Worker::join(&task.order, options).await?.work(&task.packs).await
+}
+
+impl Worker {
+    /// Makes ready to work on the tasks of an order.
+    pub async fn join(order: &Order, options: &WorkOptions) -> Result<Self> {
+        let store = order.store_options(&options.store);
+        let limits = store.limits;
+        let from = Place::new(&order.source.url, &store)?;
+        let target = Place::new(&order.target.url, &store)?;
+        let open =
+            OpenOptions { store, allowed: order.allowed.clone(), version: order.version.clone() };
+        let source = format_named(&order.source.format)?.open(&from, &open).await?;
+        let format = format_named(&order.target.format)?;
+        let plan = Plan::new(&*source, &order.wishes, format, &order.name)?;
+        if plan.name != order.plan {
+            return Err(Error::Conflict {
+                message: format!(
+                    "{} is not what it was when the conversion was planned, or not the same from \
+                     here; it has changed, and the conversion must be begun anew",
+                    order.source.url
+                ),
+                conflicts: Vec::new(),
+            });
+        }
+        let budget = Budget::for_plan(&plan, &limits)?;
+        let sink = format.join(&target, &plan.dataset, &order.ticket).await?;
+        let packs_in_flight = limits.packs_in_flight.max(1);
+        Ok(Self { source, plan, sink, budget, packs_in_flight, meter: options.meter.clone() })
+    }
+
+    /// Writes packs, and gives their receipts when they are durable.
+    pub async fn work(&self, packs: &[PackRange]) -> Result<Done> {
+        let mut movers = BTreeMap::new();
+        for array in packs.iter().map(|range| &range.array) {
+            if !movers.contains_key(array) {
+                let planned = self.plan.array(array).ok_or_else(|| unknown(array))?;
+                let mover = Mover::new(&self.source, &Arc::new(planned.clone()))?;
+                movers.insert(array.clone(), mover);
+            }
+        }
+        // Owned, so that the compiler sees that all of this can go to another thread.
+        let numbers = packs.to_vec().into_iter().flat_map(|range| {
+            let PackRange { array, packs } = range;
+            packs.map(move |number| (array.clone(), number))
+        });
+        let written: Vec<(Pack, Receipt)> = stream::iter(numbers)
+            .map(|(array, number)| {
+                let mover = movers.get(&array);
+                async move {
+                    let pack = pack_of(&self.plan, &array, number);
+                    let (mover, pack) = mover.zip(pack).ok_or_else(|| unknown(&array))?;
+                    let receipt = move_pack(mover, &*self.sink, &self.budget, &pack).await?;
+                    self.meter.advance(mover.plan.pack_bytes(&pack));
+                    self.meter.advance_packs();
+                    Ok::<_, Error>((pack, receipt))
+                }
+            })
+            .buffer_unordered(self.packs_in_flight)
+            .try_collect()
+            .await?;
+        let receipts: Vec<Receipt> = written.iter().map(|(_, receipt)| receipt.clone()).collect();
+        self.sink.sync(&receipts).await?;
+        let receipts = render(&written, self.plan.seed());
+        Ok(Done { plan: self.plan.name.clone(), receipts })
+    }
+}
+
+fn unknown(array: &str) -> Error {
+    Error::NotFound { what: "pack of the plan", name: array.to_owned() }
+}

@@ -1,0 +1,302 @@
+//! One conversion by many workers, each of which opens everything for itself.
+//!
+//! Tasks are done in any order, twice, at the same time, or in vain. What comes out is what one
+//! process makes, and nothing else is left.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use chunkyard_engine::format::{CreateOptions, OpenOptions};
+use chunkyard_engine::pipeline::{
+    Conversion, Coordinator, Done, Movement, Outcome, Request, RunOptions, Task, Wishes,
+    WorkOptions, work,
+};
+use chunkyard_engine::repo::{self, Level, Repository};
+use chunkyard_engine::store::{Options, Store};
+use chunkyard_engine::{Error, ErrorKind, Result};
+use futures::{TryStreamExt, future};
+
+use super::sample::Sample;
+use super::support::{From, To, Yard, options, read_back};
+
+/// Small packs: one each of whatever the target and the source have in common.
+const PACK_BYTES: u64 = 1;
+
+fn wishes(to: To, movement: Movement) -> Wishes {
+    let chunks = if movement == Movement::Regrid { [3, 2] } else { [4, 3] };
+    let codec = (movement == Movement::Transcode).then(|| "zstd:1+crc32c".to_owned());
+    Wishes { codec, pack_bytes: Some(PACK_BYTES), ..to.wishes(&chunks) }
+}
+
+fn sample() -> Sample {
+    Sample::new(&[23, 13], &[4, 3], "int32").sparse(|index| index[0] != 2)
+}
+
+async fn prepare(source: &str, target: &str, to: To, wishes: Wishes) -> Conversion {
+    let request = Request {
+        source: source.to_owned(),
+        target: target.to_owned(),
+        open: OpenOptions { store: options(), ..OpenOptions::default() },
+        to: Some(to.format().to_owned()),
+        wishes,
+    };
+    Conversion::prepare(request).await.unwrap()
+}
+
+async fn begin(conversion: &Conversion) -> Result<Coordinator> {
+    let options = RunOptions { verify: true, ..RunOptions::default() };
+    Coordinator::begin(conversion, CreateOptions::default(), options).await
+}
+
+/// Does a task as another process would, which knows nothing but what it is sent.
+async fn elsewhere(task: &Task) -> Result<Done> {
+    let sent: Task = serde_json::from_slice(&serde_json::to_vec(task).unwrap()).unwrap();
+    let done = work(&sent, &WorkOptions { store: options(), ..WorkOptions::default() }).await?;
+    Ok(serde_json::from_slice(&serde_json::to_vec(&done).unwrap()).unwrap())
+}
+
+/// Puts things into an order that depends on `seed` only.
+fn shuffle<T>(things: &mut [T], seed: u64) {
+    let mut state = seed.wrapping_mul(2).wrapping_add(1);
+    for last in (1..things.len()).rev() {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        things.swap(last, (state >> 33) as usize % (last + 1));
+    }
+}
+
+/// Everything that can happen to tasks, then the end.
+async fn carry_out(mut coordinator: Coordinator, seed: u64) -> Outcome {
+    let mut tasks: Vec<Task> = coordinator.tasks(64).collect();
+    assert!(tasks.len() > 2, "{} tasks", tasks.len());
+    shuffle(&mut tasks, seed);
+    let lost = tasks.pop().unwrap();
+    elsewhere(&lost).await.unwrap();
+    for (number, task) in tasks.iter().enumerate() {
+        // Two at the same time.
+        let (one, two) = future::join(elsewhere(task), elsewhere(task)).await;
+        let (one, two) = (one.unwrap(), two.unwrap());
+        assert!(coordinator.adopt(&two).await.unwrap() > 0);
+        assert_eq!(coordinator.adopt(&two).await.unwrap(), 0, "adopted twice");
+        assert_eq!(coordinator.adopt(&one).await.unwrap(), 0, "adopted twice");
+        if number == 1 {
+            coordinator.pause().await.unwrap();
+        }
+    }
+    let left: Vec<Task> = coordinator.tasks(64).collect();
+    assert_eq!(left, [lost]);
+    coordinator.adopt(&elsewhere(&left[0]).await.unwrap()).await.unwrap();
+    assert!(coordinator.tasks(1).next().is_none());
+    coordinator.finish().await.unwrap()
+}
+
+async fn objects(store: &Store) -> BTreeMap<String, Bytes> {
+    let listed: Vec<_> = store.list("").await.unwrap().try_collect().await.unwrap();
+    let mut all = BTreeMap::new();
+    for meta in listed {
+        let bytes = store.get(&meta.path).await.unwrap().bytes;
+        all.insert(meta.path, bytes);
+    }
+    all
+}
+
+async fn is_sound(url: &str) {
+    let open = repo::OpenOptions { store: options(), ..Default::default() };
+    let repo = Repository::open(url, open).await.unwrap();
+    assert_eq!(repo.verify(Level::Bytes).await.unwrap().findings, []);
+}
+
+#[tokio::test]
+async fn many_workers_make_what_one_process_makes() {
+    let movements = [Movement::Copy, Movement::Transcode, Movement::Regrid];
+    for (seed, yard) in Yard::both().into_iter().enumerate() {
+        let sample = sample();
+        for from in [From::Zarr3, From::Shards, From::Repo] {
+            let source = format!("{from:?}");
+            from.write(&yard, &source, &sample).await;
+            for (to, movement) in To::ALL.iter().flat_map(|to| movements.map(|it| (*to, it))) {
+                let alone = format!("{from:?}-{to:?}-{movement}-alone");
+                let many = format!("{from:?}-{to:?}-{movement}-many");
+                let expected = prepare_at(&yard, &source, &alone, to, movement).await;
+                assert_eq!(expected.plan.arrays[0].movement, movement, "{many}");
+                let run = RunOptions::default();
+                let expected = expected.run(CreateOptions::default(), &run).await.unwrap();
+                let conversion = prepare_at(&yard, &source, &many, to, movement).await;
+                let coordinator = begin(&conversion).await.unwrap();
+                let outcome = carry_out(coordinator, seed as u64).await;
+                assert_eq!((outcome.packs, outcome.chunks), (expected.packs, expected.chunks));
+                assert_eq!(outcome.bytes_stored, expected.bytes_stored, "{many}");
+                assert!(read_back(&yard, &many).await == sample.array, "{many} differs");
+                match to {
+                    To::Repo => is_sound(&yard.at(&many)).await,
+                    _ => assert!(
+                        objects(&yard.store(&many)).await == objects(&yard.store(&alone)).await,
+                        "{many}: other objects than by one process"
+                    ),
+                }
+            }
+        }
+        let listed = yard.store("").list_dir("").await.unwrap();
+        assert!(listed.dirs.iter().all(|dir| !dir.starts_with('.')), "{:?}", listed.dirs);
+    }
+}
+
+async fn prepare_at(
+    yard: &Yard,
+    source: &str,
+    target: &str,
+    to: To,
+    movement: Movement,
+) -> Conversion {
+    prepare(&yard.at(source), &yard.at(target), to, wishes(to, movement)).await
+}
+
+#[tokio::test]
+async fn a_coordinator_that_is_gone_is_replaced_and_does_not_begin_anew() {
+    for yard in Yard::both() {
+        let sample = sample();
+        From::Zarr3.write(&yard, "source", &sample).await;
+        for to in To::ALL {
+            let target = format!("{to:?}");
+            let conversion = prepare_at(&yard, "source", &target, to, Movement::Copy).await;
+            let mut first = begin(&conversion).await.unwrap();
+            let tasks: Vec<Task> = first.tasks(64).collect();
+            let mut adopted = 0;
+            for task in &tasks[..3] {
+                adopted += first.adopt(&elsewhere(task).await.unwrap()).await.unwrap();
+            }
+            // Not adopted: the receipt dies with the coordinator.
+            let orphan = elsewhere(&tasks[3]).await.unwrap();
+            first.pause().await.unwrap();
+            drop(first);
+            let conversion = prepare_at(&yard, "source", &target, to, Movement::Copy).await;
+            let second = begin(&conversion).await.unwrap();
+            assert_eq!(second.packs().0, adopted);
+            assert!(second.tasks(64).count() < tasks.len());
+            drop(orphan);
+            let outcome = carry_out(second, 7).await;
+            assert_eq!(outcome.resumed, adopted);
+            assert!(read_back(&yard, &target).await == sample.array, "{target} differs");
+        }
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_visible_before_the_end_and_the_end_needs_all_packs() {
+    for yard in Yard::both() {
+        From::Zarr3.write(&yard, "source", &sample()).await;
+        for to in To::ALL {
+            let target = format!("{to:?}");
+            let conversion = prepare_at(&yard, "source", &target, to, Movement::Copy).await;
+            let mut coordinator = begin(&conversion).await.unwrap();
+            for task in coordinator.tasks(64).skip(1) {
+                coordinator.adopt(&elsewhere(&task).await.unwrap()).await.unwrap();
+            }
+            let error = coordinator.finish().await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
+            let store = yard.store(&target);
+            assert!(store.head("zarr.json").await.is_err());
+            if to == To::Repo {
+                let opened = super::support::opened(&yard.at(&target)).await;
+                assert_eq!(opened.dataset().arrays().count(), 0);
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn receipts_of_another_plan_and_damaged_ones_are_refused() {
+    let yard = Yard::directory();
+    From::Zarr3.write(&yard, "source", &sample()).await;
+    for to in To::ALL {
+        let conversion =
+            prepare_at(&yard, "source", &format!("{to:?}-a"), to, Movement::Copy).await;
+        let mut coordinator = begin(&conversion).await.unwrap();
+        let other = prepare_at(&yard, "source", &format!("{to:?}-b"), to, Movement::Regrid).await;
+        let other = begin(&other).await.unwrap();
+        let foreign = elsewhere(&other.tasks(64).next().unwrap()).await.unwrap();
+        let error = coordinator.adopt(&foreign).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Invalid);
+        let own = elsewhere(&coordinator.tasks(64).next().unwrap()).await.unwrap();
+        let disguised = Done { plan: own.plan.clone(), ..foreign };
+        let mut damaged = own.receipts.to_vec();
+        damaged[9] ^= 1;
+        let damaged = Done { receipts: damaged.into(), ..own.clone() };
+        for wrong in [disguised, damaged] {
+            let error = coordinator.adopt(&wrong).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Corrupt);
+        }
+        assert!(coordinator.adopt(&own).await.unwrap() > 0);
+    }
+}
+
+#[tokio::test]
+async fn a_source_that_changed_since_it_was_planned_is_an_error_that_says_so() {
+    let yard = Yard::directory();
+    From::Zarr3.write(&yard, "source", &sample()).await;
+    let conversion = prepare_at(&yard, "source", "target", To::Zarr3, Movement::Copy).await;
+    let coordinator = begin(&conversion).await.unwrap();
+    let task = coordinator.tasks(64).next().unwrap();
+    From::Zarr3.write(&yard, "source", &Sample::new(&[24, 13], &[4, 3], "int32")).await;
+    let error = elsewhere(&task).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Conflict);
+    assert!(error.to_string().contains("has changed"), "{error}");
+}
+
+/// A branch that moves on is no change of what is converted.
+#[tokio::test]
+async fn a_repository_is_read_as_it_was_when_it_was_planned() {
+    let yard = Yard::directory();
+    let sample = sample();
+    From::Repo.write(&yard, "source", &sample).await;
+    let conversion = prepare_at(&yard, "source", "target", To::Shards, Movement::Copy).await;
+    let mut coordinator = begin(&conversion).await.unwrap();
+    let open = repo::OpenOptions { store: options(), ..Default::default() };
+    let repo = Repository::open(&yard.at("source"), open).await.unwrap();
+    let session = repo.writable_session("main").await.unwrap();
+    session.delete(super::support::PATH).unwrap();
+    session.commit(repo::CommitOptions::message("gone")).await.unwrap();
+    for task in coordinator.tasks(2) {
+        coordinator.adopt(&elsewhere(&task).await.unwrap()).await.unwrap();
+    }
+    coordinator.finish().await.unwrap();
+    assert!(read_back(&yard, "target").await == sample.array);
+}
+
+#[tokio::test]
+async fn whoever_comes_after_the_end_is_told_and_changes_nothing() {
+    for yard in Yard::both() {
+        From::Zarr3.write(&yard, "source", &sample()).await;
+        let conversion = prepare_at(&yard, "source", "target", To::Shards, Movement::Copy).await;
+        let mut coordinator = begin(&conversion).await.unwrap();
+        let tasks: Vec<Task> = coordinator.tasks(64).collect();
+        for task in &tasks {
+            coordinator.adopt(&elsewhere(task).await.unwrap()).await.unwrap();
+        }
+        coordinator.finish().await.unwrap();
+        let before = objects(&yard.store("")).await;
+        let error = elsewhere(&tasks[0]).await.unwrap_err();
+        assert!(matches!(error, Error::Conflict { .. }), "{error}");
+        assert!(objects(&yard.store("")).await == before);
+        // Nor does he disturb another conversion that is under way there.
+        yard.store("").delete_dir("target").await.unwrap();
+        let other = prepare_at(&yard, "source", "target", To::Zarr3, Movement::Regrid).await;
+        let other = begin(&other).await.unwrap();
+        assert!(elsewhere(&tasks[0]).await.is_err());
+        drop(other);
+    }
+}
+
+/// A worker of another machine sees a directory of its own by the name of the target.
+#[tokio::test]
+async fn a_directory_that_workers_do_not_share_is_an_error() {
+    let yard = Yard::directory();
+    From::Zarr3.write(&yard, "source", &sample()).await;
+    let conversion = prepare_at(&yard, "source", "target", To::Zarr3, Movement::Copy).await;
+    let coordinator = begin(&conversion).await.unwrap();
+    let task = coordinator.tasks(64).next().unwrap();
+    let parent = Store::open(&yard.at(""), &Options::default()).unwrap();
+    parent.delete_dir(".target.chunkyard/journal").await.unwrap();
+    let error = elsewhere(&task).await.unwrap_err();
+    assert!(error.to_string().contains("shared"), "{error}");
+}
