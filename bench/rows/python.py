@@ -37,7 +37,7 @@ PEERS = (
     Side("blosc2", "blosc2", {"mapped": "yes"}),
     Side("h5py + hdf5plugin", "h5py", {"filters": "plugin"}),
 )
-WRITE = (OURS, CODECS, STORE, STORE_AND_CODECS, *PEERS)
+WRITE = (OURS, PLAIN, CODECS, STORE, STORE_AND_CODECS, *PEERS)
 READ = (OURS, PLAIN, CODECS, STORE, STORE_AND_CODECS, *PEERS)
 
 
@@ -48,14 +48,12 @@ class Face:
     side: Side
     what: str
     rivals: tuple[Side, ...]
-    # Whether it has rows about writing.
-    writes: bool = True
 
 
 # By the first word of their rows.
 FACES: dict[str, Face] = {
     "python": Face(OURS, "", PEERS),
-    "python-plain": Face(PLAIN, "", ZARR, writes=False),
+    "python-plain": Face(PLAIN, "", ZARR),
     "python-codecs": Face(CODECS, "our codecs", ZARR),
     "python-store": Face(STORE, "zarr's codecs", (ICECHUNK,)),
     "python-store-codecs": Face(STORE_AND_CODECS, "our codecs", (ICECHUNK,)),
@@ -100,7 +98,7 @@ def rows(size: Size) -> list[Row]:
 
 def rows_of(size: Size, word: str) -> list[Row]:
     face = FACES[word]
-    found = [*(writes(size) if face.writes else ()), *reads(size)]
+    found = [*writes(size), *reads(size)]
     if face.side is OURS:
         found += own(size)
     rivals = tuple(side.name for side in face.rivals)
