@@ -1,7 +1,11 @@
-//! An array: regions of it, read into and written from memory of Python.
+//! An array: what is selected of it, read into and written from memory of Python.
+//!
+//! A selection is given by its axes: along each a tuple of start, step and count, or indices as
+//! contiguous `uint64`. Those are combined, or with `pointwise` they are coordinates of points.
 
-use chunkyard_array::{ElementsBuf, Region};
-use chunkyard_engine::format::Reader;
+use chunkyard_array::ElementsBuf;
+use chunkyard_engine::format::zarr3::Zarr3Array;
+use chunkyard_engine::format::{Reader, Writer};
 use chunkyard_engine::{Error, repo};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString};
@@ -9,27 +13,32 @@ use pyo3::types::{PyBytes, PyList, PyString};
 use crate::error::to_python;
 use crate::memory::Lent;
 use crate::runtime::wait;
+use crate::selection::{Along, Wanted};
 
 /// One array of whatever holds it.
 #[pyclass(frozen, module = "chunkyard._engine")]
 pub(crate) struct Array {
     reader: Reader,
-    /// Where it is part of a session.
-    session: Option<repo::Array>,
+    /// Where it can be changed.
+    writer: Option<Writer>,
 }
 
 impl Array {
-    pub(crate) fn of_session(array: repo::Array) -> Self {
-        Self { reader: array.reader().clone(), session: Some(array) }
+    pub(crate) fn of_session(array: &repo::Array) -> Self {
+        Self { reader: array.reader().clone(), writer: Some(array.writer().clone()) }
+    }
+
+    pub(crate) fn of_editor(array: &Zarr3Array) -> Self {
+        Self { reader: array.reader().clone(), writer: Some(array.writer().clone()) }
     }
 
     pub(crate) fn of_source(reader: Reader) -> Self {
-        Self { reader, session: None }
+        Self { reader, writer: None }
     }
 
-    fn writer(&self) -> PyResult<&repo::Array> {
+    fn writer(&self) -> PyResult<&Writer> {
         let refused = || Error::unsupported(format!("writing to {} here", self.reader.path()));
-        self.session.as_ref().ok_or_else(|| to_python(refused()))
+        self.writer.as_ref().ok_or_else(|| to_python(refused()))
     }
 }
 
@@ -70,42 +79,54 @@ impl Array {
         PyBytes::new(py, self.reader.codecs().whole().fill_element())
     }
 
-    /// Reads a region into `out`: writable, contiguous bytes, exactly as many as it takes.
+    /// Reads a selection into `out`: writable, contiguous bytes, exactly as many as it takes.
     fn read(
         &self,
         py: Python<'_>,
-        origin: Vec<u64>,
-        shape: Vec<u64>,
+        axes: Vec<Along>,
+        pointwise: bool,
         out: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        let region = region(&origin, &shape)?;
+        let wanted = Wanted::new(py, axes, pointwise)?;
         let memory = Lent::new(out, true)?;
-        wait(py, self.reader.read_region_into(&region, memory))?;
+        wait(py, wanted.read_into(&self.reader, memory))?;
         Ok(())
     }
 
-    /// Writes a region from the bytes of `elements`.
+    /// Writes a selection from the bytes of `elements`. Where positions repeat, the last one stays.
     fn write(
         &self,
         py: Python<'_>,
-        origin: Vec<u64>,
-        shape: Vec<u64>,
+        axes: Vec<Along>,
+        pointwise: bool,
         elements: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        let region = region(&origin, &shape)?;
-        let elements = Lent::new(elements, false)?.into_bytes();
-        wait(py, self.writer()?.write_region(&region, elements))
+        let wanted = Wanted::new(py, axes, pointwise)?;
+        let elements = Lent::new(elements, false)?;
+        wait(py, wanted.write(self.writer()?, elements))
     }
 
-    /// Reads a region of elements of variable length, as a list of `str` or `bytes`.
+    /// Sets all of a selection to one element.
+    fn fill(
+        &self,
+        py: Python<'_>,
+        axes: Vec<Along>,
+        pointwise: bool,
+        element: Vec<u8>,
+    ) -> PyResult<()> {
+        let wanted = Wanted::new(py, axes, pointwise)?;
+        wait(py, wanted.fill(self.writer()?, element))
+    }
+
+    /// Reads a selection of elements of variable length, as a list of `str` or `bytes`.
     fn read_elements<'py>(
         &self,
         py: Python<'py>,
-        origin: Vec<u64>,
-        shape: Vec<u64>,
+        axes: Vec<Along>,
+        pointwise: bool,
     ) -> PyResult<Bound<'py, PyList>> {
-        let region = region(&origin, &shape)?;
-        let found = wait(py, self.reader.read_elements(&region))?;
+        let wanted = Wanted::new(py, axes, pointwise)?;
+        let found = wait(py, wanted.read_elements(&self.reader))?;
         let is_text = self.data_type() == "string";
         let found = found.as_ref();
         let elements = (0..).map_while(|at| found.get(at)).map(|bytes| match is_text {
@@ -115,15 +136,15 @@ impl Array {
         PyList::new(py, elements.collect::<PyResult<Vec<_>>>()?)
     }
 
-    /// Writes a region of elements of variable length.
+    /// Writes a selection of elements of variable length.
     fn write_elements(
         &self,
         py: Python<'_>,
-        origin: Vec<u64>,
-        shape: Vec<u64>,
+        axes: Vec<Along>,
+        pointwise: bool,
         elements: &Bound<'_, PyList>,
     ) -> PyResult<()> {
-        let region = region(&origin, &shape)?;
+        let wanted = Wanted::new(py, axes, pointwise)?;
         let mut bytes = Vec::new();
         let mut offsets = vec![0];
         for element in elements {
@@ -134,7 +155,7 @@ impl Array {
             offsets.push(bytes.len() as u64);
         }
         let elements = ElementsBuf::Variable { bytes, offsets };
-        wait(py, self.writer()?.write_elements(&region, elements))
+        wait(py, wanted.write_elements(self.writer()?, elements))
     }
 
     /// The encoded bytes of a chunk; `None` where it was never written.
@@ -146,8 +167,4 @@ impl Array {
         let fetched = wait(py, self.reader.fetch_chunks(&[index]))?;
         Ok(fetched.into_iter().next().flatten().map(|bytes| PyBytes::new(py, &bytes)))
     }
-}
-
-pub(crate) fn region(origin: &[u64], shape: &[u64]) -> PyResult<Region> {
-    Region::new(origin, shape).map_err(|error| to_python(error.into()))
 }

@@ -5,17 +5,22 @@
 //! `python/chunkyard/`.
 //!
 //! - [`runtime`] is the one place that waits: it lets other Python threads run and honours Ctrl-C.
+//! - [`bridge`] is for those who wait in asyncio.
 //! - [`memory`] lends memory of Python to the engine, so that chunks are decoded into the NumPy array.
 //! - [`error`] maps each sort of error once.
 
 mod array;
+mod bridge;
 mod convert;
+mod editor;
 mod error;
+mod keys;
 mod memory;
 mod options;
 mod refs;
 mod repository;
 mod runtime;
+mod selection;
 mod session;
 mod source;
 mod spec;
@@ -33,6 +38,10 @@ mod _engine {
     use crate::array::Array;
     #[pymodule_export]
     use crate::convert::{Conversion, link, verify};
+    #[pymodule_export]
+    use crate::editor::{Editor, create_editor, open_editor};
+    #[pymodule_export]
+    use crate::keys::{Keys, Listing};
     #[pymodule_export]
     use crate::repository::Repository;
     #[pymodule_export]

@@ -26,6 +26,10 @@ impl Session {
     pub(crate) fn new(inner: Arc<repo::Session>) -> Self {
         Self { inner }
     }
+
+    pub(crate) fn inner(&self) -> &Arc<repo::Session> {
+        &self.inner
+    }
 }
 
 /// A reference into somebody else's object: chunk index, URL, offset, length, etag, time of the last
@@ -77,7 +81,7 @@ impl Session {
     }
 
     fn array(&self, py: Python<'_>, path: &str) -> PyResult<Array> {
-        Ok(Array::of_session(wait(py, self.inner.array(path))?))
+        Ok(Array::of_session(&wait(py, self.inner.array(path))?))
     }
 
     /// Where the chunks of an array are, as columns.

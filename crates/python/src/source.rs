@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use chunkyard_array::Region;
-use chunkyard_engine::format::{self, Node, Reader};
+use chunkyard_engine::format::{self, Dataset, Node, Reader};
 use chunkyard_engine::{Error, open, repo};
 use futures::TryStreamExt;
 use pyo3::prelude::*;
@@ -65,35 +65,57 @@ impl Source {
 
     /// All nodes in the order of their paths, each with whether it is an array.
     fn nodes(&self) -> Vec<(String, bool)> {
-        let nodes = self.inner.dataset().nodes.iter();
-        nodes.map(|(path, node)| (path.clone(), matches!(node, Node::Array(_)))).collect()
+        nodes(self.inner.dataset())
     }
 
     /// Whether the node at a path is an array; `None` where there is none.
     fn is_array(&self, path: &str) -> Option<bool> {
-        let node = self.inner.dataset().nodes.get(path)?;
-        Some(matches!(node, Node::Array(_)))
+        is_array(self.inner.dataset(), path)
     }
 
     /// The Zarr document of a node.
     fn document(&self, path: &str) -> PyResult<String> {
-        let rendered = match self.inner.dataset().nodes.get(path) {
-            Some(Node::Group(group)) => Ok(group.render()),
-            Some(Node::Array(array)) => array.packed_spec().map(|spec| spec.render()),
-            None => Err(Error::NotFound { what: "node", name: path.to_owned() }),
-        };
-        Ok(String::from_utf8_lossy(&rendered.map_err(to_python)?).into_owned())
+        document(self.inner.dataset(), path)
     }
 
     /// Where the chunks of an array are, as columns.
     fn chunk_refs<'py>(&self, py: Python<'py>, path: &str) -> PyResult<Bound<'py, PyDict>> {
-        let array = self.inner.dataset().array(path).map_err(to_python)?;
-        let everything = Region::whole(array.spec.shape());
-        let chunks: Vec<_> = wait(py, self.inner.chunks(path, &everything).try_collect())?;
-        columns(py, self.inner.fetcher().store(), &chunks)
+        chunk_refs(py, &*self.inner, path)
     }
 
     fn array(&self, path: &str) -> PyResult<Array> {
         Ok(Array::of_source(Reader::new(&self.inner, path).map_err(to_python)?))
     }
+}
+
+/// All nodes of a dataset in the order of their paths, each with whether it is an array.
+pub(crate) fn nodes(dataset: &Dataset) -> Vec<(String, bool)> {
+    let nodes = dataset.nodes.iter();
+    nodes.map(|(path, node)| (path.clone(), matches!(node, Node::Array(_)))).collect()
+}
+
+/// Whether the node at a path is an array; `None` where there is none.
+pub(crate) fn is_array(dataset: &Dataset, path: &str) -> Option<bool> {
+    dataset.nodes.get(path).map(|node| matches!(node, Node::Array(_)))
+}
+
+/// The Zarr document of a node.
+pub(crate) fn document(dataset: &Dataset, path: &str) -> PyResult<String> {
+    let rendered = match dataset.nodes.get(path) {
+        Some(node) => node.render(),
+        None => Err(Error::NotFound { what: "node", name: path.to_owned() }),
+    };
+    Ok(String::from_utf8_lossy(&rendered.map_err(to_python)?).into_owned())
+}
+
+/// Where the chunks of an array are, as columns.
+pub(crate) fn chunk_refs<'py>(
+    py: Python<'py>,
+    source: &dyn format::Source,
+    path: &str,
+) -> PyResult<Bound<'py, PyDict>> {
+    let array = source.dataset().array(path).map_err(to_python)?;
+    let everything = Region::whole(array.spec.shape());
+    let chunks: Vec<_> = wait(py, source.chunks(path, &everything).try_collect())?;
+    columns(py, source.fetcher().store(), &chunks)
 }

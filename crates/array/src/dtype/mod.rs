@@ -65,7 +65,7 @@ impl DType {
         Ok(Self { data_type, metadata: metadata.clone() })
     }
 
-    /// Reads a NumPy description such as `<f4`, `|u1`, `>M8[25s]`, `<U12` or `|V16`.
+    /// Reads a NumPy description such as `<f4`, `|u1`, `>M8[25s]`, `<U12`, `|S8` or `|V16`.
     ///
     /// The byte order is returned apart: in Zarr it belongs to the `bytes` codec, not to the type.
     pub fn from_numpy(descr: &str) -> Result<(Self, ByteOrder)> {
@@ -83,6 +83,9 @@ impl DType {
             json!({"name": "numpy.timedelta64", "configuration": numpy_unit(unit).ok_or_else(unsupported)?})
         } else if let Some(bytes) = kind.strip_prefix('V') {
             json!(format!("r{}", scaled(bytes, 8).ok_or_else(unsupported)?))
+        } else if let Some(bytes) = kind.strip_prefix('S') {
+            let bytes = scaled(bytes, 1).ok_or_else(unsupported)?;
+            json!({"name": fixed_bytes::TERMINATED, "configuration": {"length_bytes": bytes}})
         } else if let Some(characters) = kind.strip_prefix('U') {
             let bytes = scaled(characters, 4).ok_or_else(unsupported)?;
             json!({"name": "fixed_length_utf32", "configuration": {"length_bytes": bytes}})

@@ -20,6 +20,7 @@ fn numpy_descriptions_translate_both_ways() {
         ("<c8", "complex64", 8),
         ("<c16", "complex128", 16),
         ("|V5", "r40", 5),
+        ("|S3", "null_terminated_bytes", 3),
         ("<M8[ns]", "numpy.datetime64", 8),
         ("<M8[25s]", "numpy.datetime64", 8),
         ("<m8[D]", "numpy.timedelta64", 8),
@@ -43,7 +44,7 @@ fn the_byte_order_is_told_apart_from_the_type() {
 
 #[test]
 fn descriptions_without_a_zarr_type_are_refused() {
-    for numpy in ["", "<", "f", "<f3", "|O", "|S3", "|V0", "<U", "<M8[", "<M8[0s]", "<M8[xx]", "é1"]
+    for numpy in ["", "<", "f", "<f3", "|O", "|S0", "|V0", "<U", "<M8[", "<M8[0s]", "<M8[xx]", "é1"]
     {
         assert!(DType::from_numpy(numpy).is_err(), "{numpy}");
     }

@@ -56,6 +56,16 @@ pub struct Loss {
     pub what: String,
 }
 
+impl Node {
+    /// The Zarr document that describes it, with shards as a codec.
+    pub fn render(&self) -> Result<Vec<u8>> {
+        match self {
+            Self::Group(group) => Ok(group.render()),
+            Self::Array(array) => Ok(array.packed_spec()?.render()),
+        }
+    }
+}
+
 impl Dataset {
     /// The array at a path.
     pub fn array(&self, path: &str) -> Result<&Arc<ArrayNode>> {

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import operator
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +15,14 @@ import numpy.typing as npt
 from chunkyard import _engine
 from chunkyard._group import Attributes, Codecs, Tree, writable
 from chunkyard._html import array_html
+from chunkyard._indexing import (
+    Selected,
+    convert,
+    parse,
+    parse_orthogonal,
+    parse_points,
+    spread,
+)
 from chunkyard._refs import MISSING as _MISSING
 from chunkyard._refs import refs_table
 
@@ -123,35 +132,62 @@ class Array:
             raise TypeError("len() of an array without axes")
         return self._shape[0]
 
-    def _read_box(
-        self, origin: Sequence[int], shape: Sequence[int], out: NDArray | None = None
-    ) -> NDArray:
-        if self._variable:
-            elements = self._native.read_elements(list(origin), list(shape))
-            result = np.empty(len(elements), dtype=self._dtype)
-            result[...] = elements
-            return result.reshape(shape)
-        if out is None:
-            out = np.empty(shape, dtype=self._dtype)
-        self._native.read(list(origin), list(shape), _bytes_of(out))
-        return out
+    def read(self, selection: Any = ..., *, out: NDArray | None = None) -> Any:
+        """What `self[selection]` gives, into `out` if that is given.
 
-    def _write_box(self, origin: Sequence[int], shape: Sequence[int], values: NDArray) -> None:
-        if self._variable:
-            self._native.write_elements(list(origin), list(shape), values.reshape(-1).tolist())
-            return
-        self._native.write(list(origin), list(shape), _bytes_of(np.ascontiguousarray(values)))
+        Elements are decoded straight into an `out` of the same shape and data type that is contiguous;
+        into any other they are copied.
+        """
+        return self._read(parse(selection, self._shape), out)
 
     def __getitem__(self, selection: Any) -> Any:
-        if selection is not Ellipsis:
-            raise NotImplementedError
-        return self._read_box([0] * self.ndim, self._shape)
+        return self._read(parse(selection, self._shape))
 
     def __setitem__(self, selection: Any, values: Any) -> None:
-        if selection is not Ellipsis:
-            raise NotImplementedError
-        values = np.broadcast_to(np.asarray(values, dtype=self._dtype), self._shape)
-        self._write_box([0] * self.ndim, self._shape, values)
+        self._write(parse(selection, self._shape), values)
+
+    @property
+    def oindex(self) -> Indexer:
+        """Orthogonal indexing: along each axis an integer, a slice, indices or a mask."""
+        return Indexer(self, parse_orthogonal)
+
+    @property
+    def vindex(self) -> Indexer:
+        """Indexing of points: coordinates along each axis, or a mask of all axes."""
+        return Indexer(self, parse_points)
+
+    def _read(self, selected: Selected, out: NDArray | None = None) -> Any:
+        if self._variable:
+            listed = self._native.read_elements(selected.axes, selected.pointwise)
+            elements = np.empty(len(listed), dtype=self._dtype)
+            elements[...] = listed
+            elements = elements.reshape(selected.shape)
+        elif out is not None and selected.writes_to(out, self._dtype):
+            self._native.read(selected.axes, selected.pointwise, _bytes_of(out))
+            return out
+        else:
+            elements = np.empty(selected.shape, dtype=self._dtype)
+            self._native.read(selected.axes, selected.pointwise, _bytes_of(elements))
+        result = selected.arrange(elements)
+        if out is None:
+            return result[()] if selected.scalar else result
+        if out.shape != result.shape:
+            raise ValueError(f"out has the shape {out.shape}, what is read has {result.shape}")
+        np.copyto(out, result)
+        return out
+
+    def _write(self, selected: Selected, values: Any) -> None:
+        elements = convert(values, self._dtype)
+        axes, pointwise = selected.axes, selected.pointwise
+        if elements.size == 1 and not self._variable:
+            spread(elements, selected.result_shape)
+            self._native.fill(axes, pointwise, elements.tobytes())
+            return
+        elements = selected.rearrange(spread(elements, selected.result_shape))
+        if self._variable:
+            self._native.write_elements(axes, pointwise, elements.reshape(-1).tolist())
+        else:
+            self._native.write(axes, pointwise, _bytes_of(np.ascontiguousarray(elements)))
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> NDArray:
         if copy is False:
@@ -183,13 +219,18 @@ class Array:
         self[where] = values
         return self._shape
 
-    def chunk_regions(self) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
-        """The chunks in order, each by its index in the grid and the slices that it covers."""
+    def chunk_regions(self) -> Iterator[tuple[slice, ...]]:
+        """What each chunk covers, as slices, in the order of the grid."""
         for index in np.ndindex(*self.cdata_shape):
-            yield index, tuple(
+            yield tuple(
                 slice(at * chunk, min((at + 1) * chunk, extent))
                 for at, chunk, extent in zip(index, self.chunks, self._shape, strict=True)
             )
+
+    def iter_chunks(self) -> Iterator[tuple[tuple[slice, ...], NDArray]]:
+        """The array chunk by chunk: where each is, and its values."""
+        for region in self.chunk_regions():
+            yield region, self[region]
 
     @property
     def nbytes_stored(self) -> int:
@@ -244,6 +285,19 @@ def _reopened(session: Session, path: str) -> Array:
     return Array(session._native, path, session=session)
 
 
+class Indexer:
+    """Another way to index an array; see `Array.oindex` and `Array.vindex`."""
+
+    def __init__(self, array: Array, parse: Callable[[Any, tuple[int, ...]], Selected]) -> None:
+        self._array, self._parse = array, parse
+
+    def __getitem__(self, selection: Any) -> Any:
+        return self._array._read(self._parse(selection, self._array.shape))
+
+    def __setitem__(self, selection: Any, values: Any) -> None:
+        self._array._write(self._parse(selection, self._array.shape), values)
+
+
 def describe(
     *,
     shape: int | Sequence[int],
@@ -273,8 +327,11 @@ def describe(
 
 def _shape_of(shape: int | Sequence[int], rank: int = 1) -> list[int]:
     if isinstance(shape, (int, np.integer)):
-        return [int(shape)] * rank
-    return [int(extent) for extent in shape]
+        shape = [int(shape)] * rank
+    extents = [operator.index(extent) for extent in shape]
+    if any(extent < 0 for extent in extents):
+        raise ValueError(f"no axis has a length below zero: {extents}")
+    return extents
 
 
 def _zarr_dtype(

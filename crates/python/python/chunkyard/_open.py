@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from chunkyard import _engine
 from chunkyard._array import Array
-from chunkyard._group import Group
+from chunkyard._group import Group, Tree
 from chunkyard._options import Options, Url, url_of, version
 from chunkyard._repository import Repository
+from chunkyard.exceptions import AlreadyExistsError, NotFoundError, UnsupportedError
 
 if TYPE_CHECKING:
     from chunkyard._session import Session
@@ -20,6 +21,7 @@ def open(
     url: Url | Session,
     path: str = "/",
     *,
+    mode: Literal["r", "r+", "a"] = "r",
     branch: str | None = None,
     tag: str | None = None,
     snapshot: str | None = None,
@@ -34,6 +36,10 @@ def open(
     Repositories, Zarr (version 3 and 2), HDF5 and NetCDF-4, on disks and object stores. Of a repository
     the version can be chosen. A session can be given too, and then what comes out is writable if
     the session is.
+
+    Plain Zarr of version 3 can be changed in place: with the mode `r+` if it is there, with `a` it is
+    created if not. Each chunk then changes in one step, durable when a call returns, but a call that
+    writes several is not one step: for that there are repositories.
     """
     from chunkyard._session import Session
 
@@ -42,9 +48,32 @@ def open(
         return root[path]
     place = url_of(url)
     options = Options(storage, allow=allow, memory_bytes=memory_bytes, requests=requests)
+    if mode != "r":
+        if any(chosen is not None for chosen in (branch, tag, snapshot, as_of)):
+            raise ValueError("only what is read can be chosen by its version")
+        return _at(_editor(place, options, create=mode == "a"), path)
     if as_of is not None and branch is None:
         branch = Repository._open(place, options).default_branch
     source = _engine.open_source(place, options.native(), version(branch, tag, snapshot, as_of))
-    if path.strip("/") == "" and source.is_array("/"):
-        return Array(source, "/")
-    return Group(source, "/")[path]
+    return _at(source, path)
+
+
+def _at(tree: Tree, path: str) -> Array | Group:
+    if path.strip("/") == "" and tree.is_array("/"):
+        return Array(tree, "/")
+    return Group(tree, "/")[path]
+
+
+def _editor(place: str, options: Options, *, create: bool) -> _engine.Editor:
+    try:
+        return _engine.open_editor(place, options.native())
+    except NotFoundError:
+        if not create:
+            raise
+    try:
+        return _engine.create_editor(place, options.native())
+    except AlreadyExistsError:
+        raise UnsupportedError(
+            f"{place} is no Zarr hierarchy, and nothing else is changed in place; a repository is "
+            "written through a session"
+        ) from None

@@ -60,7 +60,7 @@ def from_array(
         array = Array(fork._native, array.path, session=fork)
     blocks = _aligned(array, "auto" if chunks is None else chunks)
     name = name or f"chunkyard-{tokenize(array, blocks)}"
-    return da.from_array(_Reader(array), chunks=blocks, name=name, asarray=False, fancy=False)
+    return da.from_array(array, chunks=blocks, name=name, asarray=False, fancy=False)
 
 
 def to_repo(
@@ -142,7 +142,7 @@ def _write_block(
     own = ForkSession._make(fork.repository, fork._fork, None)
     array = Array(own._native, path, session=own)
     values = np.asarray(block)
-    array._write_box(list(origin), values.shape, values)
+    array[tuple(slice(at, at + n) for at, n in zip(origin, values.shape, strict=True))] = values
     return _closed(own)
 
 
@@ -217,21 +217,6 @@ def _joined(order: bytes, options: Options) -> _engine.Worker:
 
 def _work(order: bytes, packs: bytes, options: Options) -> bytes:
     return _joined(order, options).work(packs)
-
-
-class _Reader:
-    """What Dask slices: boxes of an array, which is opened where it is read."""
-
-    def __init__(self, array: Array) -> None:
-        self._array = array
-        self.shape, self.dtype, self.ndim = array.shape, array.dtype, array.ndim
-
-    def __getitem__(self, box: tuple[slice, ...]) -> npt.NDArray[Any]:
-        bounds = [
-            part.indices(extent)[:2] for part, extent in zip(box, self.shape, strict=True)
-        ]
-        shape = [max(0, end - start) for start, end in bounds]
-        return self._array._read_box([start for start, _ in bounds], shape)
 
 
 def _aligned(array: Array, wanted: str | int | Sequence[int]) -> tuple[tuple[int, ...], ...]:

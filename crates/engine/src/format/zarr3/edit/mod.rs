@@ -26,9 +26,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 pub use self::array::Zarr3Array;
 use self::document::Document;
+use super::source::Zarr3Source;
 use super::{METADATA, hierarchy, prefix_of};
 use crate::error::{Error, Result};
-use crate::format::{Dataset, Node};
+use crate::format::{Dataset, Node, Source};
 use crate::store::{Kind, Store};
 
 /// A hierarchy that is changed in place. Cheap to clone.
@@ -66,6 +67,12 @@ impl Zarr3Editor {
     /// What is there, as far as this editor knows: changes made elsewhere since are not seen.
     pub fn dataset(&self) -> Arc<Dataset> {
         self.dataset.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The same as a source, which reads and does not change.
+    pub fn source(&self) -> Result<Arc<dyn Source>> {
+        let (store, dataset) = (self.store.clone(), (*self.dataset()).clone());
+        Ok(Arc::new(Zarr3Source::of(store, dataset, String::new())?))
     }
 
     /// The store.
