@@ -114,8 +114,11 @@ bench/.venv/.installed: bench/requirements.txt
 test-python: wheel-test ## the package, and what other programs make of our files, in Python
 	$(CARGO) build -p chunkyard-cli
 	CHUNKYARD_BIN="$(abspath $(TARGET_DIR))/debug/chunkyard" $(VENV)/bin/pytest -q tests/python
-	cd crates/python && ../../$(VENV)/bin/pytest -q
-	$(VENV)/bin/pytest -q --doctest-modules --doctest-glob='*.md' docs/python.md crates/python/python
+	cd crates/python && ../../scripts/with-s3-server ../../$(VENV)/bin/pytest -q tests/test_s3.py
+	cd crates/python && ../../$(VENV)/bin/pytest -q --ignore tests/test_s3.py
+	cd crates/python && ../../$(VENV)/bin/pytest -q --doctest-modules --pyargs chunkyard
+	scratch=$$(mktemp -d) && cd "$$scratch" && $(abspath $(VENV))/bin/pytest -q -p no:cacheprovider \
+		--doctest-glob='*.md' $(abspath docs/python.md) && rm -rf "$$scratch"
 
 # The wheel of the tests is built with the profile of the tests, whose dependencies are compiled already.
 .PHONY: wheel-test
