@@ -27,7 +27,7 @@ impl Zarr3Editor {
     pub async fn create_array(&self, path: &str, spec: &ArraySpec) -> Result<Zarr3Array> {
         let path = normalise_path(path)?;
         Codecs::new(spec)?;
-        self.insert(&path, Document::Array(spec.clone())).await?;
+        self.insert(&path, Document::Array(spec.clone().into())).await?;
         Zarr3Array::open(&self.store, &path, spec)
     }
 
@@ -50,7 +50,7 @@ impl Zarr3Editor {
         let old = document.array(&path)?;
         let spec = old.with_shape(shape)?;
         let shrinks = old.shape().iter().zip(shape).any(|(old, new)| new < old);
-        self.publish(&path, &[(path.clone(), Document::Array(spec.clone()))]).await?;
+        self.publish(&path, &[(path.clone(), Document::Array(spec.clone().into()))]).await?;
         match shrinks {
             true => self.delete_chunks(&path, &spec, false).await,
             false => Ok(()),
