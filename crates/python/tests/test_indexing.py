@@ -261,6 +261,18 @@ def test_errors_are_those_of_numpy(yard: Yard, key: Any) -> None:
     assert ours.split(":")[0].split(";")[0] == theirs.split(":")[0].split(";")[0]
 
 
+def test_an_ellipsis_without_axes_still_parts_arrays(yard: Yard) -> None:
+    values = np.arange(60).reshape(3, 4, 5)
+    array = yard.array("repo", values, (2, 2, 2))
+    for key in [
+        (slice(None), [0, 1], ..., 0),
+        (slice(None), [0, 1], ..., [1, 2]),
+        (None, [0, 1], ..., 0, None, slice(None)),
+        ([0, 1], None, [1, 2]),
+    ]:
+        same(array[key], values[key])
+
+
 def test_what_is_no_index_here_is_said(yard: Yard) -> None:
     array = yard.array("repo", np.arange(30).reshape(5, 6), (2, 3))
     for key in [True, np.False_, (0, np.array(True))]:
@@ -269,6 +281,7 @@ def test_what_is_no_index_here_is_said(yard: Yard) -> None:
         assert "vindex" in errors(array.vindex, key)
     assert "oindex" in errors(array.oindex, (None, 0))
     assert "oindex" in errors(array.oindex, ([[0]], 0))
+    assert "oindex" in errors(array.oindex, np.ones((5, 6), bool))
 
 
 @pytest.mark.parametrize(

@@ -15,16 +15,10 @@ import numpy.typing as npt
 from chunkyard import _engine
 from chunkyard._group import Attributes, Codecs, Tree, writable
 from chunkyard._html import array_html
-from chunkyard._indexing import (
-    Selected,
-    convert,
-    parse,
-    parse_orthogonal,
-    parse_points,
-    spread,
-)
+from chunkyard._indexing import Selected, parse, parse_orthogonal, parse_points
 from chunkyard._refs import MISSING as _MISSING
 from chunkyard._refs import refs_table
+from chunkyard._values import convert, spread
 
 if TYPE_CHECKING:
     import dask.array as da

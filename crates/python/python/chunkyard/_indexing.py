@@ -12,20 +12,25 @@ that NumPy would have given.
 
 from __future__ import annotations
 
-import operator
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from chunkyard._items import (
+    SIMPLE,
+    broadcast,
+    complete,
+    index_of,
+    indices_of,
+    plain,
+    range_of,
+    too_many,
+)
+
 NDArray = npt.NDArray[Any]
 Along = tuple[int, int, int] | NDArray
 """Along one axis: start, step and count, or indices."""
-
-_INVALID = (
-    "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or "
-    "boolean arrays are valid indices"
-)
 
 
 class Selected(NamedTuple):
@@ -78,11 +83,11 @@ def parse(key: Any, shape: tuple[int, ...]) -> Selected:
     """What `a[key]` selects of an array of a shape."""
     items = key if type(key) is tuple else (key,)
     for item in items:
-        if not (type(item) in _SIMPLE or item is None or item is Ellipsis):
+        if not (type(item) in SIMPLE or item is None or item is Ellipsis):
             break
     else:
         return _basic(items, shape)
-    items = tuple(_plain(item) for item in items)
+    items = tuple(plain(item) for item in items)
     if any(isinstance(item, np.ndarray) for item in items):
         return _advanced(items, shape)
     return _basic(items, shape)
@@ -90,8 +95,11 @@ def parse(key: Any, shape: tuple[int, ...]) -> Selected:
 
 def parse_orthogonal(key: Any, shape: tuple[int, ...]) -> Selected:
     """What `a.oindex[key]` selects: along each axis by itself."""
-    items = tuple(_plain(item) for item in (key if type(key) is tuple else (key,)))
-    items = _complete(items, shape)
+    items = tuple(plain(item) for item in (key if type(key) is tuple else (key,)))
+    for item in items:
+        if isinstance(item, np.ndarray) and item.ndim != 1:
+            raise IndexError(f"oindex takes arrays with one axis, not {item.ndim}")
+    items = complete(items, shape)
     axes: list[Along] = []
     result: list[int] = []
     flips: list[slice] = []
@@ -100,28 +108,26 @@ def parse_orthogonal(key: Any, shape: tuple[int, ...]) -> Selected:
         if item is None:
             raise IndexError("oindex takes no numpy.newaxis")
         if isinstance(item, np.ndarray):
-            if item.ndim != 1:
-                raise IndexError(f"oindex takes arrays with one axis, not {item.ndim}")
-            indices = _indices(item, extent, axis)
+            indices = indices_of(item, extent, axis)
             axes.append(indices)
             result.append(len(indices))
             flips.append(_FORWARD)
         elif isinstance(item, slice):
-            along, backwards = _range(item, extent)
+            along, backwards = range_of(item, extent)
             axes.append(along)
             result.append(along[2])
             flips.append(_BACKWARD if backwards else _FORWARD)
         else:
-            axes.append((_index(item, extent, axis), 1, 1))
+            axes.append((index_of(item, extent, axis), 1, 1))
     return Selected(axes, False, tuple(result), _flips(flips))
 
 
 def parse_points(key: Any, shape: tuple[int, ...]) -> Selected:
     """What `a.vindex[key]` selects: points, by coordinates or a mask of all axes."""
-    items = tuple(_plain(item) for item in (key if type(key) is tuple else (key,)))
+    items = tuple(plain(item) for item in (key if type(key) is tuple else (key,)))
     if any(item is None or item is Ellipsis or isinstance(item, slice) for item in items):
         raise IndexError("vindex takes integers, arrays of them or a mask along every axis")
-    items = _complete(items, shape)
+    items = complete(items, shape)
     if any(isinstance(item, slice) for item in items):
         raise IndexError(f"vindex takes an index along each of the {len(shape)} axes")
     arrays = [item if isinstance(item, np.ndarray) else np.asarray(item) for item in items]
@@ -139,8 +145,8 @@ def _basic(items: tuple[Any, ...], shape: tuple[int, ...]) -> Selected:
         axis = len(axes)
         if type(item) is slice:
             if axis >= rank:
-                raise _too_many(items, shape)
-            along, backwards = _range(item, shape[axis])
+                raise too_many(items, shape)
+            along, backwards = range_of(item, shape[axis])
             if backwards:
                 flips = flips or []
                 flips.extend([_FORWARD] * (len(result) - len(flips)))
@@ -152,7 +158,7 @@ def _basic(items: tuple[Any, ...], shape: tuple[int, ...]) -> Selected:
             rest = rank - len(axes)
             rest -= sum(1 for item in items if item is not None and item is not Ellipsis) - axis
             if rest < 0 or sum(1 for item in items if item is Ellipsis) > 1:
-                raise _too_many(items, shape)
+                raise too_many(items, shape)
             for extent in shape[axis : axis + rest]:
                 axes.append((0, 1, extent))
                 result.append(extent)
@@ -160,8 +166,8 @@ def _basic(items: tuple[Any, ...], shape: tuple[int, ...]) -> Selected:
             result.append(1)
         else:
             if axis >= rank:
-                raise _too_many(items, shape)
-            axes.append((_index(item, shape[axis], axis), 1, 1))
+                raise too_many(items, shape)
+            axes.append((index_of(item, shape[axis], axis), 1, 1))
     for extent in shape[len(axes) :]:
         axes.append((0, 1, extent))
         result.append(extent)
@@ -173,12 +179,13 @@ def _basic(items: tuple[Any, ...], shape: tuple[int, ...]) -> Selected:
 
 def _advanced(items: tuple[Any, ...], shape: tuple[int, ...]) -> Selected:
     """Arrays of indices and masks, with anything else between."""
-    items = _complete(items, shape)
-    arrays = [item for item in items if isinstance(item, np.ndarray)]
-    # Where there is an array, integers count as arrays too; if others come between these, the axes of
-    # the arrays come first in the result.
-    places = [at for at, item in enumerate(items) if _is_advanced(item)]
+    # Where there is an array, integers count as arrays too; if others come between these, be it an
+    # ellipsis that stands for no axis, the axes of the arrays come first in the result.
+    places = _advanced_places(items)
     together = places[-1] - places[0] == len(places) - 1
+    items = complete(items, shape)
+    places = _advanced_places(items)
+    arrays = [item for item in items if isinstance(item, np.ndarray)]
     if len(arrays) == 1:
         return _one_array(items, shape, together)
     if len(places) == len(items):
@@ -196,17 +203,17 @@ def _one_array(items: tuple[Any, ...], shape: tuple[int, ...], together: bool) -
         if item is None:
             result.append(1)
         elif isinstance(item, slice):
-            along, backwards = _range(item, shape[axis])
+            along, backwards = range_of(item, shape[axis])
             axes.append(along)
             result.append(along[2])
             flips.extend([_FORWARD] * (len(result) - len(flips) - 1))
             flips.append(_BACKWARD if backwards else _FORWARD)
         elif isinstance(item, np.ndarray):
-            axes.append(_indices(item, shape[axis], axis).reshape(-1))
+            axes.append(indices_of(item, shape[axis], axis).reshape(-1))
             first, count = len(result), item.ndim
             result.extend(item.shape)
         else:
-            axes.append((_index(item, shape[axis], axis), 1, 1))
+            axes.append((index_of(item, shape[axis], axis), 1, 1))
     flips.extend([_FORWARD] * (len(result) - len(flips)))
     order = None
     if not together and first > 0:
@@ -220,10 +227,10 @@ def _points(arrays: list[NDArray], shape: tuple[int, ...]) -> Selected:
     if not arrays:
         return Selected([], True, (), None, None, True)
     checked = [
-        _indices(item, extent, axis)
+        indices_of(item, extent, axis)
         for axis, (item, extent) in enumerate(zip(arrays, shape, strict=True))
     ]
-    points = _broadcast(checked)
+    points = broadcast(checked)
     axes: list[Along] = [np.ascontiguousarray(axis).reshape(-1) for axis in points]
     return Selected(axes, True, points[0].shape)
 
@@ -234,14 +241,14 @@ def _points_of_slices(
     """Several arrays with slices: every element by its coordinates."""
     axis_of = np.cumsum([item is not None for item in items]) - 1
     arrays = {
-        at: _indices(np.asarray(items[at]), shape[axis_of[at]], int(axis_of[at])) for at in places
+        at: indices_of(np.asarray(items[at]), shape[axis_of[at]], int(axis_of[at])) for at in places
     }
-    common = _broadcast(list(arrays.values()))[0].shape
+    common = broadcast(list(arrays.values()))[0].shape
     others = [at for at in range(len(items)) if at not in arrays]
     before = [at for at in others if together and at < places[0]]
     after = [at for at in others if at not in before]
     ranges = {
-        at: np.arange(*items[at].indices(shape[axis_of[at]]), dtype=np.uint64)
+        at: np.arange(*items[at].indices(shape[axis_of[at]])).astype(np.uint64)
         if items[at] is not None
         else np.zeros(1, np.uint64)
         for at in others
@@ -266,173 +273,13 @@ def _points_of_slices(
     return Selected(axes, True, result)
 
 
-def _complete(items: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[Any, ...]:
-    """One item per axis, beside `None`: masks as indices, `...` and what is missing as slices."""
-    if sum(1 for item in items if item is Ellipsis) > 1:
-        raise IndexError("an index can only have a single ellipsis ('...')")
-    used = sum(
-        item.ndim if isinstance(item, np.ndarray) and item.dtype == bool else 1
-        for item in items
-        if item is not None and item is not Ellipsis
-    )
-    if used > len(shape):
-        raise _too_many(items, shape, used)
-    rest = (slice(None),) * (len(shape) - used)
-    complete: list[Any] = []
-    axis = 0
-    for item in items:
-        if item is Ellipsis:
-            complete.extend(rest)
-            axis += len(rest)
-            rest = ()
-        elif isinstance(item, np.ndarray) and item.dtype == bool:
-            for offset, extent in enumerate(item.shape):
-                if extent != shape[axis + offset]:
-                    raise IndexError(
-                        "boolean index did not match indexed array along axis "
-                        f"{axis + offset}; size of axis is {shape[axis + offset]} but size of "
-                        f"corresponding boolean axis is {extent}"
-                    )
-            complete.extend(item.nonzero())
-            axis += item.ndim
-        else:
-            complete.append(item)
-            axis += item is not None
-    return (*complete, *rest)
-
-
-def _plain(item: Any) -> Any:
-    """An integer, a slice, `None`, `...`, or an array of integers or booleans."""
-    if item is None or item is Ellipsis or type(item) in _SIMPLE:
-        return item
-    if isinstance(item, (bool, np.bool_)):
-        raise IndexError("a single boolean is no index of an array in chunks")
-    if not isinstance(item, (np.ndarray, list)):
-        try:
-            return operator.index(item)
-        except TypeError:
-            pass
-    try:
-        array = np.asarray(item)
-    except ValueError:
-        raise IndexError(_INVALID) from None
-    if array.size == 0 and not isinstance(item, np.ndarray):
-        array = array.astype(np.intp)
-    if array.dtype.kind not in "iub":
-        raise IndexError(
-            "arrays used as indices must be of integer (or boolean) type"
-            if isinstance(item, np.ndarray)
-            else _INVALID
-        )
-    if array.ndim == 0:
-        return _plain(array[()])
-    return array
-
-
-def _is_advanced(item: Any) -> bool:
-    return item is not None and not isinstance(item, slice)
-
-
-def _index(item: Any, extent: int, axis: int) -> int:
-    at = operator.index(item)
-    if -extent <= at < extent:
-        return at if at >= 0 else at + extent
-    raise IndexError(f"index {at} is out of bounds for axis {axis} with size {extent}")
-
-
-def _indices(indices: NDArray, extent: int, axis: int) -> npt.NDArray[np.uint64]:
-    """Indices from zero on, checked."""
-    if indices.size:
-        low, high = indices.min(), indices.max()
-        if low < -extent or high >= extent:
-            wrong = low if low < -extent else high
-            raise IndexError(f"index {wrong} is out of bounds for axis {axis} with size {extent}")
-        if low < 0:
-            indices = np.where(indices < 0, indices + extent, indices)
-    return np.ascontiguousarray(indices, dtype=np.uint64)
-
-
-def _range(item: slice, extent: int) -> tuple[tuple[int, int, int], bool]:
-    """Start, step and count in ascending order, and whether they were descending."""
-    start, stop, step = item.indices(extent)
-    if step > 0:
-        if stop <= start:
-            return (0, 1, 0), False
-        count = (stop - start + step - 1) // step
-        # A step that is not taken may be larger than any that the engine knows.
-        return (start, step if count > 1 else 1, count), False
-    if start <= stop:
-        return (0, 1, 0), False
-    count = (start - stop - step - 1) // -step
-    if count == 1:
-        return (start, 1, 1), False
-    return (start + (count - 1) * step, -step, count), True
-
-
-def _broadcast(arrays: list[NDArray]) -> tuple[NDArray, ...]:
-    try:
-        return np.broadcast_arrays(*arrays)
-    except ValueError:
-        shapes = " ".join(str(array.shape) for array in arrays)
-        raise IndexError(
-            "shape mismatch: indexing arrays could not be broadcast together with shapes " + shapes
-        ) from None
+def _advanced_places(items: tuple[Any, ...]) -> list[int]:
+    basic = (slice, type(None), type(Ellipsis))
+    return [at for at, item in enumerate(items) if not isinstance(item, basic)]
 
 
 def _flips(flips: list[slice]) -> tuple[slice, ...] | None:
     return tuple(flips) if _BACKWARD in flips else None
 
 
-def _too_many(items: tuple[Any, ...], shape: tuple[int, ...], used: int | None = None) -> IndexError:
-    if sum(1 for item in items if item is Ellipsis) > 1:
-        return IndexError("an index can only have a single ellipsis ('...')")
-    if used is None:
-        used = sum(1 for item in items if item is not None and item is not Ellipsis)
-    return IndexError(
-        f"too many indices for array: array is {len(shape)}-dimensional, but {used} were indexed"
-    )
-
-
-def convert(values: Any, dtype: np.dtype[Any]) -> NDArray:
-    """Values as elements of a data type, or an error where they would not be the same.
-
-    NumPy's rule `same_kind`, except that integers go into any integer type that has them. So a float
-    never loses its fraction in silence, and no integer wraps around.
-    """
-    if dtype.kind not in "biufcmMSU":
-        return np.asarray(values, dtype=dtype)
-    found = np.asarray(values)
-    if found.dtype == dtype:
-        return found
-    if not isinstance(values, (np.ndarray, np.generic)) and found.dtype.kind == "O":
-        # Python integers that fit in no type of NumPy by default.
-        return np.asarray(values, dtype=dtype)
-    if np.can_cast(found.dtype, dtype, "same_kind"):
-        return found.astype(dtype)
-    if found.dtype.kind in "biu" and dtype.kind in "biu":
-        converted = found.astype(dtype)
-        if bool((converted == found).all()):
-            return converted
-        raise OverflowError(f"integers of {found.dtype} that do not fit into {dtype}")
-    raise TypeError(
-        f"cannot cast from {found.dtype!r} to {dtype!r} according to the rule 'same_kind'; "
-        "convert with astype() first if that is meant"
-    )
-
-
-def spread(values: NDArray, shape: tuple[int, ...]) -> NDArray:
-    """Values as they are assigned to a shape, by NumPy's broadcasting."""
-    while values.ndim > len(shape) and values.shape[0] == 1:
-        values = values[0]
-    if values.shape == shape:
-        return values
-    try:
-        return np.broadcast_to(values, shape)
-    except ValueError:
-        raise ValueError(
-            f"could not broadcast input array from shape {values.shape} into shape {shape}"
-        ) from None
-
-
-_SIMPLE = frozenset({int, slice})
 _FORWARD, _BACKWARD = slice(None), slice(None, None, -1)

@@ -1,0 +1,51 @@
+"""What is assigned: converted and broadcast before the engine gets it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+NDArray = npt.NDArray[Any]
+
+
+def convert(values: Any, dtype: np.dtype[Any]) -> NDArray:
+    """Values as elements of a data type, or an error where they would not be the same.
+
+    NumPy's rule `same_kind`, except that integers go into any integer type that has them. So a float
+    never loses its fraction in silence, and no integer wraps around.
+    """
+    if dtype.kind not in "biufcmMSU":
+        return np.asarray(values, dtype=dtype)
+    found = np.asarray(values)
+    if found.dtype == dtype:
+        return found
+    if not isinstance(values, (np.ndarray, np.generic)) and found.dtype.kind == "O":
+        # Python integers that fit in no type of NumPy by default.
+        return np.asarray(values, dtype=dtype)
+    if np.can_cast(found.dtype, dtype, "same_kind"):
+        return found.astype(dtype)
+    if found.dtype.kind in "biu" and dtype.kind in "biu":
+        converted = found.astype(dtype)
+        if bool((converted == found).all()):
+            return converted
+        raise OverflowError(f"integers of {found.dtype} that do not fit into {dtype}")
+    raise TypeError(
+        f"cannot cast from {found.dtype!r} to {dtype!r} according to the rule 'same_kind'; "
+        "convert with astype() first if that is meant"
+    )
+
+
+def spread(values: NDArray, shape: tuple[int, ...]) -> NDArray:
+    """Values as they are assigned to a shape, by NumPy's broadcasting."""
+    while values.ndim > len(shape) and values.shape[0] == 1:
+        values = values[0]
+    if values.shape == shape:
+        return values
+    try:
+        return np.broadcast_to(values, shape)
+    except ValueError:
+        raise ValueError(
+            f"could not broadcast input array from shape {values.shape} into shape {shape}"
+        ) from None
