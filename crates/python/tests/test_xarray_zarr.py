@@ -134,6 +134,16 @@ def test_overwriting_is_a_commit_like_all_others(repo: Repository) -> None:
     xr.testing.assert_identical(xr.open_zarr(before, group="model/run1").load(), weather(3))
 
 
+def test_attributes_that_are_not_finite_come_back(repo: Repository) -> None:
+    attributes = {"missing_value": np.nan, "valid_range": [-np.inf, 3.0], "word": "NaN"}
+    with repo.transaction("main", message="nan") as store:
+        xr.Dataset({"t": ("x", [1.0, 2.0], attributes)}, attrs=attributes).to_zarr(store)
+    found = read(repo, mask_and_scale=False)
+    for attrs in (found.attrs, found["t"].attrs):
+        assert np.isnan(attrs["missing_value"]) and attrs["valid_range"] == [-np.inf, 3.0]
+        assert attrs["word"] == "NaN"
+
+
 def test_a_dataset_of_a_read_only_session_is_sent_to_other_processes(repo: Repository) -> None:
     import pickle
 
