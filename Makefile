@@ -90,14 +90,19 @@ bench: bench-build ## ours and the rivals side by side, about eight minutes; ben
 bench-full: bench-build ## the same with 1 GiB and 10^6 references
 	bench/.venv/bin/python bench/run.py --full
 
+.PHONY: bench-python
+bench-python: bench-build ## the Python package and the rivals side by side, from Python
+	bench/.venv/bin/python bench/run.py --python
+
 .PHONY: bench-scale
 bench-scale: bench-build ## ours alone with 10^7 references, 10^5 arrays, 10^4 commits
 	bench/.venv/bin/python bench/scale.py
 
 .PHONY: bench-build
-bench-build: bench/.venv/.installed
+bench-build: bench/.venv/.installed wheel
 	cd bench/ours && CARGO_TARGET_DIR=target $(CARGO) build --locked --release
 	cd bench/zarrs && CARGO_TARGET_DIR=target $(CARGO) build --locked --release
+	bench/.venv/bin/pip install --quiet --disable-pip-version-check --no-deps --force-reinstall $(TARGET_DIR)/wheels/*.whl
 
 # Icechunk needs CPython 3.12 or later.
 bench/.venv/.installed: bench/requirements.txt
@@ -109,8 +114,11 @@ bench/.venv/.installed: bench/requirements.txt
 test-python: wheel-test ## the package, and what other programs make of our files, in Python
 	$(CARGO) build -p chunkyard-cli
 	CHUNKYARD_BIN="$(abspath $(TARGET_DIR))/debug/chunkyard" $(VENV)/bin/pytest -q tests/python
-	cd crates/python && ../../$(VENV)/bin/pytest -q
-	$(VENV)/bin/pytest -q --doctest-modules --doctest-glob='*.md' docs/python.md crates/python/python
+	cd crates/python && ../../scripts/with-s3-server ../../$(VENV)/bin/pytest -q tests/test_s3.py
+	cd crates/python && ../../$(VENV)/bin/pytest -q --ignore tests/test_s3.py
+	cd crates/python && ../../$(VENV)/bin/pytest -q --doctest-modules --pyargs chunkyard
+	scratch=$$(mktemp -d) && cd "$$scratch" && $(abspath $(VENV))/bin/pytest -q -p no:cacheprovider \
+		--doctest-glob='*.md' $(abspath docs/python.md) && rm -rf "$$scratch"
 
 # The wheel of the tests is built with the profile of the tests, whose dependencies are compiled already.
 .PHONY: wheel-test
@@ -121,6 +129,7 @@ wheel-test: $(VENV)/.installed
 
 .PHONY: wheel
 wheel: $(VENV)/.installed ## build the Python wheel for release, into target/wheels
+	rm -rf $(TARGET_DIR)/wheels
 	cd crates/python && ../../$(VENV)/bin/maturin build --release --out "$(abspath $(TARGET_DIR))/wheels"
 
 .PHONY: lock

@@ -1,6 +1,6 @@
 """Writes what `run.py` and `scale.py` found into a document: no number is typed by hand.
 
-    render.py DOCUMENT [--result FILE] [--scale FILE] [--sections NAME …]
+    render.py DOCUMENT [--result FILE] [--python FILE] [--scale FILE] [--sections NAME …]
 
 What stands between `<!-- begin NAME -->` and `<!-- end NAME -->` is replaced, the rest is left
 alone. With `--sections` only those are, for a run of some rows; in the table of verdicts, rows that
@@ -22,6 +22,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("document", type=Path)
     parser.add_argument("--result", type=Path, help="what run.py wrote")
+    parser.add_argument("--python", type=Path, help="what run.py --python wrote")
     parser.add_argument("--scale", type=Path, help="what scale.py wrote")
     parser.add_argument("--sections", nargs="+", help="replace only these")
     return parser.parse_args()
@@ -55,14 +56,17 @@ def main() -> None:
     sections: dict[str, str] = {}
     if options.result:
         sections |= markdown.of_result(load(options.result))
+    if options.python:
+        sections |= markdown.of_python(load(options.python))
     if options.scale:
         sections |= markdown.of_scale(load(options.scale))
     for name, text in sections.items():
         if options.sections and name not in options.sections:
             continue
-        if options.sections and name == "verdicts":
-            text = merge_rows(inside(document, name), text)
-        document = replace(document, name, text)
+        if options.sections and name.endswith("verdicts"):
+            document = replace(document, name, merge_rows(inside(document, name), text))
+        else:
+            document = replace(document, name, text)
     options.document.write_text(document)
 
 

@@ -1,6 +1,6 @@
 """Runs the workloads, ours and the rivals' in turn, prints ratios, and writes every sample as JSON.
 
-run.py [--full | --smoke] [--rounds N] [--only WORD …] [--json FILE] [--work DIRECTORY]
+run.py [--python] [--full | --smoke] [--rounds N] [--only WORD …] [--json FILE] [--work DIRECTORY]
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from harness.limits import Limits
 from harness.samples import Record
 from harness.worker import BENCH, call
 from peers.data import make
-from rows import arrays, commits, converts, plain
+from rows import arrays, commits, converts, plain, python
 from rows.model import FULL, SHORT, SMOKE, Row, Size, Workload
 
 
@@ -28,15 +28,30 @@ def arguments() -> argparse.Namespace:
     size = parser.add_mutually_exclusive_group()
     size.add_argument("--full", action="store_true", help="all sizes, more rounds")
     size.add_argument("--smoke", action="store_true", help="tiny sizes: does everything work?")
+    parser.add_argument("--python", action="store_true", help="the rows of the Python package")
     parser.add_argument("--rounds", type=int, help="how often each side takes its turn")
     parser.add_argument("--only", action="append", help="rows whose key or workload contains this")
     parser.add_argument("--work", type=Path, default=BENCH / ".work", help="where everything goes")
-    parser.add_argument("--json", type=Path, help="the results; default WORK/result.json")
+    parser.add_argument("--json", type=Path, help="the results; default in WORK")
     return parser.parse_args()
 
 
 def wanted(row: Row, only: list[str] | None) -> bool:
     return not only or any(word in row.key or word in row.workload for word in only)
+
+
+def of_engine(size: Size, data: Path) -> tuple[list[Row], list[Workload]]:
+    """What ours in Rust is measured by."""
+    rows = [row for table in (commits, arrays, plain, converts) for row in table.rows(size)]
+    of_arrays = [
+        work for table in (arrays, plain, converts) for work in table.workloads(size, data)
+    ]
+    return rows, [*commits.workloads(size), *of_arrays]
+
+
+def of_python(size: Size, data: Path) -> tuple[list[Row], list[Workload]]:
+    """What ours in Python is measured by."""
+    return python.rows(size), python.workloads(size, data)
 
 
 def measure_limits(work: Path, data: Path) -> Limits:
@@ -89,13 +104,9 @@ def main() -> None:
     work: Path = options.work
     work.mkdir(parents=True, exist_ok=True)
     data = work / "data"
-    make(data, size.field_planes, size.labels_planes)
-    tables = (commits, arrays, plain, converts)
-    rows = [row for table in tables for row in table.rows(size)]
+    make(data, python.planes(size) if options.python else arrays.planes(size))
+    rows, workloads = of_python(size, data) if options.python else of_engine(size, data)
     rows = [row for row in rows if wanted(row, options.only)]
-    of_arrays = (arrays, plain, converts)
-    workloads = [*commits.workloads(size)]
-    workloads += [workload for table in of_arrays for workload in table.workloads(size, data)]
     for workload in workloads:
         shutil.rmtree(work / workload.place, ignore_errors=True)
         if workload.source:
@@ -111,7 +122,7 @@ def main() -> None:
         "size": "full" if options.full else "smoke" if options.smoke else "short",
         "limits": limits.to_json(),
     }
-    file = options.json or work / "result.json"
+    file = options.json or work / ("python.json" if options.python else "result.json")
     # Written after each workload: a long run that is interrupted keeps what it has.
     for records, found in run(workloads, rows, size, work, limits):
         document = {**about, "rows": found, "samples": samples(records)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 from harness.table import mib, number, seconds
@@ -38,6 +39,24 @@ def of_result(document: Document) -> dict[str, str]:
         "cpu": cpu(document["rows"]),
         "facts": facts(commits),
         "cannot": cannot(document["rows"]),
+    }
+
+
+def of_python(document: Document) -> dict[str, str]:
+    """Sections of a run with `--python`: each of ours against its rivals, in wall and CPU time."""
+    rows: dict[str, list[Document]] = {}
+    for row in document["rows"]:
+        rows.setdefault(row["key"].split(maxsplit=1)[0], []).append(row)
+    # Rows of both ways through a store have the same rivals, and are read side by side.
+    store = rows.get("python-store", []) + rows.get("python-store-codecs", [])
+    return {
+        "python-run": run(document),
+        "python-verdicts": verdicts(document["rows"]),
+        "python": ratios(rows.get("python", []), cell=ratio_with_cpu),
+        "python-plain": ratios(rows.get("python-plain", []), cell=ratio_with_cpu),
+        "python-codecs": ratios(rows.get("python-codecs", []), cell=ratio_with_cpu),
+        "python-store": ratios(store, cell=ratio_with_cpu),
+        "python-cannot": cannot(document["rows"]),
     }
 
 
@@ -107,13 +126,14 @@ def verdict(met: bool) -> str:
     return "met" if met else "**not met**"
 
 
-def ratios(rows: list[Document]) -> str:
+def ratios(rows: list[Document], cell: Callable[[Document, str], str] | None = None) -> str:
     """Ours in absolute figures, and how many times longer each rival took."""
+    cell = cell or ratio
     names = list(dict.fromkeys(name for row in rows for name in row["peers"]))
     lines = []
     for row in rows:
         cells = [row["title"], absolute(row), number(row.get("of-limit"))]
-        lines.append([*cells, *(ratio(row, name) for name in names)])
+        lines.append([*cells, *(cell(row, name) for name in names)])
     return table(["Workload", "Ours", "Of the limit", *names], lines)
 
 
@@ -142,6 +162,12 @@ def ratio(row: Document, name: str) -> str:
         return "–"
     text = number(value) + ("¹" if "apart" in row["peers"][name] else "")
     return f"**{text}**" if value < 1 else text
+
+
+def ratio_with_cpu(row: Document, name: str) -> str:
+    """Wall time, then CPU time."""
+    of_cpu = row["peers"].get(name, {}).get("cpu-ratio")
+    return ratio(row, name) + (f" / {number(of_cpu)}" if of_cpu is not None else "")
 
 
 def cpu(rows: list[Document]) -> str:

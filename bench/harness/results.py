@@ -15,7 +15,8 @@ def result(row: Row, records: Records, limits: Limits, earlier: dict[str, Any]) 
     """One row. `earlier` holds the results of rows before it, by key."""
     sides = records[row.workload]
     ours = of_side(row, sides[row.ours])
-    peers = {name: of_side(row, record) for name, record in sides.items() if not is_ours(name)}
+    shown = [name for name in sides if name in row.rivals or not (row.rivals or is_ours(name))]
+    peers = {name: of_side(row, sides[name]) for name in shown}
     for name, reason in row.apart.items():
         if name in peers:
             peers[name]["apart"] = reason
@@ -61,10 +62,11 @@ def of_side(row: Row, record: Record) -> dict[str, Any]:
 
 def compare(found: dict[str, Any], row: Row, limits: Limits, earlier: dict[str, Any]) -> None:
     """Adds ratios. Above 1 the rival takes longer than we."""
-    seconds = found["ours"]["seconds"]
+    seconds, cpu = found["ours"]["seconds"], found["ours"]["cpu-seconds"]
     for peer in found["peers"].values():
         if peer["seconds"] is not None:
             peer["ratio"] = peer["seconds"] / seconds
+            peer["cpu-ratio"] = peer["cpu-seconds"] / cpu if cpu else None
     counted = {
         name: peer["ratio"]
         for name, peer in found["peers"].items()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from peers.base import ArrayPeer
+from peers.base import ArrayPeer, Key
 from peers.clock import Answer, Cannot, Clock, Samples
 from peers.data import Data, series_point
 from peers.disk import sync_all
@@ -113,6 +113,43 @@ def read_chunk(make: Make, _directory: Path, options: Options) -> Answer:
     return Answer({"latency": one, "two-clients": two}, equal=bool(equal))
 
 
+def read_chunk_fresh(make: Make, _directory: Path, options: Options) -> Answer:
+    """Random chunks, each into memory of its own."""
+    peer, values = make(), load(options).values
+    peer.open()
+    samples, equal = Samples(), True
+    for at in range(READS):
+        plane = at * 617 % len(values)
+        part = slice(plane, plane + 1)
+        clock = Clock()
+        chunk = peer.select((part, slice(None), slice(None)))
+        if at >= WARM_UP:
+            samples.add(clock)
+        equal = equal and np.array_equal(chunk, values[part])
+        del chunk
+    return Answer({"latency": samples}, equal=bool(equal))
+
+
+def read_strided(make: Make, _directory: Path, options: Options) -> Answer:
+    """Every fourth element along each axis, and every sixteenth of each plane."""
+    peer, values = make(), load(options).values
+    peer.open()
+    fourth, sixteenth = slice(None, None, 4), slice(None, None, 16)
+    keys: dict[str, Key] = {
+        "everywhere": (fourth, fourth, fourth),
+        "in-planes": (slice(None), sixteenth, sixteenth),
+    }
+    measures, equal = {name: Samples() for name in keys}, True
+    for repeat in range(int(options["repeats"]) + 1):
+        for name, key in keys.items():
+            clock = Clock()
+            part = peer.select(key)
+            if repeat:
+                measures[name].add(clock)
+            equal = equal and np.array_equal(part, values[key])
+    return Answer(measures, equal=bool(equal))
+
+
 def read_series(make: Make, _directory: Path, options: Options) -> Answer:
     """One point through all chunks, another point each time."""
     peer, values = make(), load(options).values
@@ -133,5 +170,7 @@ WORKLOADS = {
     "read": read,
     "read-cold": read_cold,
     "read-chunk": read_chunk,
+    "read-chunk-fresh": read_chunk_fresh,
     "read-series": read_series,
+    "read-strided": read_strided,
 }

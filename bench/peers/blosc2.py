@@ -1,4 +1,4 @@
-"""python-blosc2: one file, chunks made of blocks that decode one by one."""
+"""python-blosc2: one file, chunks made of blocks that decode one by one. `mapped=yes` maps it."""
 
 from __future__ import annotations
 
@@ -18,13 +18,15 @@ class Arrays(ArrayPeer):
         self.data = data
 
     def open(self) -> None:
-        self.array = blosc2.open(self.file(), mode="r")
+        mapped = "r" if self.options.get("mapped") == "yes" else None
+        self.array = blosc2.open(self.file(), mode="r", mmap_mode=mapped)
 
     def write(self, values: np.ndarray) -> None:
-        labels = self.data.name == "labels"
-        filters = [blosc2.Filter.NOFILTER if labels else blosc2.Filter.SHUFFLE]
-        # Level 2 is zstd level 3, here too.
-        params = blosc2.CParams(codec=blosc2.Codec.ZSTD, clevel=2, filters=filters)
+        shuffled = self.data.codec == "blosc"
+        filters = [blosc2.Filter.SHUFFLE if shuffled else blosc2.Filter.NOFILTER]
+        # Level 2 is zstd level 3, here too; level 0 copies.
+        level = 0 if self.data.codec == "none" else 2
+        params = blosc2.CParams(codec=blosc2.Codec.ZSTD, clevel=level, filters=filters)
         chunks = self.data.chunk
         blosc2.asarray(values, chunks=chunks, urlpath=self.file(), mode="w", cparams=params)
 

@@ -2,48 +2,73 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-LABELS_CHUNK = (64, 64, 64)
-FIELD_CHUNK = (1, 512, 512)
-# 64 chunks each.
-LABELS_SHARD = (256, 256, 256)
-FIELD_SHARD = (64, 512, 512)
+Shape = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What an array of the workloads is made of: planes, one after the other."""
+
+    dtype: str
+    plane: tuple[int, int]
+    chunk: Shape
+    # `blosc`, `zstd` or `none`.
+    codec: str
+    # 64 chunks.
+    shard: Shape
+
+    def plane_bytes(self) -> int:
+        return self.plane[0] * self.plane[1] * np.dtype(self.dtype).itemsize
+
+
+KINDS = {
+    "field": Kind("<f4", (512, 512), (1, 512, 512), "blosc", (64, 512, 512)),
+    "labels": Kind("<u8", (512, 512), (64, 64, 64), "zstd", (256, 256, 256)),
+    # A chunk is a plane of 4 KiB, as it is: what is left is what a chunk costs.
+    "tiny": Kind("|u1", (64, 64), (1, 64, 64), "none", (64, 64, 64)),
+}
 
 
 @dataclass(frozen=True)
 class Data:
-    """An array of the workloads: `field` (float32) or `labels` (uint64)."""
+    """An array of the workloads: `field` (float32), `labels` (uint64) or `tiny` (uint8)."""
 
     name: str
     values: np.ndarray
 
     @property
-    def chunk(self) -> tuple[int, int, int]:
-        return LABELS_CHUNK if self.name == "labels" else FIELD_CHUNK
+    def chunk(self) -> Shape:
+        return KINDS[self.name].chunk
 
     @property
-    def shard(self) -> tuple[int, int, int]:
-        return LABELS_SHARD if self.name == "labels" else FIELD_SHARD
+    def shard(self) -> Shape:
+        return KINDS[self.name].shard
+
+    @property
+    def codec(self) -> str:
+        return KINDS[self.name].codec
 
     @classmethod
     def load(cls, directory: Path, name: str) -> Data:
-        dtype = "<u8" if name == "labels" else "<f4"
-        return cls(name, np.fromfile(directory / name, dtype=dtype).reshape(-1, 512, 512))
+        kind = KINDS[name]
+        return cls(name, np.fromfile(directory / name, kind.dtype).reshape(-1, *kind.plane))
 
 
-def make(directory: Path, field_planes: int, labels_planes: int) -> None:
-    """Makes both files, unless they are there in that size."""
+def make(directory: Path, planes: Mapping[str, int]) -> None:
+    """Makes a file of so many planes for each name, unless it is there in that size."""
     directory.mkdir(parents=True, exist_ok=True)
-    wanted = {"field": field_planes << 20, "labels": labels_planes << 21}
-    makers = {"field": make_field, "labels": make_labels}
-    for name, size in wanted.items():
+    makers = {"field": make_field, "labels": make_labels, "tiny": make_tiny}
+    for name, count in planes.items():
         file = directory / name
+        size = count * KINDS[name].plane_bytes()
         if not file.exists() or file.stat().st_size != size:
-            makers[name](file, size >> (20 if name == "field" else 21))
+            makers[name](file, count)
 
 
 def make_field(file: Path, planes: int) -> None:
@@ -65,6 +90,14 @@ def make_labels(file: Path, planes: int) -> None:
             cell = (step // 37) * 1_000_003 + ((yy + step // 5) // 41) * 10_007
             cell = cell + (xx + (yy // 3)) // 29
             out.write((cell.astype(np.uint64) * np.uint64(2654435761)).astype("<u8").tobytes())
+
+
+def make_tiny(file: Path, planes: int) -> None:
+    """No two planes alike, and none that is all zero."""
+    at = np.arange(4096, dtype=np.uint64)
+    with file.open("wb") as out:
+        for step in range(planes):
+            out.write(((at * (31 + step) + step // 7) & 255 | 1).astype("|u1").tobytes())
 
 
 def series_point(repeat: int) -> tuple[int, int]:

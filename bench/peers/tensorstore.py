@@ -29,7 +29,7 @@ def blosc(settings: dict[str, Any]) -> dict[str, Any]:
 class Arrays(ArrayPeer):
     def create(self, data: Data) -> None:
         zstd = {"name": "zstd", "configuration": {"level": ZSTD_LEVEL}}
-        codecs = [BYTES, zstd if data.name == "labels" else blosc(BLOSC)]
+        codecs = [BYTES, *{"blosc": [blosc(BLOSC)], "zstd": [zstd], "none": []}[data.codec]]
         chunk = data.chunk
         if self.sharded:
             inner = {

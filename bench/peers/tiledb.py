@@ -28,7 +28,7 @@ def create(
 
 class Arrays(ArrayPeer):
     def create(self, data: Data) -> None:
-        shuffle = [] if data.name == "labels" else [tiledb.ByteShuffleFilter()]
+        shuffle = [] if data.codec == "zstd" else [tiledb.ByteShuffleFilter()]
         filters = [*shuffle, tiledb.ZstdFilter(level=ZSTD_LEVEL)]
         create(str(self.path / "a"), data.values.shape, data.chunk, data.values.dtype, filters)
         self.array = tiledb.open(str(self.path / "a"), "w")

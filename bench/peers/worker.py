@@ -27,6 +27,12 @@ ARRAYS = {
     "h5py": ("hdf5", "Arrays"),
     "tiledb": ("tiledb", "Arrays"),
     "cp": ("copied", "Arrays"),
+    # Ours, called from Python like the rivals.
+    "chunkyard": ("chunkyard", "Arrays"),
+    "chunkyard-plain": ("chunkyard", "PlainArrays"),
+    "chunkyard-codecs": ("chunkyard", "CodecArrays"),
+    "chunkyard-store": ("chunkyard", "StoreArrays"),
+    "chunkyard-store+codecs": ("chunkyard", "StoreAndCodecArrays"),
 }
 COMMITS = {
     "icechunk": ("icechunk", "Commits"),

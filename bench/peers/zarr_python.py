@@ -19,7 +19,8 @@ class Arrays(ArrayPeer):
         return str(self.path)
 
     def create(self, data: Data) -> None:
-        codec = ZstdCodec(level=ZSTD_LEVEL) if data.name == "labels" else BloscCodec(**BLOSC)
+        zstd = ZstdCodec(level=ZSTD_LEVEL)
+        codecs: dict[str, list[Any]] = {"blosc": [BloscCodec(**BLOSC)], "zstd": [zstd], "none": []}
         self.array = zarr.create_array(
             self.store(),
             name="a",
@@ -27,7 +28,7 @@ class Arrays(ArrayPeer):
             chunks=data.chunk,
             shards=data.shard if self.sharded else None,
             dtype=data.values.dtype,
-            compressors=[codec],
+            compressors=codecs[data.codec],
             filters=None,
         )
 

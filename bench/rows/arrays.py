@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,11 @@ PEERS = (
     Side("TileDB", "tiledb"),
     Side("h5py (gzip)", "h5py"),
 )
+
+
+def planes(size: Size) -> Mapping[str, int]:
+    """The data that workloads on arrays need."""
+    return {"field": size.field_planes, "labels": size.labels_planes}
 
 
 def workloads(size: Size, data: Path) -> list[Workload]:

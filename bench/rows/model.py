@@ -125,6 +125,8 @@ class Row:
     # A fact of ours that the row is about, in bytes, and what it may be at most.
     fact: str | None = None
     fact_max: int | None = None
+    # The rivals that are shown; all of the workload, if none are named.
+    rivals: tuple[str, ...] = ()
     # Rivals that are shown but do not count for the target, and why.
     apart: Mapping[str, str] = field(default_factory=dict)
     # Another row of ours, and the factor by which this one may exceed it.

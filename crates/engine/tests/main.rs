@@ -6,6 +6,8 @@ mod bucket;
 #[cfg(test)]
 mod convert;
 #[cfg(test)]
+mod edit;
+#[cfg(test)]
 mod link;
 #[cfg(test)]
 mod repo;

@@ -63,7 +63,7 @@ def test_a_version_and_a_region_are_chosen(source: Path, tmp_path: Path) -> None
     session["group/field"][...] = 0
     session.commit("zeros")
     target = tmp_path / "old.zarr"
-    chunkyard.convert(source, target, tag="v1", arrays="group", region="8:16, :", shards="none")
+    chunkyard.convert(source, target, tag="v1", arrays="group", selection=np.s_[8:16, :], shards="none")
     np.testing.assert_array_equal(read(target), FIELD[8:16])
 
 

@@ -138,6 +138,19 @@ fn noise(len: usize) -> Vec<u8> {
     (0..len).map(|at| (at * 101 + at / 7) as u8).collect()
 }
 
+/// Reading and writing by cells is what one element after the other gives.
+fn agrees(grid: &Grid, item_size: usize, cells: impl Fn() -> Cells, indices: &[Vec<u64>]) {
+    for pieces in [false, true] {
+        let found = read(grid, item_size, &cells, pieces);
+        assert_eq!(found, expect_read(grid, item_size, indices));
+    }
+    let given = noise(indices.len() * item_size);
+    assert_eq!(
+        write(grid, item_size, cells(), &given),
+        expect_written(grid, item_size, indices, &given)
+    );
+}
+
 const ITEM_SIZES: [usize; 7] = [1, 2, 3, 4, 8, 16, 24];
 
 proptest! {
@@ -150,15 +163,7 @@ proptest! {
         let selection = Selection::new(axes.iter().map(|along| along.axis.clone()).collect());
         let indices = combinations(&axes);
         let cells = || selection.cells(&grid).unwrap();
-        for pieces in [false, true] {
-            let found = read(&grid, item_size, cells, pieces);
-            prop_assert_eq!(found, expect_read(&grid, item_size, &indices));
-        }
-        let given = noise(indices.len() * item_size);
-        prop_assert_eq!(
-            write(&grid, item_size, cells(), &given),
-            expect_written(&grid, item_size, &indices, &given)
-        );
+        agrees(&grid, item_size, cells, &indices);
         let partial = |(index, footprint): (ChunkIndex, super::Footprint)| {
             !footprint.covers(grid.clipped_region(&index).shape())
         };
@@ -182,16 +187,7 @@ proptest! {
             .map(|point| coordinates.iter().map(|axis| axis[point]).collect())
             .collect();
         let points = Points::new(coordinates).unwrap();
-        let cells = || points.cells(&grid).unwrap();
-        for pieces in [false, true] {
-            let found = read(&grid, item_size, cells, pieces);
-            prop_assert_eq!(found, expect_read(&grid, item_size, &indices));
-        }
-        let given = noise(indices.len() * item_size);
-        prop_assert_eq!(
-            write(&grid, item_size, cells(), &given),
-            expect_written(&grid, item_size, &indices, &given)
-        );
+        agrees(&grid, item_size, || points.cells(&grid).unwrap(), &indices);
     }
 }
 

@@ -90,7 +90,7 @@ impl ChunkKeys {
     /// # use chunkyard_array::{ArraySpec, ChunkKeys};
     /// let keys = ChunkKeys::new(&ArraySpec::builder(&[90, 90], &[10, 10], "uint8").build()?)?;
     /// assert_eq!(keys.leading("c/1/"), [1]);
-    /// assert_eq!(keys.leading("c/1"), [], "it may be c/1/0 or c/12/0");
+    /// assert!(keys.leading("c/1").is_empty(), "it may be c/1/0 or c/12/0");
     /// # Ok::<(), chunkyard_array::Error>(())
     /// ```
     pub fn leading(&self, prefix: &str) -> ChunkIndex {

@@ -66,9 +66,11 @@ fn losses_are_named_and_accepted_one_by_one() {
     let file = file.to_str().unwrap();
     let types = ["convert", file, "x.zarr", "--array", "/tree"];
     let run = scratch.run(&types).code(6);
-    for part in
-        ["attributes: /tree: attribute", "links: /tree/broken: ", "accept each with --lossy"]
-    {
+    for part in [
+        "attributes: /tree: attribute",
+        "links: /tree/broken: ",
+        "accept each by its name, with --lossy",
+    ] {
         assert!(run.stderr.contains(part), "{part} in {}", run.stderr);
     }
     assert!(!run.stderr.contains("/filters/lzf"), "{}", run.stderr);

@@ -45,10 +45,15 @@ pub struct Conversion {
 impl Conversion {
     /// Opens the source and plans. Nothing is written.
     pub async fn prepare(request: Request) -> Result<Self> {
+        let target = Place::new(&request.target, &request.open.store)?;
+        Self::prepare_into(request, target).await
+    }
+
+    /// Like [`Conversion::prepare`], with a target that is reached in a way of its own.
+    pub async fn prepare_into(request: Request, target: Place) -> Result<Self> {
         let place = Place::new(&request.source, &request.open.store)?;
         let from = recognise(&place).await?;
         let source = from.open(&place, &request.open).await?;
-        let target = Place::new(&request.target, &request.open.store)?;
         let to = match &request.to {
             Some(name) => format_named(name)?,
             None => format_of_target(&target).await?,

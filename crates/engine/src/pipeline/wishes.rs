@@ -174,7 +174,7 @@ impl Wishes {
         }
         Err(Error::invalid(format!(
             "the {what} {shape:?} have {} dimensions, the array has {rank}; choose those that are \
-             meant with --array",
+             meant with --array or arrays=",
             shape.len()
         )))
     }
@@ -192,7 +192,8 @@ impl Wishes {
         let lines: String =
             refused.iter().map(|loss| format!("\n  {}: {}", loss.name, loss.what)).collect();
         Err(Error::unsupported(format!(
-            "converting all of it; this would be lost:{lines}\naccept each with --lossy NAME"
+            "converting all of it; this would be lost:{lines}\naccept each by its name, with --lossy \
+             or lossy="
         )))
     }
 }

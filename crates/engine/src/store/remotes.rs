@@ -78,7 +78,7 @@ fn outside(url: &str) -> Error {
         "which has a segment .. and is never followed".to_owned()
     } else {
         let prefix = parent(url).map_or(url, |(directory, _)| directory);
-        format!("outside the places you allowed; to read it, allow {prefix} (--allow {prefix})")
+        format!("outside the places you allowed; to read it, allow {prefix} (--allow or allow=)")
     };
     Error::invalid(format!("a chunk lies at {url}, {why}"))
 }
@@ -153,7 +153,7 @@ mod tests {
     async fn who_may_not_read_hears_what_to_allow() {
         let error = allowing(&["s3://b/other"]).resolve("s3://b/data/x.nc").await.unwrap_err();
         assert_eq!(error.kind(), crate::ErrorKind::Invalid);
-        assert!(error.to_string().ends_with("(--allow s3://b/data)"), "{error}");
+        assert!(error.to_string().ends_with("allow s3://b/data (--allow or allow=)"), "{error}");
         let error = allowing(&["/data"]).resolve("file:///data/../etc").await.unwrap_err();
         assert!(!error.to_string().contains("--allow"), "{error}");
     }

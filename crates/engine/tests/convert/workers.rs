@@ -6,18 +6,19 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use chunkyard_engine::format::{CreateOptions, OpenOptions};
+use chunkyard_engine::format::{CreateOptions, OpenOptions, Place};
 use chunkyard_engine::pipeline::{
     Conversion, Coordinator, Done, Movement, Outcome, Request, RunOptions, Task, Wishes,
     WorkOptions, work,
 };
 use chunkyard_engine::repo::{self, Level, Repository};
+use chunkyard_engine::store::fault::{self, Fault, Mode, Unsynced};
 use chunkyard_engine::store::{Options, Store};
 use chunkyard_engine::{Error, ErrorKind, Result};
 use futures::{TryStreamExt, future};
 
 use super::sample::Sample;
-use super::support::{From, To, Yard, options, read_back};
+use super::support::{From, PATH, To, Yard, opened, options, read, read_back};
 
 /// Small packs: one each of whatever the target and the source have in common.
 const PACK_BYTES: u64 = 1;
@@ -32,15 +33,9 @@ fn sample() -> Sample {
     Sample::new(&[23, 13], &[4, 3], "int32").sparse(|index| index[0] != 2)
 }
 
-async fn prepare(source: &str, target: &str, to: To, wishes: Wishes) -> Conversion {
-    let request = Request {
-        source: source.to_owned(),
-        target: target.to_owned(),
-        open: OpenOptions { store: options(), ..OpenOptions::default() },
-        to: Some(to.format().to_owned()),
-        wishes,
-    };
-    Conversion::prepare(request).await.unwrap()
+fn request(source: String, target: String, to: To, wishes: Wishes) -> Request {
+    let open = OpenOptions { store: options(), ..OpenOptions::default() };
+    Request { source, target, open, to: Some(to.format().to_owned()), wishes }
 }
 
 async fn begin(conversion: &Conversion) -> Result<Coordinator> {
@@ -148,7 +143,8 @@ async fn prepare_at(
     to: To,
     movement: Movement,
 ) -> Conversion {
-    prepare(&yard.at(source), &yard.at(target), to, wishes(to, movement)).await
+    let request = request(yard.at(source), yard.at(target), to, wishes(to, movement));
+    Conversion::prepare(request).await.unwrap()
 }
 
 #[tokio::test]
@@ -181,6 +177,74 @@ async fn a_coordinator_that_is_gone_is_replaced_and_does_not_begin_anew() {
     }
 }
 
+/// Carries out a conversion whose coordinator reaches its target through a store of his own.
+async fn attempt(yard: &Yard, parent: &Store, to: To) -> Result<Outcome> {
+    let target = Place::within(parent.clone(), "target")?;
+    let wishes = wishes(to, Movement::Copy);
+    let request = request(yard.at("source"), yard.at("place/target"), to, wishes);
+    let conversion = Conversion::prepare_into(request, target).await?;
+    let options = RunOptions::default();
+    let mut coordinator =
+        Coordinator::begin(&conversion, CreateOptions::default(), options).await?;
+    for task in coordinator.tasks(1) {
+        coordinator.adopt(&elsewhere(&task).await?).await?;
+        coordinator.pause().await?;
+    }
+    coordinator.finish().await
+}
+
+/// The coordinator dies at operation 0, 1, 2, …; the workers do not, and see the same directory.
+#[tokio::test]
+async fn every_operation_of_a_coordinator_can_be_its_last() {
+    let sample = Sample::new(&[7, 5], &[4, 3], "int32");
+    for to in To::ALL {
+        for (mode, unsynced) in [
+            (Mode::Die, Unsynced::Kept),
+            (Mode::DieAfter, Unsynced::Kept),
+            (Mode::Die, Unsynced::Reverted),
+        ] {
+            for n in 0.. {
+                let yard = Yard::directory();
+                From::Zarr3.write(&yard, "source", &sample).await;
+                let parent = yard.store("place");
+                let plan = fault::Plan::new(n, mode).with_power_cut(unsynced);
+                let (faulty, fault) = Fault::wrap(&parent, plan);
+                let outcome = attempt(&yard, &faulty, to).await;
+                fault.die().await.unwrap();
+                let what =
+                    format!("{to:?} {plan:?}: {:?} {:#?}", outcome.as_ref().err(), fault.log());
+                let complete = is_there(&yard, to, &sample, &what).await;
+                assert!(outcome.is_ok() <= complete, "{what}");
+                match attempt(&yard, &parent, to).await {
+                    Ok(_) => {}
+                    // Only the reply was lost.
+                    Err(error) if error.kind() == ErrorKind::Conflict && complete => {}
+                    Err(error) => panic!("{what}: {error:?}"),
+                }
+                assert!(is_there(&yard, to, &sample, &what).await, "{what}");
+                if !fault.fired() {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// Whether the target is there; if it looks so, it must be complete.
+async fn is_there(yard: &Yard, to: To, sample: &Sample, what: &str) -> bool {
+    let store = yard.store("place/target");
+    let mark = if to == To::Repo { "state.json" } else { "zarr.json" };
+    if store.head(mark).await.is_err() {
+        return false;
+    }
+    let opened = opened(&yard.at("place/target")).await;
+    if to == To::Repo && opened.dataset().array(PATH).is_err() {
+        return false;
+    }
+    assert!(read(&opened, PATH).await == sample.array, "{what}: looks complete and is not");
+    true
+}
+
 #[tokio::test]
 async fn nothing_is_visible_before_the_end_and_the_end_needs_all_packs() {
     for yard in Yard::both() {
@@ -197,7 +261,7 @@ async fn nothing_is_visible_before_the_end_and_the_end_needs_all_packs() {
             let store = yard.store(&target);
             assert!(store.head("zarr.json").await.is_err());
             if to == To::Repo {
-                let opened = super::support::opened(&yard.at(&target)).await;
+                let opened = opened(&yard.at(&target)).await;
                 assert_eq!(opened.dataset().arrays().count(), 0);
             }
         }
@@ -254,7 +318,7 @@ async fn a_repository_is_read_as_it_was_when_it_was_planned() {
     let open = repo::OpenOptions { store: options(), ..Default::default() };
     let repo = Repository::open(&yard.at("source"), open).await.unwrap();
     let session = repo.writable_session("main").await.unwrap();
-    session.delete(super::support::PATH).unwrap();
+    session.delete(PATH).unwrap();
     session.commit(repo::CommitOptions::message("gone")).await.unwrap();
     for task in coordinator.tasks(2) {
         coordinator.adopt(&elsewhere(&task).await.unwrap()).await.unwrap();

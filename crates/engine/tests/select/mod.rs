@@ -1,5 +1,5 @@
 //! Selections and points of any array, read and written, against one element after the other.
 
-mod model;
+pub(crate) mod model;
 mod read;
 mod write;

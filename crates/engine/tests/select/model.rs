@@ -9,32 +9,32 @@ use crate::convert::sample::{Sample, dtypes};
 
 /// One axis of an array.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Extent {
-    pub(super) extent: u64,
-    pub(super) chunk: u64,
+pub(crate) struct Extent {
+    pub(crate) extent: u64,
+    pub(crate) chunk: u64,
 }
 
 /// What is selected: as the engine is told, and element by element.
 #[derive(Debug, Clone)]
-pub(super) struct Picked {
-    pub(super) way: Way,
-    pub(super) indices: Vec<Vec<u64>>,
+pub(crate) struct Picked {
+    pub(crate) way: Way,
+    pub(crate) indices: Vec<Vec<u64>>,
 }
 
 #[derive(Debug, Clone)]
-pub(super) enum Way {
+pub(crate) enum Way {
     Selection(Selection),
     Points(Points),
 }
 
 /// Axes of an array; some have no extent.
-pub(super) fn extents() -> impl Strategy<Value = Vec<Extent>> {
+pub(crate) fn extents() -> impl Strategy<Value = Vec<Extent>> {
     let extent = (0u64..10, 1u64..6).prop_map(|(extent, chunk)| Extent { extent, chunk });
     prop::collection::vec(extent, 0..4)
 }
 
 /// An array of that extent, with elements.
-pub(super) fn sample_of(extents: &[Extent], dtype: &Value, codecs: Option<&str>) -> Sample {
+pub(crate) fn sample_of(extents: &[Extent], dtype: &Value, codecs: Option<&str>) -> Sample {
     let (shape, chunk): (Vec<u64>, Vec<u64>) =
         extents.iter().map(|axis| (axis.extent, axis.chunk)).unzip();
     let mut spec = ArraySpec::builder(&shape, &chunk, dtype.clone()).build().unwrap();
@@ -45,12 +45,12 @@ pub(super) fn sample_of(extents: &[Extent], dtype: &Value, codecs: Option<&str>)
     Sample::of(spec)
 }
 
-pub(super) fn dtype() -> impl Strategy<Value = Value> {
+pub(crate) fn dtype() -> impl Strategy<Value = Value> {
     prop::sample::select(dtypes())
 }
 
 /// A selection, or points, within an array.
-pub(super) fn picked(extents: &[Extent]) -> BoxedStrategy<Picked> {
+pub(crate) fn picked(extents: &[Extent]) -> BoxedStrategy<Picked> {
     let axes: Vec<_> = extents.iter().map(|axis| along(axis.extent)).collect();
     let selection = axes.prop_map(|axes| {
         let (axes, positions): (Vec<Axis>, Vec<Vec<u64>>) = axes.into_iter().unzip();
@@ -92,7 +92,7 @@ fn along(extent: u64) -> BoxedStrategy<(Axis, Vec<u64>)> {
 
 impl Picked {
     /// Shape of what is selected.
-    pub(super) fn shape(&self) -> Vec<u64> {
+    pub(crate) fn shape(&self) -> Vec<u64> {
         match &self.way {
             Way::Selection(selection) => selection.shape().to_vec(),
             Way::Points(points) => vec![points.len() as u64],
@@ -100,13 +100,13 @@ impl Picked {
     }
 
     /// What is selected of an array.
-    pub(super) fn take(&self, array: &Naive) -> Naive {
+    pub(crate) fn take(&self, array: &Naive) -> Naive {
         let cells = self.indices.iter().map(|index| array.cells[at(array, index)].clone());
         Naive { shape: self.shape(), cells: cells.collect() }
     }
 
     /// Writes elements one after the other.
-    pub(super) fn put(&self, array: &mut Naive, elements: &[Vec<u8>]) {
+    pub(crate) fn put(&self, array: &mut Naive, elements: &[Vec<u8>]) {
         for (index, element) in self.indices.iter().zip(elements) {
             let at = at(array, index);
             array.cells[at].clone_from(element);

@@ -38,7 +38,7 @@ async fn consistent(store: &Store) -> bool {
 }
 
 /// Every way to die, with everything that may be lost by it.
-pub(super) fn deaths() -> Vec<(Mode, Unsynced)> {
+pub(crate) fn deaths() -> Vec<(Mode, Unsynced)> {
     let modes = [Mode::Die, Mode::DieAfter, Mode::Tear];
     let losses = [Unsynced::Kept, Unsynced::Reverted, Unsynced::Emptied];
     modes.into_iter().flat_map(|mode| losses.map(|loss| (mode, loss))).collect()

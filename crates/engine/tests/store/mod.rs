@@ -1,7 +1,7 @@
 //! The store: the same promises on every backend, and what each adds.
 
 mod conformance;
-mod crash;
+pub(crate) mod crash;
 mod crash_tree;
 mod crash_upload;
 mod fetch;
@@ -16,7 +16,7 @@ use chunkyard_engine::store::{Durability, Meta, Options, Store};
 use futures::TryStreamExt;
 
 /// A directory that vanishes with its test, as a store.
-struct Scratch {
+pub(crate) struct Scratch {
     _directory: tempfile::TempDir,
     store: Store,
 }
@@ -29,7 +29,7 @@ impl std::ops::Deref for Scratch {
     }
 }
 
-fn scratch(durability: Durability) -> Scratch {
+pub(crate) fn scratch(durability: Durability) -> Scratch {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path().join("root");
     let options = Options { durability, ..Options::default() };

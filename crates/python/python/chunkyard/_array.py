@@ -27,8 +27,8 @@ from chunkyard._refs import MISSING as _MISSING
 from chunkyard._refs import refs_table
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     import dask.array as da
+    import pyarrow as pa
 
     from chunkyard._session import Session
 

@@ -119,7 +119,7 @@ def convert(
     target: Url,
     *,
     arrays: str | Iterable[str] = (),
-    region: str | None = None,
+    selection: str | slice | Sequence[slice] | None = None,
     chunks: Shape | None = None,
     shards: Shape | Literal["none"] | None = None,
     codecs: str | None = None,
@@ -152,8 +152,8 @@ def convert(
     when it is complete, in one step; into a repository, as one commit. A conversion that was
     interrupted, by Ctrl-C too, goes on where it ended when the same is asked again.
 
-    `arrays` are paths, of arrays or of groups for all in them; `region` is a box of each, such as
-    `"0:10, :, 5:"`; `branch`, `tag`, `snapshot` and `as_of` choose the version of a repository that
+    `arrays` are paths, of arrays or of groups for all in them; `selection` is a box of each, such as
+    `np.s_[0:10, :, 5:]`; `branch`, `tag`, `snapshot` and `as_of` choose the version of a repository that
     is read; `lossy` accepts losses by the names that a refusal gives them; `verify` reads everything
     back and compares before anything is visible; `progress` is a function that is told how far it is,
     or whether to show it.
@@ -175,7 +175,7 @@ def convert(
     rank_free = {"chunks": _shape(chunks)} if chunks is not None else {}
     wishes: dict[str, Any] = {
         "arrays": _listed(arrays),
-        "region": region,
+        "region": _box(selection),
         "codec": codecs,
         "dtype": None if dtype is None else np.dtype(dtype).name,
         "lossy": _listed(lossy),
@@ -322,6 +322,20 @@ def _version(
 
 def _listed(names: str | Iterable[str]) -> list[str]:
     return [names] if isinstance(names, str) else [str(name) for name in names]
+
+
+def _box(selection: str | slice | Sequence[slice] | None) -> str | None:
+    """Slices as the engine reads them."""
+    if selection is None or isinstance(selection, str):
+        return selection
+    parts = [selection] if isinstance(selection, slice) else selection
+
+    def text(part: slice) -> str:
+        if part.step not in (None, 1):
+            raise ValueError("a conversion takes boxes: slices without a step")
+        return f"{'' if part.start is None else part.start}:{'' if part.stop is None else part.stop}"
+
+    return ",".join(text(part) for part in parts)
 
 
 def _shape(shape: Shape) -> list[int]:

@@ -27,6 +27,7 @@ def open(
     snapshot: str | None = None,
     as_of: datetime | str | float | None = None,
     allow: Iterable[str] = (),
+    durable: bool = True,
     memory_bytes: int | None = None,
     requests: int | None = None,
     **storage: object,
@@ -39,7 +40,8 @@ def open(
 
     Plain Zarr of version 3 can be changed in place: with the mode `r+` if it is there, with `a` it is
     created if not. Each chunk then changes in one step, durable when a call returns, but a call that
-    writes several is not one step: for that there are repositories.
+    writes several is not one step: for that there are repositories. `durable=False` is for scratch
+    data that may vanish with the power.
     """
     from chunkyard._session import Session
 
@@ -47,7 +49,9 @@ def open(
         root: Group = url.root
         return root[path]
     place = url_of(url)
-    options = Options(storage, allow=allow, memory_bytes=memory_bytes, requests=requests)
+    options = Options(
+        storage, allow=allow, durable=durable, memory_bytes=memory_bytes, requests=requests
+    )
     if mode != "r":
         if any(chosen is not None for chosen in (branch, tag, snapshot, as_of)):
             raise ValueError("only what is read can be chosen by its version")

@@ -181,6 +181,8 @@ impl Staging {
                     }
                     parent.rename(&data, &name).await?;
                 }
+                // A move is durable when both directories are.
+                parent.sync_dir(&folder).await?;
                 parent.sync_dir("").await?;
                 drop(lock);
                 parent.delete_dir(&folder).await

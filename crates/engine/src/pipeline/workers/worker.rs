@@ -82,8 +82,8 @@ impl Worker {
             }
         }
         // Owned, so that the compiler sees that all of this can go to another thread.
-        let numbers = packs.to_vec().into_iter().flat_map(|range| {
-            let PackRange { array, packs } = range;
+        let owned: Vec<PackRange> = packs.into();
+        let numbers = owned.into_iter().flat_map(|PackRange { array, packs }| {
             packs.map(move |number| (array.clone(), number))
         });
         let written: Vec<(Pack, Receipt)> = stream::iter(numbers)

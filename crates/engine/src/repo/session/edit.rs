@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chunkyard_array::{ArraySpec, Grid, GroupSpec};
+use chunkyard_array::{ArraySpec, Codecs, Grid, GroupSpec};
 use serde_json::{Map, Value};
 
 use super::{Array, Kind, Session, Work};
@@ -16,6 +16,8 @@ use crate::repo::tree::Tree;
 impl Session {
     /// Creates an array, and the groups above it that do not exist.
     pub async fn create_array(self: &Arc<Self>, path: &str, spec: ArraySpec) -> Result<Array> {
+        // An array that cannot be written is refused before it is there.
+        Codecs::new(&spec)?;
         let node = self.define_array(path, spec)?;
         Array::open(self.clone(), &node)
     }

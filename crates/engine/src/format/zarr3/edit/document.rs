@@ -12,14 +12,14 @@ use crate::format::{ArrayNode, Node};
 /// consolidated metadata.
 #[derive(Debug, Clone)]
 pub(super) enum Document {
-    Array(ArraySpec),
+    Array(Box<ArraySpec>),
     Group(GroupSpec),
 }
 
 impl Document {
     pub(super) fn of(node: &Node) -> Result<Self> {
         Ok(match node {
-            Node::Array(array) => Self::Array(array.packed_spec()?),
+            Node::Array(array) => Self::Array(array.packed_spec()?.into()),
             Node::Group(group) => Self::Group(group.clone()),
         })
     }
@@ -27,7 +27,7 @@ impl Document {
     /// Reads the content of an object called `name`.
     pub(super) fn parse(name: &str, bytes: &[u8]) -> Result<Self> {
         match hierarchy::is_array(name, bytes)? {
-            true => Ok(Self::Array(ArraySpec::parse(bytes)?)),
+            true => Ok(Self::Array(ArraySpec::parse(bytes)?.into())),
             false => Ok(Self::Group(GroupSpec::parse(bytes)?)),
         }
     }
@@ -59,7 +59,7 @@ impl Document {
 
     pub(super) fn with_attributes(&self, attributes: Attributes) -> Result<Self> {
         Ok(match self {
-            Self::Array(spec) => Self::Array(spec.with_attributes(attributes)?),
+            Self::Array(spec) => Self::Array(spec.with_attributes(attributes)?.into()),
             Self::Group(spec) => Self::Group(spec.with_attributes(attributes)),
         })
     }

@@ -1,5 +1,6 @@
 //! Changes of the hierarchy: documents, and the objects that go with them.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use chunkyard_array::{ArraySpec, Attributes, Codecs, GroupSpec};
@@ -26,7 +27,7 @@ impl Zarr3Editor {
     pub async fn create_array(&self, path: &str, spec: &ArraySpec) -> Result<Zarr3Array> {
         let path = normalise_path(path)?;
         Codecs::new(spec)?;
-        self.insert(&path, Document::Array(spec.clone())).await?;
+        self.insert(&path, Document::Array(spec.clone().into())).await?;
         Zarr3Array::open(&self.store, &path, spec)
     }
 
@@ -49,14 +50,14 @@ impl Zarr3Editor {
         let old = document.array(&path)?;
         let spec = old.with_shape(shape)?;
         let shrinks = old.shape().iter().zip(shape).any(|(old, new)| new < old);
-        self.publish(&path, &[(path.clone(), Document::Array(spec.clone()))]).await?;
+        self.publish(&path, &[(path.clone(), Document::Array(spec.clone().into()))]).await?;
         match shrinks {
             true => self.delete_chunks(&path, &spec, false).await,
             false => Ok(()),
         }
     }
 
-    /// Deletes a node and everything below it.
+    /// Deletes a node and everything below it, the deepest first.
     pub async fn delete(&self, path: &str) -> Result<()> {
         let path = normalise_path(path)?;
         if path == "/" {
@@ -69,9 +70,16 @@ impl Zarr3Editor {
             below.retain(|key, _| !is_within(&format!("/{prefix}{key}"), &path));
         })
         .await?;
-        // Without its document it is no node any more, however much of it is still there.
+        // Without its document it is no node any more, however much of it is still there. The deepest
+        // go first: cut short, this leaves no node that nothing leads to.
         let prefix = prefix_of(&path);
-        withdraw(&self.store, &[format!("{prefix}{METADATA}")]).await?;
+        let objects = self.store.list(&prefix).await?.map_ok(|meta| meta.path);
+        let is_document = |name: &String| future::ready(file_name(name) == METADATA);
+        let mut documents: Vec<String> = objects.try_filter(is_document).try_collect().await?;
+        documents.sort_by_key(|name| Reverse(name.matches('/').count()));
+        for document in documents {
+            withdraw(&self.store, &[document]).await?;
+        }
         self.store.delete_dir(&prefix).await?;
         sync_folders(&self.store, &[prefix.trim_end_matches('/').to_owned()]).await?;
         self.note(|dataset| dataset.nodes.retain(|name, _| !is_within(name, &path)));
@@ -173,4 +181,9 @@ fn ancestors(path: &str) -> impl Iterator<Item = &str> {
     slashes
         .filter(move |_| path != "/")
         .map(|at| if at == 0 { "/" } else { path.get(..at).unwrap_or("/") })
+}
+
+/// The last part of the name of an object.
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
 }

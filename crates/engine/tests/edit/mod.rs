@@ -1,0 +1,5 @@
+//! Plain Zarr, changed in place.
+
+mod crash;
+mod hierarchy;
+mod regions;
