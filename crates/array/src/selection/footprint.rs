@@ -105,10 +105,12 @@ impl Footprint {
                 let Some(stretches) = self.stretches_within(place) else { return Ok(None) };
                 Plan::of(place.shape(), shape, item_size, &stretches).map(Some)
             }
-            Pattern::Points(pairs) if place.shape() == &*self.chunk_shape => {
+            Pattern::Points(pairs) if *place == self.whole() => {
                 self.plan_points(place, pairs, shape, item_size).map(Some)
             }
             Pattern::Points(pairs) => {
+                // Its elements are numbered.
+                place.num_bytes(item_size)?;
                 let pairs: Vec<_> = self.points_within(pairs, place).collect();
                 match pairs.is_empty() {
                     true => Ok(None),
@@ -226,7 +228,7 @@ impl Footprint {
             let axes = place.origin().iter().zip(place.shape());
             for (&at, (&start, &extent)) in position.iter().zip(axes) {
                 let at = at.checked_sub(start).filter(|&at| at < extent)?;
-                number = number * extent + at;
+                number = extent.checked_mul(number)?.checked_add(at)?;
             }
             Some((number, outside))
         })

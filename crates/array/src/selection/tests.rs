@@ -260,3 +260,26 @@ fn one_element_is_set_wherever_it_is_selected() {
     assert_eq!(chunk, [0, 0, 7, 8, 0, 0, 0, 0, 7, 8]);
     assert!(footprint.scatter_one(&[7], &[3], &mut chunk).is_err(), "another size");
 }
+
+#[test]
+fn a_box_that_is_no_part_of_the_chunk_does_no_harm() {
+    let grid = Grid::new(&[4, 4], &[4, 4]).unwrap();
+    let points = Points::new(vec![vec![3, 1], vec![2, 1]]).unwrap();
+    let combined = Selection::new(vec![Axis::list(vec![3, 1]), Axis::range(1, 2, 2).unwrap()]);
+    for cells in [points.cells(&grid).unwrap(), combined.cells(&grid).unwrap()] {
+        let shape = cells.shape().to_vec();
+        let bytes = Region::whole(&shape).num_bytes(1).unwrap();
+        let mut output = Output::new(vec![7; bytes], &shape, 1).unwrap();
+        let (_, mut view) = output.views_of(cells).unwrap().next().unwrap();
+        // Moved, beyond, of another rank, and larger than memory.
+        view.write_box(&[1; 16], &Region::new([1, 0], [4, 4]).unwrap()).unwrap();
+        view.write_box(&[1; 16], &Region::new([4, 4], [4, 4]).unwrap()).unwrap();
+        assert!(view.write_box(&[1; 4], &Region::whole(&[4])).is_err());
+        // Of axes only what is wanted counts; points are numbered within the box.
+        let huge = view.fill_box(&[1], &Region::whole(&[1 << 40, 1 << 40]));
+        assert_eq!(huge.is_ok(), shape.len() == 2);
+        drop(view);
+        let found = output.into_memory().unwrap();
+        assert!(found.contains(&1), "what is in the moved box was written");
+    }
+}
