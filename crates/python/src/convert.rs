@@ -140,6 +140,7 @@ pub(crate) fn outcome_document(outcome: &Outcome) -> Value {
 /// Puts references to the chunks of a source into a repository, in one commit.
 #[pyfunction]
 #[pyo3(signature = (source, repository, options, version, wishes, written, report))]
+#[expect(clippy::too_many_arguments, reason = "one for each of the Python function")]
 pub(crate) fn link<'py>(
     py: Python<'py>,
     source: &str,

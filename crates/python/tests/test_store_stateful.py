@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import zarr
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import rule, run_state_machine_as_test
 from zarr.testing.stateful import ZarrHierarchyStateMachine, ZarrStoreStateMachine
@@ -41,11 +42,23 @@ class Committing(ZarrHierarchyStateMachine):
         self.store = repo.writable_session("main").store
 
 
-@pytest.mark.filterwarnings("ignore::zarr.errors.UnstableSpecificationWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::zarr.errors.UnstableSpecificationWarning")
+
+Machine = type[ZarrStoreStateMachine] | type[ZarrHierarchyStateMachine]
+
+
+def run(machine: Machine, directory: Path) -> None:
+    repo = Repository.create(directory / "repo", durable=False)
+    run_state_machine_as_test(
+        lambda: machine(repo.writable_session("main").store), settings=BOUNDED
+    )
+
+
 @pytest.mark.parametrize("machine", [ZarrStoreStateMachine, ZarrHierarchyStateMachine, Committing])
-def test_a_store_does_what_a_dictionary_does(
-    machine: type[ZarrStoreStateMachine] | type[ZarrHierarchyStateMachine], tmp_path: Path
-) -> None:
-    repo = Repository.create(tmp_path / "repo", durable=False)
-    start = lambda: machine(repo.writable_session("main").store)  # noqa: E731
-    run_state_machine_as_test(start, settings=BOUNDED)
+def test_a_store_does_what_a_dictionary_does(machine: Machine, tmp_path: Path) -> None:
+    run(machine, tmp_path)
+
+
+def test_so_it_does_through_our_pipeline(tmp_path: Path) -> None:
+    with zarr.config.set({"codec_pipeline.path": "chunkyard.zarr.CodecPipeline"}):
+        run(Committing, tmp_path)

@@ -174,7 +174,10 @@ impl Node {
 }
 
 /// Normalises a user's path: absolute, without a trailing `/`; refuses empty, `.` and `..`
-/// segments, Zarr's reserved names and control characters.
+/// segments, the name of Zarr's documents and control characters.
+///
+/// Zarr v3 §"Node names" reserves names that begin with `__`. xarray gives them to arrays all the same
+/// (`__xarray_dataarray_variable__`), so they are kept.
 pub fn normalise_path(path: &str) -> Result<String> {
     let trimmed = path.trim_matches('/');
     if trimmed.is_empty() {
@@ -185,14 +188,13 @@ pub fn normalise_path(path: &str) -> Result<String> {
             || segment == "."
             || segment == ".."
             || segment == "zarr.json"
-            || segment.starts_with("__")
             || segment.chars().any(char::is_control)
     };
     if let Some(segment) = trimmed.split('/').find(|segment| unsound(segment)) {
         return Err(Error::Invalid {
             what: format!(
                 "node path {path:?}: the segment {segment:?} is not allowed (empty, `.`, `..`, \
-                 `zarr.json`, names starting with `__` and control characters are not)"
+                 `zarr.json` and control characters are not)"
             ),
         });
     }
@@ -221,10 +223,12 @@ mod tests {
 
     #[test]
     fn paths_are_normalised_or_refused() {
-        for (path, expected) in [("", "/"), ("/", "/"), ("a", "/a"), ("/a/b/", "/a/b")] {
+        for (path, expected) in
+            [("", "/"), ("/", "/"), ("a", "/a"), ("/a/b/", "/a/b"), ("__x", "/__x")]
+        {
             assert_eq!(normalise_path(path).unwrap(), expected);
         }
-        for bad in ["a//b", "a/./b", "../a", "a/zarr.json", "a/__x", "a\n"] {
+        for bad in ["a//b", "a/./b", "../a", "a/zarr.json", "a\n"] {
             assert!(normalise_path(bad).is_err(), "{bad:?}");
         }
     }

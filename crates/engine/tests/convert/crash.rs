@@ -19,7 +19,7 @@ use chunkyard_engine::{Error, ErrorKind, Result};
 use futures::TryStreamExt;
 
 use super::sample::Sample;
-use super::support::{From, PATH, To, Yard, read};
+use super::support::{From, PATH, To, Yard, objects, read};
 
 const TARGET: &str = "target";
 
@@ -81,17 +81,6 @@ impl Work {
         );
         true
     }
-}
-
-/// Every object of a store, by path.
-async fn objects(store: &Store) -> BTreeMap<String, Bytes> {
-    let listed: Vec<_> = store.list("").await.unwrap().try_collect().await.unwrap();
-    let mut all = BTreeMap::new();
-    for meta in listed {
-        let bytes = store.get(&meta.path).await.unwrap().bytes;
-        all.insert(meta.path, bytes);
-    }
-    all
 }
 
 /// A store for the target, apart from the source; the yard keeps it alive.

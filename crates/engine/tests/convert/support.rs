@@ -1,10 +1,12 @@
 //! Samples in every format, conversions, and what is found afterwards.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use bytes::Bytes;
 use chunkyard_array::{ArraySpec, Attributes, GroupSpec, Region, Sharding};
 use chunkyard_engine::Result;
 use chunkyard_engine::format::{CreateOptions, OpenOptions, Place, Reader, Source};
@@ -286,4 +288,15 @@ pub(crate) async fn stored(source: &Arc<dyn Source>, path: &str) -> Vec<Vec<u64>
     let mut found: Vec<Vec<u64>> = chunks.try_collect().await.unwrap();
     found.sort();
     found
+}
+
+/// Every object of a store, by path.
+pub(crate) async fn objects(store: &Store) -> BTreeMap<String, Bytes> {
+    let listed: Vec<_> = store.list("").await.unwrap().try_collect().await.unwrap();
+    let mut all = BTreeMap::new();
+    for meta in listed {
+        let bytes = store.get(&meta.path).await.unwrap().bytes;
+        all.insert(meta.path, bytes);
+    }
+    all
 }

@@ -227,9 +227,8 @@ async fn children(store: &Store, path: &str) -> Result<Vec<String>> {
     let prefix = prefix_of(path);
     let listed = store.list_dir(&prefix).await?;
     let names = listed.dirs.iter().filter_map(|dir| dir.trim_end_matches('/').rsplit('/').next());
-    // Zarr v3 §"Node names": names beginning with "__" are reserved; ours that begin with a dot are
-    // work in progress.
-    let nodes = names.filter(|name| !name.starts_with("__") && !name.starts_with('.'));
+    // Ours that begin with a dot are work in progress.
+    let nodes = names.filter(|name| !name.starts_with('.'));
     Ok(nodes.map(|name| format!("/{prefix}{name}")).collect())
 }
 

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use chunkyard_array::{ArraySpec, GroupSpec};
 use serde_json::{Map, Value, json};
 
-use super::Keys;
+use super::{Keys, floats};
 use crate::error::{Error, Result};
 use crate::repo::node::{Node, NodeKind};
 
@@ -22,23 +22,24 @@ pub(super) enum Document {
 impl Document {
     /// Reads what somebody wrote.
     pub(super) fn parse(bytes: &[u8]) -> std::result::Result<Self, String> {
-        #[derive(serde::Deserialize)]
-        struct Kind {
-            zarr_format: u64,
-            node_type: String,
+        let document = floats::parse(bytes).map_err(|error| error.to_string())?;
+        let member = |key: &str| document.get(key).ok_or_else(|| format!("it has no {key}"));
+        let (format, kind) = (member("zarr_format")?, member("node_type")?);
+        if *format != json!(3) {
+            return Err(format!("zarr_format {format}"));
         }
-        let kind: Kind = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
-        match (kind.zarr_format, kind.node_type.as_str()) {
-            (3, "group") => match GroupSpec::parse(bytes) {
+        let kind = kind.as_str().unwrap_or_default().to_owned();
+        let json = Value::Object(document).to_string();
+        match kind.as_str() {
+            "group" => match GroupSpec::parse(json.as_bytes()) {
                 Ok(spec) => Ok(Self::Group(spec.without_member(CONSOLIDATED))),
                 Err(error) => Err(explain(&error)),
             },
-            (3, "array") => match ArraySpec::parse(bytes) {
+            "array" => match ArraySpec::parse(json.as_bytes()) {
                 Ok(spec) => Ok(Self::Array(spec.into())),
                 Err(error) => Err(explain(&error)),
             },
-            (3, other) => Err(format!("node_type {other:?}")),
-            (other, _) => Err(format!("zarr_format {other}")),
+            other => Err(format!("node_type {other:?}")),
         }
     }
 
@@ -98,7 +99,7 @@ fn array(spec: &ArraySpec, attributes: &Map<String, Value>) -> Result<Bytes> {
 }
 
 fn to_bytes(document: Map<String, Value>) -> Result<Bytes> {
-    let rendered = serde_json::to_vec_pretty(&Value::Object(document));
+    let rendered = floats::restore(document);
     rendered.map(Bytes::from).map_err(|error| Error::invalid(format!("metadata: {error}")))
 }
 
@@ -126,7 +127,8 @@ mod tests {
         for (bytes, why) in [
             (&b""[..], "EOF"),
             (b"[1]", "expected"),
-            (br#"{"zarr_format": 2}"#, "node_type"),
+            (br#"{"zarr_format": 3}"#, "node_type"),
+            (br#"{"node_type": "group"}"#, "zarr_format"),
             (br#"{"zarr_format": 2, "node_type": "group"}"#, "zarr_format 2"),
             (br#"{"zarr_format": 3, "node_type": "table"}"#, "table"),
             (br#"{"zarr_format": 3, "node_type": "array"}"#, "shape"),

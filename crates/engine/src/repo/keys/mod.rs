@@ -21,10 +21,12 @@
 //!   the chunks outside it.
 //! - A commit gives every group above a node a document.
 //!
-//! `place` tells what a key names, `document` renders and parses, `read`, `write` and `list` are the
+//! `place` tells what a key names, `document` renders and parses (`floats` for numbers that JSON does
+//! not have), `read`, `write` and `list` are the
 //! operations.
 
 mod document;
+mod floats;
 mod list;
 mod place;
 mod range;

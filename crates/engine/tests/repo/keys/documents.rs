@@ -151,3 +151,24 @@ async fn large_attributes_are_read_from_their_file() {
     assert_eq!(get_json(&keys, "g/zarr.json").await.unwrap()["attributes"], large);
     assert!(keys.size("g/zarr.json").await.unwrap().unwrap() > 10_000);
 }
+
+#[tokio::test]
+async fn attributes_that_are_no_json_come_back_as_zarr_python_wrote_them() {
+    let (repo, keys) = fresh().await;
+    let document = r#"{"zarr_format": 3, "node_type": "group",
+        "attributes": {"missing_value": NaN, "valid": [-Infinity, 1.0], "word": "NaN"}}"#;
+    set(&keys, "zarr.json", document).await;
+    let mut of_array = String::from_utf8(array(&[4]).to_vec()).unwrap();
+    of_array = of_array.replacen('{', r#"{"attributes": {"missing_value": NaN},"#, 1);
+    set(&keys, "a/zarr.json", of_array).await;
+    commit(&keys).await.unwrap();
+    let keys = reading(&repo).await;
+    let read = String::from_utf8(get(&keys, "zarr.json").await.unwrap().to_vec()).unwrap();
+    for word in ["\"missing_value\": NaN", "-Infinity,", "\"word\": \"NaN\""] {
+        assert!(read.contains(word), "{read}");
+    }
+    assert!(!read.contains("chunkyard"), "{read}");
+    let read = String::from_utf8(get(&keys, "a/zarr.json").await.unwrap().to_vec()).unwrap();
+    assert!(read.contains("\"missing_value\": NaN"), "{read}");
+    assert_eq!(keys.session().attributes("/a").await.unwrap()["missing_value"], "NaN");
+}

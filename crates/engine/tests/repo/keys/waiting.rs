@@ -109,8 +109,7 @@ async fn keys_of_version_2_say_what_reads_them() {
 #[tokio::test]
 async fn paths_that_a_repository_has_not_wait_forever() {
     let (_, keys) = fresh().await;
-    for key in ["/zarr.json", "a//zarr.json", "../zarr.json", "__x/zarr.json", "a/./zarr.json", "/"]
-    {
+    for key in ["/zarr.json", "a//zarr.json", "../zarr.json", "a/./zarr.json", "/"] {
         set(&keys, key, group(&json!({}))).await;
         assert_eq!(get(&keys, key).await.unwrap(), group(&json!({})));
         refused(commit(&keys).await, &[key]);

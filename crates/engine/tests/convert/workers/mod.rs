@@ -3,22 +3,20 @@
 //! Tasks are done in any order, twice, at the same time, or in vain. What comes out is what one
 //! process makes, and nothing else is left.
 
-use std::collections::BTreeMap;
+mod crash;
 
-use bytes::Bytes;
-use chunkyard_engine::format::{CreateOptions, OpenOptions, Place};
+use chunkyard_engine::format::{CreateOptions, OpenOptions};
 use chunkyard_engine::pipeline::{
     Conversion, Coordinator, Done, Movement, Outcome, Request, RunOptions, Task, Wishes,
     WorkOptions, work,
 };
 use chunkyard_engine::repo::{self, Level, Repository};
-use chunkyard_engine::store::fault::{self, Fault, Mode, Unsynced};
 use chunkyard_engine::store::{Options, Store};
 use chunkyard_engine::{Error, ErrorKind, Result};
-use futures::{TryStreamExt, future};
+use futures::future;
 
 use super::sample::Sample;
-use super::support::{From, PATH, To, Yard, opened, options, read, read_back};
+use super::support::{From, PATH, To, Yard, objects, opened, options, read_back};
 
 /// Small packs: one each of whatever the target and the source have in common.
 const PACK_BYTES: u64 = 1;
@@ -83,16 +81,6 @@ async fn carry_out(mut coordinator: Coordinator, seed: u64) -> Outcome {
     coordinator.adopt(&elsewhere(&left[0]).await.unwrap()).await.unwrap();
     assert!(coordinator.tasks(1).next().is_none());
     coordinator.finish().await.unwrap()
-}
-
-async fn objects(store: &Store) -> BTreeMap<String, Bytes> {
-    let listed: Vec<_> = store.list("").await.unwrap().try_collect().await.unwrap();
-    let mut all = BTreeMap::new();
-    for meta in listed {
-        let bytes = store.get(&meta.path).await.unwrap().bytes;
-        all.insert(meta.path, bytes);
-    }
-    all
 }
 
 async fn is_sound(url: &str) {
@@ -175,74 +163,6 @@ async fn a_coordinator_that_is_gone_is_replaced_and_does_not_begin_anew() {
             assert!(read_back(&yard, &target).await == sample.array, "{target} differs");
         }
     }
-}
-
-/// Carries out a conversion whose coordinator reaches its target through a store of his own.
-async fn attempt(yard: &Yard, parent: &Store, to: To) -> Result<Outcome> {
-    let target = Place::within(parent.clone(), "target")?;
-    let wishes = wishes(to, Movement::Copy);
-    let request = request(yard.at("source"), yard.at("place/target"), to, wishes);
-    let conversion = Conversion::prepare_into(request, target).await?;
-    let options = RunOptions::default();
-    let mut coordinator =
-        Coordinator::begin(&conversion, CreateOptions::default(), options).await?;
-    for task in coordinator.tasks(1) {
-        coordinator.adopt(&elsewhere(&task).await?).await?;
-        coordinator.pause().await?;
-    }
-    coordinator.finish().await
-}
-
-/// The coordinator dies at operation 0, 1, 2, …; the workers do not, and see the same directory.
-#[tokio::test]
-async fn every_operation_of_a_coordinator_can_be_its_last() {
-    let sample = Sample::new(&[7, 5], &[4, 3], "int32");
-    for to in To::ALL {
-        for (mode, unsynced) in [
-            (Mode::Die, Unsynced::Kept),
-            (Mode::DieAfter, Unsynced::Kept),
-            (Mode::Die, Unsynced::Reverted),
-        ] {
-            for n in 0.. {
-                let yard = Yard::directory();
-                From::Zarr3.write(&yard, "source", &sample).await;
-                let parent = yard.store("place");
-                let plan = fault::Plan::new(n, mode).with_power_cut(unsynced);
-                let (faulty, fault) = Fault::wrap(&parent, plan);
-                let outcome = attempt(&yard, &faulty, to).await;
-                fault.die().await.unwrap();
-                let what =
-                    format!("{to:?} {plan:?}: {:?} {:#?}", outcome.as_ref().err(), fault.log());
-                let complete = is_there(&yard, to, &sample, &what).await;
-                assert!(outcome.is_ok() <= complete, "{what}");
-                match attempt(&yard, &parent, to).await {
-                    Ok(_) => {}
-                    // Only the reply was lost.
-                    Err(error) if error.kind() == ErrorKind::Conflict && complete => {}
-                    Err(error) => panic!("{what}: {error:?}"),
-                }
-                assert!(is_there(&yard, to, &sample, &what).await, "{what}");
-                if !fault.fired() {
-                    break;
-                }
-            }
-        }
-    }
-}
-
-/// Whether the target is there; if it looks so, it must be complete.
-async fn is_there(yard: &Yard, to: To, sample: &Sample, what: &str) -> bool {
-    let store = yard.store("place/target");
-    let mark = if to == To::Repo { "state.json" } else { "zarr.json" };
-    if store.head(mark).await.is_err() {
-        return false;
-    }
-    let opened = opened(&yard.at("place/target")).await;
-    if to == To::Repo && opened.dataset().array(PATH).is_err() {
-        return false;
-    }
-    assert!(read(&opened, PATH).await == sample.array, "{what}: looks complete and is not");
-    true
 }
 
 #[tokio::test]

@@ -1,0 +1,79 @@
+//! The coordinator of a conversion is killed, or its machine loses power, at any operation.
+
+use chunkyard_engine::format::{CreateOptions, Place};
+use chunkyard_engine::pipeline::{Conversion, Coordinator, Movement, Outcome, RunOptions};
+use chunkyard_engine::store::Store;
+use chunkyard_engine::store::fault::{self, Fault, Mode, Unsynced};
+use chunkyard_engine::{ErrorKind, Result};
+
+use super::super::sample::Sample;
+use super::super::support::{From, PATH, To, Yard, opened, read};
+use super::{elsewhere, request, wishes};
+
+/// Carries out a conversion whose coordinator reaches its target through a store of his own.
+async fn attempt(yard: &Yard, parent: &Store, to: To) -> Result<Outcome> {
+    let target = Place::within(parent.clone(), "target")?;
+    let wishes = wishes(to, Movement::Copy);
+    let request = request(yard.at("source"), yard.at("place/target"), to, wishes);
+    let conversion = Conversion::prepare_into(request, target).await?;
+    let options = RunOptions::default();
+    let mut coordinator =
+        Coordinator::begin(&conversion, CreateOptions::default(), options).await?;
+    for task in coordinator.tasks(1) {
+        coordinator.adopt(&elsewhere(&task).await?).await?;
+        coordinator.pause().await?;
+    }
+    coordinator.finish().await
+}
+
+/// The coordinator dies at operation 0, 1, 2, …; the workers do not, and see the same directory.
+#[tokio::test]
+async fn every_operation_of_a_coordinator_can_be_its_last() {
+    let sample = Sample::new(&[7, 5], &[4, 3], "int32");
+    for to in To::ALL {
+        for (mode, unsynced) in [
+            (Mode::Die, Unsynced::Kept),
+            (Mode::DieAfter, Unsynced::Kept),
+            (Mode::Die, Unsynced::Reverted),
+        ] {
+            for n in 0.. {
+                let yard = Yard::directory();
+                From::Zarr3.write(&yard, "source", &sample).await;
+                let parent = yard.store("place");
+                let plan = fault::Plan::new(n, mode).with_power_cut(unsynced);
+                let (faulty, fault) = Fault::wrap(&parent, plan);
+                let outcome = attempt(&yard, &faulty, to).await;
+                fault.die().await.unwrap();
+                let what =
+                    format!("{to:?} {plan:?}: {:?} {:#?}", outcome.as_ref().err(), fault.log());
+                let complete = is_there(&yard, to, &sample, &what).await;
+                assert!(outcome.is_ok() <= complete, "{what}");
+                match attempt(&yard, &parent, to).await {
+                    Ok(_) => {}
+                    // Only the reply was lost.
+                    Err(error) if error.kind() == ErrorKind::Conflict && complete => {}
+                    Err(error) => panic!("{what}: {error:?}"),
+                }
+                assert!(is_there(&yard, to, &sample, &what).await, "{what}");
+                if !fault.fired() {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// Whether the target is there; if it looks so, it must be complete.
+async fn is_there(yard: &Yard, to: To, sample: &Sample, what: &str) -> bool {
+    let store = yard.store("place/target");
+    let mark = if to == To::Repo { "state.json" } else { "zarr.json" };
+    if store.head(mark).await.is_err() {
+        return false;
+    }
+    let opened = opened(&yard.at("place/target")).await;
+    if to == To::Repo && opened.dataset().array(PATH).is_err() {
+        return false;
+    }
+    assert!(read(&opened, PATH).await == sample.array, "{what}: looks complete and is not");
+    true
+}
