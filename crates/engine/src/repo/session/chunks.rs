@@ -85,7 +85,7 @@ impl Session {
         self.repo.store().backend().put(&path, parts).await?;
         lock(&self.unconfirmed).remove(name);
         let mut work = self.work();
-        work.files.push(path);
+        work.files.insert(path);
         work.bytes_written += length;
         Ok(())
     }

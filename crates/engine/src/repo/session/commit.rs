@@ -171,10 +171,7 @@ impl Session {
 
     /// Notes a file of this session, once.
     fn remember(&self, path: &str) {
-        let mut work = self.work();
-        if !work.files.iter().any(|known| known == path) {
-            work.files.push(path.to_owned());
-        }
+        self.work().files.insert(path.to_owned());
     }
 
     /// Collections were announced since the session began: none may have taken our files.
@@ -213,7 +210,7 @@ impl Session {
             let work = self.work();
             let described = work.has_described();
             let tree = (*work.tree).clone();
-            let files = work.files.clone();
+            let files: Vec<String> = work.files.iter().cloned().collect();
             let base = work.base.clone();
             let (base_tree, chunks) = (work.base_tree.clone(), work.chunks.clone());
             (base, base_tree, tree, chunks, files, work.bytes_written, described)

@@ -89,7 +89,7 @@ impl Session {
         }
         let _busy = self.hold()?;
         self.flush_chunks().await?;
-        let files = self.work().files.clone();
+        let files: Vec<String> = self.work().files.iter().cloned().collect();
         self.repo.store().backend().sync(&files).await?;
         let work = self.work();
         Ok(ChangeSet {
@@ -142,8 +142,7 @@ impl Session {
                 record(&mut work, uid, coord, payload);
             }
         }
-        let new: Vec<_> = changes.files.into_iter().filter(|f| !work.files.contains(f)).collect();
-        work.files.extend(new);
+        work.files.extend(changes.files);
         work.bytes_written += changes.bytes_written;
         Ok(())
     }

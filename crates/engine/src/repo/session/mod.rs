@@ -80,7 +80,7 @@ struct Work {
     /// Shared, so that a commit reads them without a copy.
     chunks: Chunks,
     /// Files written by this session and its forks, relative to the root.
-    files: Vec<String>,
+    files: BTreeSet<String>,
     bytes_written: u64,
     /// How many forks were handed out; tells what a fork saw from what came later.
     forks: u32,
@@ -177,7 +177,7 @@ impl Session {
             base_tree: tree.clone(),
             tree,
             chunks: HashMap::new(),
-            files: Vec::new(),
+            files: BTreeSet::new(),
             bytes_written: 0,
             forks: 0,
             reads: None,

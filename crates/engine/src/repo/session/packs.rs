@@ -70,10 +70,7 @@ impl Session {
         for (coord, payload) in refs {
             if let Payload::Native(native) = &payload {
                 let path = format!("c/{}", native.file);
-                // References of one file come one after the other.
-                if work.files.last() != Some(&path) && !work.files.contains(&path) {
-                    work.files.push(path);
-                }
+                work.files.insert(path);
             }
             record(&mut work, node.uid, coord, payload);
         }
