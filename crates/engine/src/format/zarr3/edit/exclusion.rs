@@ -16,8 +16,8 @@ pub(super) fn of_array(store: &Store, path: &str) -> Arc<Writers> {
 
 /// What keeps those apart who change documents of a hierarchy.
 pub(super) fn of_documents(store: &Store) -> Arc<Writers> {
-    // No path of a node is a name that Zarr reserves.
-    named(format!("{}/__documents", store.url()))
+    // No path of a node has an empty segment.
+    named(format!("{}//documents", store.url()))
 }
 
 fn named(name: String) -> Arc<Writers> {
