@@ -1,5 +1,5 @@
 """Ours, as somebody who writes Python uses it: arrays of a repository, plain Zarr, and zarr-python
-on `session.store` or with our codec pipeline."""
+on `session.store`."""
 
 from __future__ import annotations
 
@@ -65,16 +65,13 @@ class PlainArrays(Arrays):
         return
 
 
-class CodecArrays(ZarrArrays):
-    """A directory of Zarr through zarr-python, decoded and encoded by us."""
+class StoreArrays(ZarrArrays):
+    """zarr-python on the store of a session; with `pipeline=ours` chunks are ours to code, too."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        zarr.config.set({"codec_pipeline.path": "chunkyard.zarr.CodecPipeline"})
-
-
-class StoreArrays(ZarrArrays):
-    """zarr-python on the store of a session, with zarr's own codecs."""
+        if self.options.get("pipeline") == "ours":
+            zarr.config.set({"codec_pipeline.path": "chunkyard.zarr.CodecPipeline"})
 
     def store(self) -> Any:
         return self.session.store
@@ -89,7 +86,3 @@ class StoreArrays(ZarrArrays):
 
     def finish(self) -> None:
         self.session.commit("all")
-
-
-class StoreAndCodecArrays(StoreArrays, CodecArrays):
-    """The same with our codec pipeline."""

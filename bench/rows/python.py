@@ -1,8 +1,8 @@
 """The same from Python: W1, R1, R2, R3, S1, every n-th element, and tiny chunks.
 
 Everybody is called from Python here, ours too: arrays of a repository and plain Zarr through
-`chunkyard.open`, and zarr-python on `session.store` or with our codec pipeline. All take turns in
-the same workloads. The first word of a key says which of ours the row is about.
+`chunkyard.open`, and zarr-python on `session.store`, with its own codec pipeline and with ours. All
+take turns in the same workloads. The first word of a key says which of ours the row is about.
 """
 
 from __future__ import annotations
@@ -21,9 +21,8 @@ OURS = Side("ours", "chunkyard")
 # Shards of 32 KiB inside the chunk of 1 MiB: a point needs one of them.
 OWN = Side("ours, sharded", "chunkyard", {"codec": "own"})
 PLAIN = Side("ours, plain Zarr", "chunkyard-plain")
-CODECS = Side("ours, codecs of zarr", "chunkyard-codecs")
 STORE = Side("ours, store of zarr", "chunkyard-store")
-STORE_AND_CODECS = Side("ours, store and codecs of zarr", "chunkyard-store+codecs")
+PIPELINE = Side("ours, store and pipeline of zarr", "chunkyard-store", {"pipeline": "ours"})
 ICECHUNK = Side("Icechunk + zarr", "icechunk")
 ZARR = (
     Side("TensorStore", "tensorstore"),
@@ -37,8 +36,7 @@ PEERS = (
     Side("blosc2", "blosc2", {"mapped": "yes"}),
     Side("h5py + hdf5plugin", "h5py", {"filters": "plugin"}),
 )
-WRITE = (OURS, PLAIN, CODECS, STORE, STORE_AND_CODECS, *PEERS)
-READ = (OURS, PLAIN, CODECS, STORE, STORE_AND_CODECS, *PEERS)
+SIDES = (OURS, PLAIN, STORE, PIPELINE, *PEERS)
 
 
 @dataclass(frozen=True)
@@ -54,9 +52,8 @@ class Face:
 FACES: dict[str, Face] = {
     "python": Face(OURS, "", PEERS),
     "python-plain": Face(PLAIN, "", ZARR),
-    "python-codecs": Face(CODECS, "our codecs", ZARR),
-    "python-store": Face(STORE, "zarr's codecs", (ICECHUNK,)),
-    "python-store-codecs": Face(STORE_AND_CODECS, "our codecs", (ICECHUNK,)),
+    "python-store": Face(STORE, "zarr's pipeline", (ICECHUNK,)),
+    "python-pipeline": Face(PIPELINE, "our pipeline", (ICECHUNK,)),
 }
 
 
@@ -78,17 +75,17 @@ def workloads(size: Size, data: Path) -> list[Workload]:
         return Workload(f"python {name}", worker, place, sides, options, **more)
 
     return [
-        workload("write field", "write", (*WRITE, OWN), field),
-        workload("read field", "read", READ, field, **read),
-        workload("read field cold", "read-cold", READ, field, **cold),
-        workload("read chunk", "read-chunk", READ, field, **read),
-        workload("read chunk fresh", "read-chunk-fresh", READ, field, **read),
-        workload("read series", "read-series", (*READ, OWN), field, **read),
-        workload("read strided", "read-strided", READ, field, **read),
-        workload("write labels", "write", WRITE, labels),
-        workload("read labels", "read", READ, labels, **read),
-        workload("write tiny", "write", WRITE, tiny, rounds_max=2),
-        workload("read tiny", "read", READ, tiny, rounds_max=2, **read),
+        workload("write field", "write", (*SIDES, OWN), field),
+        workload("read field", "read", SIDES, field, **read),
+        workload("read field cold", "read-cold", SIDES, field, **cold),
+        workload("read chunk", "read-chunk", SIDES, field, **read),
+        workload("read chunk fresh", "read-chunk-fresh", SIDES, field, **read),
+        workload("read series", "read-series", (*SIDES, OWN), field, **read),
+        workload("read strided", "read-strided", SIDES, field, **read),
+        workload("write labels", "write", SIDES, labels),
+        workload("read labels", "read", SIDES, labels, **read),
+        workload("write tiny", "write", SIDES, tiny, rounds_max=2),
+        workload("read tiny", "read", SIDES, tiny, rounds_max=2, **read),
     ]
 
 
