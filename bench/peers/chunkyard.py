@@ -55,10 +55,11 @@ class Arrays(ArrayPeer):
 
 
 class PlainArrays(Arrays):
-    """A directory of Zarr. Our durability is switched off, like with like: the harness syncs."""
+    """A directory of Zarr. With `durable=no` nothing is synced but by the harness."""
 
     def create(self, data: Data) -> None:
-        root: Any = chunkyard.open(self.path, mode="a", durable=False)
+        durable = self.options.get("durable") != "no"
+        root: Any = chunkyard.open(self.path, mode="a", durable=durable)
         self.array = root.create_array("a", **self.spec(data))
 
     def finish(self) -> None:

@@ -20,12 +20,14 @@ from rows.targets import PYTHON_TARGET, TARGETS
 OURS = Side("ours", "chunkyard")
 # Shards of 32 KiB inside the chunk of 1 MiB: a point needs one of them.
 OWN = Side("ours, sharded", "chunkyard", {"codec": "own"})
-PLAIN = Side("ours, plain Zarr", "chunkyard-plain")
+# What is only returned is not durable, ours neither; what is durable is synced by ours itself.
+PLAIN = Side("ours, plain Zarr", "chunkyard-plain", {"durable": "no"})
+PLAIN_DURABLE = Side("ours, plain Zarr, durable", "chunkyard-plain")
 STORE = Side("ours, store of zarr", "chunkyard-store")
 PIPELINE = Side("ours, store and pipeline of zarr", "chunkyard-store", {"pipeline": "ours"})
 ICECHUNK = Side("Icechunk + zarr", "icechunk")
 ZARR = (
-    Side("TensorStore", "tensorstore"),
+    Side("TensorStore", "tensorstore", {"sync": "no"}),
     Side("zarr + zarrs", "zarr+zarrs"),
     Side("zarr", "zarr"),
 )
@@ -36,7 +38,8 @@ PEERS = (
     Side("blosc2", "blosc2", {"mapped": "yes"}),
     Side("h5py + hdf5plugin", "h5py", {"filters": "plugin"}),
 )
-SIDES = (OURS, PLAIN, STORE, PIPELINE, *PEERS)
+READ = (OURS, PLAIN, STORE, PIPELINE, *PEERS)
+WRITE = (*READ, PLAIN_DURABLE)
 
 
 @dataclass(frozen=True)
@@ -46,12 +49,20 @@ class Face:
     side: Side
     what: str
     rivals: tuple[Side, ...]
+    # Who it is in rows about what is durable, if that is another.
+    durable: Side | None = None
+
+    def name(self, row: Row) -> str:
+        """Whose figures a row shows."""
+        if row.ours == OWN.name:
+            return OWN.name
+        return (self.durable if self.durable and row.measure == "durable" else self.side).name
 
 
 # By the first word of their rows.
 FACES: dict[str, Face] = {
     "python": Face(OURS, "", PEERS),
-    "python-plain": Face(PLAIN, "", ZARR),
+    "python-plain": Face(PLAIN, "", ZARR, PLAIN_DURABLE),
     "python-store": Face(STORE, "zarr's pipeline", (ICECHUNK,)),
     "python-pipeline": Face(PIPELINE, "our pipeline", (ICECHUNK,)),
 }
@@ -75,17 +86,17 @@ def workloads(size: Size, data: Path) -> list[Workload]:
         return Workload(f"python {name}", worker, place, sides, options, **more)
 
     return [
-        workload("write field", "write", (*SIDES, OWN), field),
-        workload("read field", "read", SIDES, field, **read),
-        workload("read field cold", "read-cold", SIDES, field, **cold),
-        workload("read chunk", "read-chunk", SIDES, field, **read),
-        workload("read chunk fresh", "read-chunk-fresh", SIDES, field, **read),
-        workload("read series", "read-series", (*SIDES, OWN), field, **read),
-        workload("read strided", "read-strided", SIDES, field, **read),
-        workload("write labels", "write", SIDES, labels),
-        workload("read labels", "read", SIDES, labels, **read),
-        workload("write tiny", "write", SIDES, tiny, rounds_max=2),
-        workload("read tiny", "read", SIDES, tiny, rounds_max=2, **read),
+        workload("write field", "write", (*WRITE, OWN), field),
+        workload("read field", "read", READ, field, **read),
+        workload("read field cold", "read-cold", READ, field, **cold),
+        workload("read chunk", "read-chunk", READ, field, **read),
+        workload("read chunk fresh", "read-chunk-fresh", READ, field, **read),
+        workload("read series", "read-series", (*READ, OWN), field, **read),
+        workload("read strided", "read-strided", READ, field, **read),
+        workload("write labels", "write", WRITE, labels),
+        workload("read labels", "read", READ, labels, **read),
+        workload("write tiny", "write", WRITE, tiny, rounds_max=2),
+        workload("read tiny", "read", READ, tiny, rounds_max=2, **read),
     ]
 
 
@@ -105,7 +116,7 @@ def rows_of(size: Size, word: str) -> list[Row]:
             key=f"{word} {row.key}",
             title=", ".join(part for part in (row.title, face.what) if part),
             workload=f"python {row.workload}",
-            ours=OWN.name if row.ours == OWN.name else face.side.name,
+            ours=face.name(row),
             rivals=rivals,
             # Through zarr-python there is one target: to be ahead.
             target=TARGETS.get(row.key, PYTHON_TARGET) if not face.what else PYTHON_TARGET,
