@@ -48,13 +48,12 @@ def of_python(document: Document) -> dict[str, str]:
     for row in document["rows"]:
         rows.setdefault(row["key"].split(maxsplit=1)[0], []).append(row)
     # Rows of both ways through a store have the same rivals, and are read side by side.
-    store = rows.get("python-store", []) + rows.get("python-store-codecs", [])
+    store = rows.get("python-store", []) + rows.get("python-pipeline", [])
     return {
         "python-run": run(document),
         "python-verdicts": verdicts(document["rows"]),
         "python": ratios(rows.get("python", []), cell=ratio_with_cpu),
         "python-plain": ratios(rows.get("python-plain", []), cell=ratio_with_cpu),
-        "python-codecs": ratios(rows.get("python-codecs", []), cell=ratio_with_cpu),
         "python-store": ratios(store, cell=ratio_with_cpu),
         "python-cannot": cannot(document["rows"]),
     }

@@ -1,5 +1,5 @@
 """Ours, as somebody who writes Python uses it: arrays of a repository, plain Zarr, and zarr-python
-on `session.store` or with our codec pipeline."""
+on `session.store`."""
 
 from __future__ import annotations
 
@@ -55,26 +55,24 @@ class Arrays(ArrayPeer):
 
 
 class PlainArrays(Arrays):
-    """A directory of Zarr. Our durability is switched off, like with like: the harness syncs."""
+    """A directory of Zarr. With `durable=no` nothing is synced but by the harness."""
 
     def create(self, data: Data) -> None:
-        root: Any = chunkyard.open(self.path, mode="a", durable=False)
+        durable = self.options.get("durable") != "no"
+        root: Any = chunkyard.open(self.path, mode="a", durable=durable)
         self.array = root.create_array("a", **self.spec(data))
 
     def finish(self) -> None:
         return
 
 
-class CodecArrays(ZarrArrays):
-    """A directory of Zarr through zarr-python, decoded and encoded by us."""
+class StoreArrays(ZarrArrays):
+    """zarr-python on the store of a session; with `pipeline=ours` chunks are ours to code, too."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        zarr.config.set({"codec_pipeline.path": "chunkyard.zarr.CodecPipeline"})
-
-
-class StoreArrays(ZarrArrays):
-    """zarr-python on the store of a session, with zarr's own codecs."""
+        if self.options.get("pipeline") == "ours":
+            zarr.config.set({"codec_pipeline.path": "chunkyard.zarr.CodecPipeline"})
 
     def store(self) -> Any:
         return self.session.store
@@ -89,7 +87,3 @@ class StoreArrays(ZarrArrays):
 
     def finish(self) -> None:
         self.session.commit("all")
-
-
-class StoreAndCodecArrays(StoreArrays, CodecArrays):
-    """The same with our codec pipeline."""

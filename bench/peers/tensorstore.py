@@ -46,7 +46,10 @@ class Arrays(ArrayPeer):
             "chunk_grid": grid(chunk),
             "codecs": codecs,
         }
-        self.array = ts.open({**spec(self.path), "metadata": metadata, "create": True}).result()
+        # Usually it syncs each file; with `sync=no` that is left to the harness.
+        context = ts.Context({"file_io_sync": self.options.get("sync") != "no"})
+        wanted = {**spec(self.path), "metadata": metadata, "create": True}
+        self.array = ts.open(wanted, context=context).result()
 
     def open(self) -> None:
         self.array = ts.open(spec(self.path), read=True).result()

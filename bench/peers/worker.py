@@ -30,9 +30,7 @@ ARRAYS = {
     # Ours, called from Python like the rivals.
     "chunkyard": ("chunkyard", "Arrays"),
     "chunkyard-plain": ("chunkyard", "PlainArrays"),
-    "chunkyard-codecs": ("chunkyard", "CodecArrays"),
     "chunkyard-store": ("chunkyard", "StoreArrays"),
-    "chunkyard-store+codecs": ("chunkyard", "StoreAndCodecArrays"),
 }
 COMMITS = {
     "icechunk": ("icechunk", "Commits"),

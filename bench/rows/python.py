@@ -1,8 +1,8 @@
 """The same from Python: W1, R1, R2, R3, S1, every n-th element, and tiny chunks.
 
 Everybody is called from Python here, ours too: arrays of a repository and plain Zarr through
-`chunkyard.open`, and zarr-python on `session.store` or with our codec pipeline. All take turns in
-the same workloads. The first word of a key says which of ours the row is about.
+`chunkyard.open`, and zarr-python on `session.store`, with its own codec pipeline and with ours. All
+take turns in the same workloads. The first word of a key says which of ours the row is about.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ from rows.targets import PYTHON_TARGET, TARGETS
 OURS = Side("ours", "chunkyard")
 # Shards of 32 KiB inside the chunk of 1 MiB: a point needs one of them.
 OWN = Side("ours, sharded", "chunkyard", {"codec": "own"})
-PLAIN = Side("ours, plain Zarr", "chunkyard-plain")
-CODECS = Side("ours, codecs of zarr", "chunkyard-codecs")
+# What is only returned is not durable, ours neither; what is durable is synced by ours itself.
+PLAIN = Side("ours, plain Zarr", "chunkyard-plain", {"durable": "no"})
+PLAIN_DURABLE = Side("ours, plain Zarr, durable", "chunkyard-plain")
 STORE = Side("ours, store of zarr", "chunkyard-store")
-STORE_AND_CODECS = Side("ours, store and codecs of zarr", "chunkyard-store+codecs")
+PIPELINE = Side("ours, store and pipeline of zarr", "chunkyard-store", {"pipeline": "ours"})
 ICECHUNK = Side("Icechunk + zarr", "icechunk")
 ZARR = (
-    Side("TensorStore", "tensorstore"),
+    Side("TensorStore", "tensorstore", {"sync": "no"}),
     Side("zarr + zarrs", "zarr+zarrs"),
     Side("zarr", "zarr"),
 )
@@ -37,8 +38,8 @@ PEERS = (
     Side("blosc2", "blosc2", {"mapped": "yes"}),
     Side("h5py + hdf5plugin", "h5py", {"filters": "plugin"}),
 )
-WRITE = (OURS, PLAIN, CODECS, STORE, STORE_AND_CODECS, *PEERS)
-READ = (OURS, PLAIN, CODECS, STORE, STORE_AND_CODECS, *PEERS)
+READ = (OURS, PLAIN, STORE, PIPELINE, *PEERS)
+WRITE = (*READ, PLAIN_DURABLE)
 
 
 @dataclass(frozen=True)
@@ -48,15 +49,22 @@ class Face:
     side: Side
     what: str
     rivals: tuple[Side, ...]
+    # Who it is in rows about what is durable, if that is another.
+    durable: Side | None = None
+
+    def name(self, row: Row) -> str:
+        """Whose figures a row shows."""
+        if row.ours == OWN.name:
+            return OWN.name
+        return (self.durable if self.durable and row.measure == "durable" else self.side).name
 
 
 # By the first word of their rows.
 FACES: dict[str, Face] = {
     "python": Face(OURS, "", PEERS),
-    "python-plain": Face(PLAIN, "", ZARR),
-    "python-codecs": Face(CODECS, "our codecs", ZARR),
-    "python-store": Face(STORE, "zarr's codecs", (ICECHUNK,)),
-    "python-store-codecs": Face(STORE_AND_CODECS, "our codecs", (ICECHUNK,)),
+    "python-plain": Face(PLAIN, "", ZARR, PLAIN_DURABLE),
+    "python-store": Face(STORE, "zarr's pipeline", (ICECHUNK,)),
+    "python-pipeline": Face(PIPELINE, "our pipeline", (ICECHUNK,)),
 }
 
 
@@ -108,7 +116,7 @@ def rows_of(size: Size, word: str) -> list[Row]:
             key=f"{word} {row.key}",
             title=", ".join(part for part in (row.title, face.what) if part),
             workload=f"python {row.workload}",
-            ours=OWN.name if row.ours == OWN.name else face.side.name,
+            ours=face.name(row),
             rivals=rivals,
             # Through zarr-python there is one target: to be ahead.
             target=TARGETS.get(row.key, PYTHON_TARGET) if not face.what else PYTHON_TARGET,

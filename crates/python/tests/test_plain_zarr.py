@@ -34,6 +34,13 @@ def test_what_is_written_in_place_is_read_by_zarr(root: chunkyard.Group, tmp_pat
         assert theirs.chunks == (2, 2) and theirs.shards == shards
 
 
+def test_what_need_not_be_durable_is_written_all_the_same(tmp_path: Path) -> None:
+    root = chunkyard.open(tmp_path / "scratch.zarr", mode="a", durable=False)
+    assert isinstance(root, chunkyard.Group)
+    root.create_array("a", data=np.arange(12), chunks=5)
+    assert zarr.open_array(tmp_path / "scratch.zarr" / "a", mode="r")[...].tolist() == list(range(12))
+
+
 def test_what_zarr_wrote_is_changed_in_place(tmp_path: Path) -> None:
     theirs = zarr.create_array(tmp_path / "y.zarr", shape=(6, 6), chunks=(4, 4), dtype="i2")
     theirs[...] = 1
