@@ -73,11 +73,19 @@ def run(
         mine = [row for row in rows if row.workload == workload.name]
         if not mine:
             continue
-        records[workload.name] = rounds.run(workload, size.rounds, work)
+        records[workload.name] = rounds.run(shown(workload, mine), size.rounds, work)
         for row in mine:
             found[row.key] = results.result(row, records, limits, found)
             table.show(found[row.key])
         yield records, list(found.values())
+
+
+def shown(workload: Workload, rows: list[Row]) -> Workload:
+    """The workload with those sides only that its rows show."""
+    names = {name for row in rows for name in (row.ours, *row.rivals)}
+    if any(not row.rivals for row in rows):
+        return workload
+    return replace(workload, sides=tuple(side for side in workload.sides if side.name in names))
 
 
 def samples(records: results.Records) -> dict[str, Any]:

@@ -95,8 +95,8 @@ def workloads(size: Size, data: Path) -> list[Workload]:
         workload("read strided", "read-strided", READ, field, **read),
         workload("write labels", "write", WRITE, labels),
         workload("read labels", "read", READ, labels, **read),
-        workload("write tiny", "write", WRITE, tiny, rounds_max=2),
-        workload("read tiny", "read", READ, tiny, rounds_max=2, **read),
+        workload("write tiny", "write", WRITE, tiny, rounds_max=1),
+        workload("read tiny", "read", READ, tiny, rounds_max=1, **read),
     ]
 
 
