@@ -4,10 +4,10 @@
 //! its error becomes an exception; what users see is written in Python on top, in
 //! `python/chunkyard/`.
 //!
-//! - [`runtime`] is the one place that waits: it lets other Python threads run and honours Ctrl-C.
-//! - [`bridge`] is for those who wait in asyncio.
-//! - [`memory`] lends memory of Python to the engine, so that chunks are decoded into the NumPy array.
-//! - [`error`] maps each sort of error once.
+//! - `runtime` is the one place that waits: it lets other Python threads run and honours Ctrl-C.
+//! - `bridge` is for those who wait in asyncio.
+//! - `memory` lends memory of Python to the engine, so that chunks are decoded into the NumPy array.
+//! - `error` maps each sort of error once.
 
 mod array;
 mod bridge;
