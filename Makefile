@@ -56,15 +56,15 @@ test: test-rust test-s3 test-python ## all tests
 test-rust: ## cargo test for the workspace, documentation examples included
 	$(CARGO) test --workspace
 
+# Always the whole workspace: with fewer packages the dependencies have fewer features and are compiled again.
 # What needs a server is ignored unless it is asked for; what takes minutes has `stress` in its name.
 .PHONY: test-s3 test-in-bucket
 test-s3: ## repository and store on a real S3 server, which is built first if need be
 	scripts/with-s3-server $(MAKE) --no-print-directory test-in-bucket
 
 test-in-bucket:
-	$(CARGO) test -p chunkyard-engine --test main -- repo:: store::
-	$(CARGO) test -p chunkyard-engine --test main -- --ignored s3:: --skip stress
-	$(CARGO) test -p chunkyard-cli --test main -- --ignored s3::
+	$(CARGO) test --workspace --test main -- repo:: store::
+	$(CARGO) test --workspace --test main -- --ignored s3:: --skip stress
 
 .PHONY: stress
 stress: ## the tests that take minutes: many writers, killed processes, every flipped bit, bad networks
@@ -112,7 +112,7 @@ bench/.venv/.installed: bench/requirements.txt
 
 .PHONY: test-python
 test-python: wheel-test ## the package, and what other programs make of our files, in Python
-	$(CARGO) build -p chunkyard-cli
+	$(CARGO) test --quiet --workspace --test main --no-run
 	CHUNKYARD_BIN="$(abspath $(TARGET_DIR))/debug/chunkyard" $(VENV)/bin/pytest -q tests/python
 	cd crates/python && ../../scripts/with-s3-server ../../$(VENV)/bin/pytest -q tests/test_s3.py
 	cd crates/python && ../../$(VENV)/bin/pytest -q --ignore tests/test_s3.py

@@ -12,9 +12,12 @@ from pathlib import Path
 import pytest
 
 PREAMBLE = """
-import os, sys, threading, time
+import os, signal, sys, threading, time
 import numpy as np
 import chunkyard
+
+# Not so where the tests themselves run in the background of a shell.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 def slow(session):
     # One call that takes long: noise, compressed as hard as possible.
