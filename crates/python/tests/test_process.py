@@ -52,11 +52,8 @@ def test_ctrl_c_ends_a_long_call(tmp_path: Path) -> None:
     assert process.stdout.readline() == "started\n"
     time.sleep(1.0)
     process.send_signal(signal.SIGINT)
-    begin = time.monotonic()
     out, _ = process.communicate(timeout=60)
     assert out == "interrupted\n" and process.returncode == 0
-    # Generous: on a busy machine what is being computed still has to end.
-    assert time.monotonic() - begin < 50
 
 
 def test_other_threads_run_while_one_waits(tmp_path: Path) -> None:
