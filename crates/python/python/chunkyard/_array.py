@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from chunkyard import _engine
-from chunkyard._group import Attributes, Codecs, Tree, writable
+from chunkyard._group import Codecs, Node, Tree, writable
 from chunkyard._html import array_html
 from chunkyard._indexing import Selected, parse, parse_orthogonal, parse_points
 from chunkyard._refs import MISSING as _MISSING
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 NDArray = npt.NDArray[Any]
 
 
-class Array:
+class Array(Node):
     """A chunked n-dimensional array. Index it as a NumPy array; what comes out is one.
 
     Chunks are decoded by all cores, straight into the result; `read(..., out=)` into memory that is
@@ -37,7 +37,7 @@ class Array:
     """
 
     def __init__(self, tree: Tree, path: str, session: Session | None = None) -> None:
-        self._tree, self._path, self._session = tree, path, session
+        super().__init__(tree, path, session)
         self._open()
 
     def _open(self) -> None:
@@ -45,16 +45,6 @@ class Array:
         self._shape = tuple(native.shape)
         self._dtype = numpy_dtype(native)
         self._variable = native.item_size is None
-
-    @property
-    def path(self) -> str:
-        """Its absolute path."""
-        return self._path
-
-    @property
-    def name(self) -> str:
-        """The last part of the path."""
-        return self._path.rsplit("/", 1)[-1]
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -101,11 +91,6 @@ class Array:
         """The Zarr document that describes it."""
         document: dict[str, Any] = json.loads(self._tree.document(self._path))
         return document
-
-    @property
-    def attrs(self) -> Attributes:
-        """The attributes."""
-        return Attributes(self._tree, self._path)
 
     @property
     def dimension_names(self) -> tuple[str | None, ...] | None:

@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from chunkyard import _engine
-from chunkyard._options import Options, Url, Version, url_of, version
+from chunkyard._options import Options, Url, url_of
 from chunkyard._progress import Shown, shown
 from chunkyard._reports import Report
-from chunkyard._repository import Repository
+from chunkyard._repository import Repository, version_at
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -186,7 +186,7 @@ def convert(
     if shards is not None:
         wishes["shards"] = None if shards == "none" else _shape(shards)
     place = url_of(source)
-    read = _version(place, options, branch, tag, snapshot, as_of)
+    read = version_at(place, options, branch, tag, snapshot, as_of)
     conversion = _engine.Conversion.prepare(
         place, url_of(target), options.native(), read, to, wishes
     )
@@ -240,7 +240,7 @@ def link(
         "message": message if message is not None else f"link {place}",
         "branch": to_branch,
     }
-    read = _version(place, options, branch, tag, snapshot, as_of)
+    read = version_at(place, options, branch, tag, snapshot, as_of)
     with shown("linking", progress) as report:
         linked = _engine.link(
             place, url_of(repository), options.native(), read, wishes, written, report
@@ -280,7 +280,7 @@ def info(
     """Describes what is at a URL, by its metadata alone."""
     options = Options(storage, allow=allow)
     place = url_of(url)
-    read = _version(place, options, branch, tag, snapshot, as_of)
+    read = version_at(place, options, branch, tag, snapshot, as_of)
     source = _engine.open_source(place, options.native(), read)
     nodes = source.nodes()
     return Info(
@@ -305,19 +305,6 @@ def _describe(source: _engine.Source, path: str) -> ArrayInfo:
     size = array.item_size
     nbytes = None if size is None else size * int(np.prod(shape, dtype=object))
     return ArrayInfo(path, shape, array.data_type, tuple(array.chunks), nbytes)
-
-
-def _version(
-    place: str,
-    options: Options,
-    branch: str | None,
-    tag: str | None,
-    snapshot: str | None,
-    as_of: datetime | str | float | None,
-) -> Version | None:
-    if as_of is not None and branch is None:
-        branch = Repository._open(place, options).default_branch
-    return version(branch, tag, snapshot, as_of)
 
 
 def _listed(names: str | Iterable[str]) -> list[str]:

@@ -89,11 +89,8 @@ class Attributes(MutableMapping[str, Any]):
         return f"Attributes({self.asdict()!r})"
 
 
-class Group(Mapping[str, "Array | Group"]):
-    """Arrays and groups by name, like a dictionary; `group["a/b"]` looks deeper.
-
-    Writable where it belongs to a writable session.
-    """
+class Node:
+    """What arrays and groups have in common: a place in a tree, and attributes."""
 
     def __init__(self, tree: Tree, path: str, session: Session | None = None) -> None:
         self._tree, self._path, self._session = tree, path, session
@@ -112,6 +109,13 @@ class Group(Mapping[str, "Array | Group"]):
     def attrs(self) -> Attributes:
         """The attributes."""
         return Attributes(self._tree, self._path)
+
+
+class Group(Node, Mapping[str, "Array | Group"]):
+    """Arrays and groups by name, like a dictionary; `group["a/b"]` looks deeper.
+
+    Writable where it belongs to a writable session.
+    """
 
     def _join(self, name: str) -> str:
         inner = name.strip("/")

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Literal
 from chunkyard import _engine
 from chunkyard._array import Array
 from chunkyard._group import Group, Tree
-from chunkyard._options import Options, Url, url_of, version
-from chunkyard._repository import Repository
+from chunkyard._options import Options, Url, url_of
+from chunkyard._repository import version_at
 from chunkyard.exceptions import AlreadyExistsError, NotFoundError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -56,9 +56,8 @@ def open(
         if any(chosen is not None for chosen in (branch, tag, snapshot, as_of)):
             raise ValueError("only what is read can be chosen by its version")
         return _at(_editor(place, options, create=mode == "a"), path)
-    if as_of is not None and branch is None:
-        branch = Repository._open(place, options).default_branch
-    source = _engine.open_source(place, options.native(), version(branch, tag, snapshot, as_of))
+    meant = version_at(place, options, branch, tag, snapshot, as_of)
+    source = _engine.open_source(place, options.native(), meant)
     return _at(source, path)
 
 

@@ -92,7 +92,7 @@ def version(
     if len(named) > 1 or (as_of is not None and (tag or snapshot)):
         raise ValueError("give one of branch, tag and snapshot; as_of goes with a branch only")
     if as_of is not None:
-        return ("as_of", branch or "main", milliseconds(as_of))
+        return ("as_of", branch, milliseconds(as_of))
     if branch is not None:
         return ("branch", branch)
     if tag is not None:

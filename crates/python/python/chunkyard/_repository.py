@@ -317,6 +317,20 @@ class Repository:
         return version(branch, tag, snapshot, as_of) or ("default",)
 
 
+def version_at(
+    place: str,
+    options: Options,
+    branch: str | None,
+    tag: str | None,
+    snapshot: str | None,
+    as_of: datetime | str | float | None,
+) -> Version | None:
+    """The version that is meant of whatever is at a place; a time alone is one of the default branch."""
+    if as_of is not None and branch is None:
+        branch = Repository._open(place, options).default_branch
+    return version(branch, tag, snapshot, as_of)
+
+
 def _named(name: str | None) -> Version:
     return ("default",) if name is None else ("named", name)
 
