@@ -143,6 +143,17 @@ def test_calls_during_the_exit_are_refused() -> None:
     assert "shutting down" in out
 
 
+def test_a_missing_library_is_named_with_the_way_to_get_it() -> None:
+    out = run("""
+        sys.modules["zarr"] = None
+        try:
+            chunkyard.Repository.create("memory://x").writable_session().store
+        except ImportError as error:
+            print(error.__notes__)
+    """)
+    assert "pip install 'chunkyard[zarr]'" in out
+
+
 def test_commits_are_logged(caplog: pytest.LogCaptureFixture) -> None:
     import chunkyard
 

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from chunkyard import _engine
+from chunkyard._extras import extra
 from chunkyard._group import Codecs, Node, Tree, writable
 from chunkyard._html import array_html
 from chunkyard._indexing import Selected, parse, parse_orthogonal, parse_points
@@ -229,7 +230,8 @@ class Array(Node):
 
     def to_dask(self, chunks: str | int | Sequence[int] | None = None) -> da.Array:
         """A Dask array that reads this one; see `chunkyard.dask.from_array`."""
-        from chunkyard.dask import from_array
+        with extra("dask", "to_dask"):
+            from chunkyard.dask import from_array
 
         return from_array(self, chunks=chunks)
 

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from chunkyard._extras import extra
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -15,7 +17,8 @@ MISSING = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 
 def refs_table(columns: dict[str, Any], rank: int) -> pa.Table:
     """The table that the columns of the native module describe."""
-    import pyarrow as pa
+    with extra("arrow", "a table of references"):
+        import pyarrow as pa
 
     def numbers(key: str, kind: pa.DataType) -> pa.Array:
         values = np.frombuffer(columns[key], dtype="<u8")

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from chunkyard import _engine
+from chunkyard._extras import extra
 from chunkyard._group import Group
 from chunkyard._reports import Diff
 
@@ -81,7 +82,8 @@ class Session:
     @property
     def store(self) -> Store:
         """The session as a store of zarr-python."""
-        from chunkyard.zarr import Store
+        with extra("zarr", "session.store"):
+            from chunkyard.zarr import Store
 
         return Store(self)
 

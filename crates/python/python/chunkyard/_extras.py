@@ -1,0 +1,16 @@
+"""Libraries that are used where they are installed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def extra(name: str, what: str) -> Iterator[None]:
+    """Imports that need an extra of the package; where it is missing, how to get it is said."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        error.add_note(f"{what} needs it: pip install 'chunkyard[{name}]'")
+        raise
