@@ -82,6 +82,19 @@ def test_an_array_says_what_it_is(session: Session) -> None:
         np.asarray(array, copy=False)
 
 
+def test_numbers_that_json_has_not_are_kept_or_refused_and_never_lost(session: Session) -> None:
+    group = zarr.create_group(session.store)
+    group.create_array("a", shape=(2,), dtype="f4").attrs["missing"] = [float("nan"), -np.inf]
+    attrs = session["a"].attrs
+    attrs["more"] = 1
+    assert np.isnan(attrs["missing"][0]) and attrs["missing"][1] == -np.inf
+    assert zarr.open_array(session.store, path="a").attrs["missing"][1] == -np.inf
+    with pytest.raises(ValueError, match="attribute /new is nan"):
+        attrs["new"] = float("nan")
+    with pytest.raises(ValueError, match="JSON cannot say"):
+        session.create_group("g", {"x": {"y": [np.inf]}})
+
+
 def test_references_are_a_table(session: Session) -> None:
     noise = np.random.default_rng(1).random((8, 8))
     session.create_array("a", data=noise, chunks=(4, 4), codecs="none")

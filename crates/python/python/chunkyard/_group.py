@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from chunkyard import _engine
+from chunkyard._attributes import restored, storable
 from chunkyard.exceptions import NotFoundError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -55,12 +56,16 @@ class Attributes(MutableMapping[str, Any]):
 
     def asdict(self) -> dict[str, Any]:
         """All of them."""
-        document = json.loads(self._tree.document(self._path))
-        return dict(document.get("attributes", {}))
+        return restored(self._document())
+
+    def _document(self) -> dict[str, Any]:
+        document: dict[str, Any] = json.loads(self._tree.document(self._path))
+        return document
 
     def put(self, attributes: Mapping[str, Any]) -> None:
         """Replaces all of them in one step."""
-        writable(self._tree).set_attributes(self._path, dict(attributes))
+        tree = writable(self._tree)
+        tree.set_attributes(self._path, storable(attributes, self._document()))
 
     def update(self, *args: Any, **kwargs: Any) -> None:
         """Sets several in one step."""
@@ -175,7 +180,7 @@ class Group(Node, Mapping[str, "Array | Group"]):
     def create_group(self, name: str, attributes: Mapping[str, Any] | None = None) -> Group:
         """Creates a group, and those above it."""
         path = self._join(name)
-        writable(self._tree).create_group(path, dict(attributes or {}))
+        writable(self._tree).create_group(path, storable(attributes or {}))
         return Group(self._tree, path, session=self._session)
 
     def require_group(self, name: str) -> Group:
