@@ -23,6 +23,7 @@
 
 mod check;
 mod chunk_codecs;
+pub mod container;
 mod dataset;
 mod encode;
 pub mod hdf5;

@@ -1,0 +1,3 @@
+//! Many arrays in one file, with overlays: array-format 0.9, and what it needs to be safe.
+
+pub mod model;
