@@ -1,3 +1,4 @@
 //! Many arrays in one file, with overlays: array-format 0.9, and what it needs to be safe.
 
 pub mod model;
+pub mod statistics;
