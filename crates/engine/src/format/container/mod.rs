@@ -4,5 +4,6 @@ pub mod archive;
 pub mod footer;
 pub mod model;
 pub mod seal;
+pub mod statistics;
 pub mod stats_file;
 pub mod trailer;
