@@ -14,6 +14,7 @@ mod fast;
 mod fletcher32;
 mod guard;
 mod lz4;
+pub mod packed;
 mod pcodec;
 mod scratch;
 mod shard;
