@@ -15,6 +15,7 @@ mod fletcher32;
 mod guard;
 mod lz4;
 mod offsets;
+pub mod packed;
 mod pcodec;
 mod scratch;
 mod shard;
