@@ -33,6 +33,7 @@
 
 mod backend;
 mod below;
+mod block;
 mod cache;
 mod checksum;
 mod chunk_ref;
@@ -40,6 +41,7 @@ mod confine;
 pub mod fault;
 mod fetch;
 mod fetcher;
+mod group;
 mod guard;
 mod limits;
 mod local;
@@ -49,6 +51,7 @@ mod packing;
 mod path;
 mod pool;
 mod remotes;
+mod slices;
 mod upload;
 mod url;
 
@@ -60,6 +63,7 @@ use bytes::Bytes;
 pub use self::backend::{
     Backend, Created, Dir, Kind, Linked, Lock, Meta, Object, Replaced, Version,
 };
+pub use self::block::Block;
 pub use self::cache::ByteCache;
 pub use self::chunk_ref::ChunkRef;
 pub use self::fault::Fault;
