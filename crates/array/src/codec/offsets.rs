@@ -31,7 +31,8 @@ use zarrs::plugin::{ExtensionName, ZarrVersion};
 
 use crate::{DType, Error, Result};
 
-const NAME: &str = "chunkyard.offsets";
+/// The name of the codec that keeps strings and bytes behind a table of offsets.
+pub const NAME: &str = "chunkyard.offsets";
 
 /// Makes `zarrs` know the codec.
 pub(super) fn register() {
