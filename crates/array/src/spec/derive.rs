@@ -85,7 +85,13 @@ impl ArraySpec {
         self.document().get("codecs").and_then(Value::as_array).cloned().unwrap_or_default()
     }
 
-    fn with_member(&self, key: &str, value: Value) -> Result<Self> {
+    /// A member of its document.
+    pub fn member(&self, key: &str) -> Option<&Value> {
+        self.document().get(key)
+    }
+
+    /// The same array with a member of its document set.
+    pub fn with_member(&self, key: &str, value: Value) -> Result<Self> {
         let mut members = self.document().clone();
         document::set(&mut members, key, value);
         Self::from_document(members)
