@@ -16,8 +16,8 @@
 //! - A read gives all the bytes asked for or an error, never fewer.
 //! - [`put`](Backend::put) makes bytes readable; [`sync`](Backend::sync) makes them survive a power
 //!   cut. On object stores the two are one.
-//! - One step makes things visible atomically: [`link`](Backend::link) on a file system,
-//!   [`create`](Backend::create) and [`replace`](Backend::replace) on an object store. Their outcome
+//! - One step makes things visible atomically: [`link`](Backend::link), and on an object store
+//!   [`create`](Backend::create) and [`replace`](Backend::replace). Their outcome
 //!   is reported honestly: done, lost, or an error that means "look again".
 //!
 //! ```
