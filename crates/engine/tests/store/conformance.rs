@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use chunkyard_engine::Error;
 use chunkyard_engine::store::fault::{Fault, Plan};
-use chunkyard_engine::store::{Dir, Durability, Guard, Kind, Linked, Store};
+use chunkyard_engine::store::{Counted, Dir, Durability, Guard, Kind, Linked, Store};
 
 use super::{buffers, content, listed, memory, names, scratch};
 
@@ -27,6 +27,15 @@ async fn a_fault_that_never_strikes_conforms() {
     let (store, fault) = Fault::wrap(&scratch(Durability::None), Plan::never());
     conformance(&store).await;
     assert!(!fault.fired() && fault.ops() > 0);
+}
+
+#[tokio::test]
+async fn a_counted_store_conforms() {
+    for store in [&*scratch(Durability::None), &memory("conformance-counted")] {
+        let (store, counted) = Counted::wrap(store);
+        conformance(&store).await;
+        assert!(counted.take().puts > 0);
+    }
 }
 
 #[tokio::test]
