@@ -7,8 +7,8 @@
 use bytes::Bytes;
 use chunkyard_array::ChunkIndex;
 
-use super::container::grid_of;
 use super::elements;
+use super::handle::grid_of;
 use super::model::DType;
 use super::pending::Description;
 use crate::error::Result;

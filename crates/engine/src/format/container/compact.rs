@@ -14,8 +14,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::container::{Container, Inner, aside, fresh_id};
 use super::draft::{Draft, Identity};
+use super::handle::{Container, Inner, aside, fresh_id};
 use super::model::{ArrayMeta, ArrayStats};
 use super::stack::{Id, Reason, Search, Stack};
 use super::{merge, publish};

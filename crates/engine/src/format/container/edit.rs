@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use chunkyard_array::{ChunkIndex, Grid, Region};
 
-use super::container::{Container, grid_of, no_array};
 use super::draft::to_u32;
+use super::handle::{Container, grid_of, no_array};
 use super::model::{ArrayMeta, AttributeValue, DType, FillValue, IndexWidth};
 use super::pending::{Change, Description, Waiting};
 use crate::error::{Error, Result};

@@ -7,8 +7,8 @@ use bytes::Bytes;
 use chunkyard_array::{Assembly, ChunkIndex, ElementsBuf, fill_slice};
 use futures::{StreamExt, TryStreamExt, stream};
 
-use super::container::{Container, Inner, aside, fresh_id, grid_of};
 use super::draft::{Draft, Identity, Piece, to_u32};
+use super::handle::{Container, Inner, aside, fresh_id, grid_of};
 use super::layer::Layer;
 use super::model::{ArrayMeta, ArrayStats};
 use super::pending::{Change, Description, Pending, Waiting};

@@ -8,9 +8,9 @@ use chunkyard_array::ChunkIndex;
 use rayon::prelude::*;
 
 use super::adapt;
-use super::container::fresh_id;
 use super::draft::{Content, Draft, Identity, Piece};
 use super::flush::coord;
+use super::handle::fresh_id;
 use super::pending::Waiting;
 use super::sink::{PARTS, Planned, Shared};
 use super::stack::Id;

@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use serde_json::json;
 
-use super::container::{aside, fresh_id, located, refuse_occupied};
 use super::draft::{Draft, Identity};
+use super::handle::{aside, fresh_id, located, refuse_occupied};
 use super::names::Names;
 use super::part_writer::{PartWriter, file_of};
 use super::parts::{Parts, PartsSource};

@@ -8,7 +8,7 @@ use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt, stream};
 
 use super::adapt;
-use super::container::{Container, Inner};
+use super::handle::{Container, Inner};
 use super::mapping;
 use crate::error::{Error, Result};
 use crate::format::{ChunkStream, Dataset, Locate, Source};

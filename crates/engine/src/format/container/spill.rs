@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use chunkyard_array::ChunkIndex;
 
-use super::container::{Inner, aside};
+use super::handle::{Inner, aside};
 use super::pending::{Pending, Waiting};
 use crate::error::Result;
 

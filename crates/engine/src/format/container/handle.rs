@@ -340,11 +340,10 @@ impl Locate for Inner {
     }
 
     async fn explain(&self, error: Error) -> Error {
-        let changed = match &error {
-            Error::VirtualSourceChanged { .. } => true,
-            Error::NotFound { what: "object", .. } => true,
-            _ => false,
-        };
+        let changed = matches!(
+            &error,
+            Error::VirtualSourceChanged { .. } | Error::NotFound { what: "object", .. }
+        );
         match changed {
             true => Error::Conflict {
                 message: format!(
