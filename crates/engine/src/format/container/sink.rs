@@ -163,7 +163,7 @@ impl ContainerSink {
             overlay_index: 0,
             base_file_hint: String::new(),
         };
-        let aside = aside(names)?;
+        let aside = aside(store, names)?;
         // Small chunks are packed again, in blocks that they share.
         let mut draft = Draft::new(store, aside.clone(), block_codec("zstd")?, 1 << 20);
         let mut statistics = Vec::new();
