@@ -50,6 +50,13 @@ pub(crate) fn columns<'py>(
             ChunkRef::Object { path, range, .. } => {
                 ("object", Some(store.object_url(path)), Some(range.start))
             }
+            ChunkRef::Slice { block, within } => {
+                let (kind, start) = match block.codec {
+                    None => ("object", block.range.start.saturating_add(within.start)),
+                    Some(_) => ("packed", block.range.start),
+                };
+                (kind, Some(store.object_url(&block.path)), Some(start))
+            }
             ChunkRef::Remote { url, range, .. } => {
                 ("virtual", Some(url.to_string()), Some(range.start))
             }
@@ -80,6 +87,10 @@ fn evidence(reference: &ChunkRef) -> (Option<&Guard>, Option<u32>) {
     match reference {
         ChunkRef::Object { guard, crc32c, .. } | ChunkRef::Remote { guard, crc32c, .. } => {
             (guard.as_ref(), *crc32c)
+        }
+        // The checksum is that of the packed block.
+        ChunkRef::Slice { block, within } => {
+            (block.guard.as_ref(), block.crc32c.filter(|_| block.is_all(within)))
         }
         ChunkRef::Inline(_) | ChunkRef::Whole { .. } => (None, None),
     }

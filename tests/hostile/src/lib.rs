@@ -23,6 +23,7 @@
 mod choices;
 pub mod codec;
 mod columns;
+mod container;
 mod coordinate;
 mod error;
 mod hdf5;
@@ -63,6 +64,9 @@ pub const TARGETS: &[Target] = &[
     target("names", text::names),
     target("npy", npy::check),
     target("hdf5", hdf5::check),
+    target("container_footer", container::footer),
+    target("container_stats", container::statistics),
+    target("container_seal", container::seal),
     target("codec_bytes", codec::bytes),
     target("codec_zstd", codec::zstd),
     target("codec_blosc", codec::blosc),

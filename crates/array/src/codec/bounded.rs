@@ -50,6 +50,7 @@ pub(super) fn register() {
         wrap::<ZstdCodec>(Kind::Zstd);
         super::fletcher32::register();
         super::lz4::register();
+        super::offsets::register();
         super::pcodec::register();
     });
 }

@@ -17,7 +17,7 @@ use super::fast::Fast;
 use super::guard::guard;
 use super::scratch::{with_scratch, zeroed};
 use super::shard::{Part, Piece, Shard};
-use super::{Elements, ElementsBuf, bounded, wrong_length};
+use super::{Elements, ElementsBuf, bounded, offsets, wrong_length};
 use crate::copy::{check_len, dense_bytes};
 use crate::{ArraySpec, DType, Error, Region, Result, View, copy_region, fill, fill_region};
 
@@ -39,6 +39,8 @@ struct Bound {
     chunk_bytes: Option<usize>,
     options: CodecOptions,
     fast: Option<Fast>,
+    /// Whether the chain is nothing but a table of offsets and the elements behind it.
+    offsets: bool,
     shard: Option<Shard>,
 }
 
@@ -92,6 +94,7 @@ impl Codecs {
         })?;
         let bound = Bound {
             fast: Fast::recognise(codecs, &dtype),
+            offsets: offsets::is_all_of(codecs, &dtype),
             shard: Shard::recognise(codecs, &dtype, &fill_element, chunk_shape)?,
             chain,
             metadata: codecs.to_vec(),
@@ -150,6 +153,10 @@ impl Codecs {
                     return Err(self.other_kind("fixed size", "offsets"));
                 }
                 decoded.check(Region::whole(&self.0.chunk_shape).num_elements())?;
+                if self.0.offsets {
+                    offsets::encode(bytes, offsets.iter().copied(), &mut out)?;
+                    return Ok(out);
+                }
                 let offsets: Vec<usize> = offsets.iter().map(|&offset| offset as usize).collect();
                 let elements = ArrayBytesOffsets::new(offsets)
                     .map_err(|cause| Error::invalid("offsets of elements").because(cause))
@@ -183,6 +190,12 @@ impl Codecs {
             let mut out = zeroed(len)?;
             self.decode_into(encoded, &mut out)?;
             return Ok(ElementsBuf::Fixed(out));
+        }
+        if self.0.offsets {
+            let count = Region::whole(&self.0.chunk_shape).num_elements();
+            let is_text = self.0.dtype.name() == "string";
+            let (bytes, offsets) = offsets::decode(encoded, count, is_text)?;
+            return Ok(ElementsBuf::Variable { bytes: bytes.to_vec(), offsets });
         }
         self.decode_by_zarrs(encoded)
     }

@@ -15,7 +15,6 @@ use std::any::Any;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use lz4_flex::block::{compress_into, decompress_into, get_maximum_output_size};
 use zarrs::array::codec::api::{
     CodecRuntimePluginV3, PartialDecoderCapability, PartialEncoderCapability, register_codec_v3,
 };
@@ -27,15 +26,10 @@ use zarrs::metadata::Configuration;
 use zarrs::plugin::{ExtensionName, ZarrVersion};
 
 use super::bounded::decoded_max;
+use super::packed::{lz4_len, lz4_pack, lz4_unpack};
 use super::scratch::zeroed;
 
 const NAME: &str = "numcodecs.lz4";
-
-/// Bytes of the length before a block.
-const LENGTH_BYTES: usize = 4;
-
-/// The most that a byte of a block can stand for.
-const EXPANSION_MAX: usize = 255;
 
 /// Makes `zarrs` know the codec.
 pub(super) fn register() {
@@ -97,8 +91,8 @@ impl BytesToBytesCodecTraits for Lz4 {
         &self,
         decoded_representation: &BytesRepresentation,
     ) -> BytesRepresentation {
-        // An LZ4 block is at most so much larger than what it holds.
-        let bound = |size: u64| (size + size / 255).checked_add(16 + LENGTH_BYTES as u64);
+        // An LZ4 block is at most so much larger than what it holds; its length takes four bytes.
+        let bound = |size: u64| (size + size / 255).checked_add(16 + 4);
         match decoded_representation.size().and_then(bound) {
             Some(size) => BytesRepresentation::BoundedSize(size),
             None => BytesRepresentation::UnboundedSize,
@@ -110,14 +104,8 @@ impl BytesToBytesCodecTraits for Lz4 {
         decoded_value: ArrayBytesRaw<'a>,
         _options: &CodecOptions,
     ) -> Result<ArrayBytesRaw<'a>, CodecError> {
-        let length = u32::try_from(decoded_value.len())
-            .map_err(|_| CodecError::Other("lz4 takes at most 4 GiB".into()))?;
-        let room = get_maximum_output_size(decoded_value.len());
-        let mut out = zeroed(LENGTH_BYTES + room).map_err(other)?;
-        let (prefix, block) = out.split_at_mut(LENGTH_BYTES);
-        prefix.copy_from_slice(&length.to_le_bytes());
-        let written = compress_into(&decoded_value, block).map_err(other)?;
-        out.truncate(LENGTH_BYTES + written);
+        let mut out = Vec::new();
+        lz4_pack(&decoded_value, &mut out).map_err(other)?;
         Ok(Cow::Owned(out))
     }
 
@@ -127,20 +115,15 @@ impl BytesToBytesCodecTraits for Lz4 {
         decoded_representation: &BytesRepresentation,
         _options: &CodecOptions,
     ) -> Result<ArrayBytesRaw<'a>, CodecError> {
-        let Some((length, block)) = encoded_value.split_first_chunk::<LENGTH_BYTES>() else {
-            return Err(CodecError::Other("an lz4 block without its length".into()));
-        };
-        let length = u32::from_le_bytes(*length) as usize;
+        let (length, _) = lz4_len(&encoded_value).map_err(other)?;
         let (bytes_max, _) = decoded_max(decoded_representation);
-        if length as u64 > bytes_max || length > block.len().saturating_mul(EXPANSION_MAX) {
-            let found = format!("{length} bytes in an lz4 block of {}", block.len());
+        if length as u64 > bytes_max {
+            let found = format!("{length} bytes of lz4 where at most {bytes_max} can be");
             return Err(CodecError::Other(found));
         }
         let mut out = zeroed(length).map_err(other)?;
-        match decompress_into(block, &mut out).map_err(other)? {
-            written if written == length => Ok(Cow::Owned(out)),
-            written => Err(CodecError::Other(format!("{written} bytes in place of {length}"))),
-        }
+        lz4_unpack(&encoded_value, &mut out).map_err(other)?;
+        Ok(Cow::Owned(out))
     }
 }
 

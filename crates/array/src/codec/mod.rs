@@ -14,6 +14,8 @@ mod fast;
 mod fletcher32;
 mod guard;
 mod lz4;
+mod offsets;
+pub mod packed;
 mod pcodec;
 mod scratch;
 mod shard;
@@ -25,6 +27,7 @@ mod zstd;
 
 pub use chain::Codecs;
 pub use elements::{Assembly, Elements, ElementsBuf};
+pub use offsets::NAME as OFFSETS;
 pub use shard::Part;
 pub use shard_index::{ShardEntries, ShardIndex};
 pub(crate) use shorthand::elements_to_bytes;

@@ -51,6 +51,31 @@ impl Footprint {
         &self.chunk_shape
     }
 
+    /// The same of a chunk of a smaller `shape` from the same origin, as formats have them that clip
+    /// the chunks at the upper edge of an array. An error where more than that chunk is wanted.
+    pub fn clipped(mut self, shape: &[u64]) -> Result<Self> {
+        if *shape == *self.chunk_shape {
+            return Ok(self);
+        }
+        if !Region::whole(shape).contains(&self.bounds) {
+            return Err(Error::invalid(format!(
+                "{} of a chunk is not within its clipped shape {shape:?}",
+                self.bounds
+            )));
+        }
+        if let Pattern::Points(pairs) = &mut self.pattern {
+            // Row-major order is the same in both shapes, so the points stay sorted.
+            let mut position = vec![0; shape.len()];
+            for (inside, _) in pairs {
+                unravel(*inside, &self.chunk_shape, &mut position);
+                let axes = position.iter().zip(shape);
+                *inside = axes.fold(0, |number, (&at, &extent)| number * extent + at);
+            }
+        }
+        self.chunk_shape = shape.into();
+        Ok(self)
+    }
+
     /// The smallest box of the chunk that holds all that is wanted.
     pub fn bounds(&self) -> &Region {
         &self.bounds

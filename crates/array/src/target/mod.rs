@@ -173,6 +173,14 @@ impl View {
         &self.footprint
     }
 
+    /// Makes it a view of a chunk of a smaller shape; see [`Footprint::clipped`].
+    pub fn clip(&mut self, shape: &[u64]) -> Result<()> {
+        if self.footprint.chunk_shape() != shape {
+            self.footprint = self.footprint.clone().clipped(shape)?;
+        }
+        Ok(())
+    }
+
     /// Bytes of an item.
     pub fn item_size(&self) -> usize {
         self.item_size

@@ -82,13 +82,9 @@ impl ChunkCodecs {
             return Ok(views.iter_mut().try_for_each(|view| view.fill(element))?);
         };
         let (codecs, clipped) = self.of(index)?;
-        if !clipped {
-            return Ok(codecs.decode_views(bytes, views)?);
+        if clipped {
+            views.iter_mut().try_for_each(|view| view.clip(codecs.chunk_shape()))?;
         }
-        // A view knows whole chunks; of a clipped one it takes the box that is there.
-        let place = Region::whole(codecs.chunk_shape());
-        let mut decoded = vec![0; codecs.chunk_bytes().unwrap_or(0)];
-        codecs.decode_into(bytes, &mut decoded)?;
-        Ok(views.iter_mut().try_for_each(|view| view.write_box(&decoded, &place))?)
+        Ok(codecs.decode_views(bytes, views)?)
     }
 }

@@ -103,6 +103,15 @@ fn point(source: &dyn Source, reference: ChunkRef) -> Result<Pointed> {
         ChunkRef::Whole { path } => {
             return Err(Error::unsupported(format!("linking {path}, whose size is not known")));
         }
+        ChunkRef::Slice { block, within } => {
+            return match block.plain(&within)? {
+                Some(plain) => point(source, plain),
+                None => Err(Error::unsupported(format!(
+                    "linking chunks of {}, which are packed together into blocks; convert instead",
+                    block.path
+                ))),
+            };
+        }
         ChunkRef::Remote { url, range, guard, crc32c } => (url, range, guard, crc32c),
         ChunkRef::Object { path, range, guard, crc32c } => {
             let url = source.fetcher().store().object_url(&path);

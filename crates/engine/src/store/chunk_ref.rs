@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::block::Block;
 use super::guard::Guard;
 
 /// Where an encoded chunk is: what a format answers when asked to locate one.
@@ -45,6 +46,13 @@ pub enum ChunkRef {
         /// CRC-32C of these bytes, where recorded.
         crc32c: Option<u32>,
     },
+    /// A part of a block that has to be unpacked first.
+    Slice {
+        /// The block, shared by the chunks in it.
+        block: Arc<Block>,
+        /// The bytes of the unpacked block that are the chunk.
+        within: Range<u64>,
+    },
 }
 
 impl ChunkRef {
@@ -52,9 +60,9 @@ impl ChunkRef {
     pub fn len(&self) -> Option<u64> {
         match self {
             Self::Whole { .. } => None,
-            Self::Object { range, .. } | Self::Remote { range, .. } => {
-                Some(range.end.saturating_sub(range.start))
-            }
+            Self::Object { range, .. }
+            | Self::Remote { range, .. }
+            | Self::Slice { within: range, .. } => Some(range.end.saturating_sub(range.start)),
             Self::Inline(bytes) => Some(bytes.len() as u64),
         }
     }

@@ -2,7 +2,8 @@
 //!
 //! All references of a call are on their way together, whichever store they are in: ranges coalesced
 //! by [`Store::fetch`]'s rules, whole files several to a call, and no more calls under way at once
-//! than the limits say. What carries a checksum is checked.
+//! than the limits say. What carries a checksum is checked. What lies in a packed block is taken out
+//! of it; see [`slices`](super::slices).
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -15,13 +16,18 @@ use futures::{FutureExt, TryFutureExt};
 
 use super::backend::Kind;
 use super::checksum::{self, Checked};
-use super::fetch::{Request, plan};
+use super::fetch::plan;
+use super::group::{Group, Shares};
 use super::local::check_range;
-use super::{ChunkRef, Guard, Limits, Remotes, Store};
+use super::slices::{self, Blocks, Slices};
+use super::{Block, ChunkRef, Limits, Remotes, Store};
 use crate::error::{Error, Result};
 
 /// The most files that are read by one call, one after the other, on a file system.
 const FILES_PER_CALL_MAX: usize = 64;
+
+/// Unpacked blocks that are kept, unless somebody chooses another bound.
+const BLOCK_CACHE_BYTES: u64 = 64 << 20;
 
 /// Fetches what formats locate. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -30,26 +36,21 @@ pub struct Fetcher {
     remotes: Arc<Remotes>,
     limits: Limits,
     check: bool,
-}
-
-/// The parts of an answer that one call to a store gives, by their place in it.
-type Shares = Vec<(usize, Option<Bytes>)>;
-
-/// Ranges in one store.
-struct Group {
-    store: Store,
-    /// Whether it is another store than the fetcher's, and errors must say which.
-    elsewhere: bool,
-    requests: Vec<Request>,
-    /// The place of each request in the answer.
-    places: Vec<usize>,
+    blocks: Blocks,
 }
 
 impl Fetcher {
     /// Fetches from `store`, and from other stores as far as `remotes` allows. With `check`, bytes
     /// are compared with the checksums that references carry.
     pub fn new(store: Store, remotes: Arc<Remotes>, limits: Limits, check: bool) -> Self {
-        Self { store, remotes, limits, check }
+        Self { store, remotes, limits, check, blocks: Blocks::new(BLOCK_CACHE_BYTES) }
+    }
+
+    /// The same fetcher with a bound of its own on the unpacked blocks that it keeps: 64 MiB
+    /// otherwise, nothing with 0. Clones share what is kept.
+    #[must_use]
+    pub fn with_block_cache(self, bytes_max: u64) -> Self {
+        Self { blocks: Blocks::new(bytes_max), ..self }
     }
 
     /// The store that references without a URL are in.
@@ -89,31 +90,74 @@ impl Fetcher {
         name: impl Fn(usize) -> String,
     ) -> Result<Vec<Option<Bytes>>> {
         let mut answer = vec![None; refs.len()];
-        let mut ranges = Vec::new();
-        let mut whole = Vec::new();
+        let (mut ranges, mut whole, mut slices) = (Vec::new(), Vec::new(), Slices::default());
+        let mut here = 0;
         for (at, &reference) in refs.iter().enumerate() {
             match reference {
                 ChunkRef::Whole { path } => whole.push((at, path.clone())),
-                ChunkRef::Inline(bytes) => answer[at] = Some(bytes.clone()),
+                ChunkRef::Inline(bytes) => {
+                    answer[at] = Some(bytes.clone());
+                    here += 1;
+                }
                 ChunkRef::Object { range, .. } | ChunkRef::Remote { range, .. } => {
                     // An empty range needs no bytes, and is no fill value either.
                     answer[at] = Some(Bytes::new());
                     ranges.push((at, reference, range.clone()));
                 }
+                ChunkRef::Slice { block, within } => {
+                    answer[at] = self.blocks.slice(block, within);
+                    if answer[at].is_some() {
+                        here += 1;
+                    } else if let Some(range) = self.range_of(block, within)? {
+                        answer[at] = Some(Bytes::new());
+                        ranges.push((at, reference, range));
+                    } else {
+                        slices.add(at, block, within)?;
+                    }
+                }
             }
         }
-        self.run(&ranges, whole, &mut answer).await?;
+        if here == refs.len() {
+            return Ok(answer);
+        }
+        let mut waves = slices.waves();
+        let mut wave = waves.next().unwrap_or_default();
+        loop {
+            // Blocks come along with everything else, behind it in the answer.
+            let mut all = std::mem::take(&mut ranges);
+            answer.resize(refs.len() + wave.len(), Some(Bytes::new()));
+            for (at, wanted) in (refs.len()..).zip(&wave) {
+                all.push((at, &wanted.packed, wanted.block.range.clone()));
+            }
+            self.run(&all, std::mem::take(&mut whole), &mut answer).await?;
+            let packed = answer.split_off(refs.len());
+            slices::deliver(wave, packed, &self.blocks, self.check, &mut answer).await?;
+            let Some(next) = waves.next() else { break };
+            wave = next;
+        }
         if self.check {
             check(refs, &answer, name).await?;
         }
         Ok(answer)
     }
 
-    /// Ranges of chunks, each relative to its reference, in the order given. Nothing checks them:
-    /// whoever asks for a part decodes what carries a checksum of its own.
+    /// The range that a chunk of a block is, where there is nothing to unpack or to check: then no
+    /// more than the chunk is read.
+    fn range_of(&self, block: &Block, within: &Range<u64>) -> Result<Option<Range<u64>>> {
+        match block.plain(within)? {
+            Some(ChunkRef::Object { range, .. }) if block.crc32c.is_none() || !self.check => {
+                Ok(Some(range))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Ranges of chunks, each relative to its reference, in the order given. Nothing checks them but
+    /// those in packed blocks: whoever asks for a part decodes what carries a checksum of its own.
     pub async fn fetch_within(&self, refs: &[(&ChunkRef, Range<u64>)]) -> Result<Vec<Bytes>> {
         let mut answer = vec![Some(Bytes::new()); refs.len()];
         let mut ranges = Vec::with_capacity(refs.len());
+        let mut slices = Vec::new();
         for (at, (reference, within)) in refs.iter().enumerate() {
             let length = check_range(place(reference), within, reference.len().unwrap_or(u64::MAX));
             let length = length?;
@@ -128,9 +172,18 @@ impl Fetcher {
                     let within = range.start + within.start..range.start + within.end;
                     ranges.push((at, *reference, within));
                 }
+                ChunkRef::Slice { block, within: chunk } => {
+                    block.check(chunk)?;
+                    let within = chunk.start + within.start..chunk.start + within.end;
+                    slices.push((at, ChunkRef::Slice { block: block.clone(), within }));
+                }
             }
         }
         self.run(&ranges, Vec::new(), &mut answer).await?;
+        let wanted: Vec<&ChunkRef> = slices.iter().map(|(_, slice)| slice).collect();
+        for ((at, _), bytes) in slices.iter().zip(self.fetch(&wanted).await?) {
+            answer[*at] = bytes;
+        }
         Ok(answer.into_iter().map(Option::unwrap_or_default).collect())
     }
 
@@ -180,6 +233,7 @@ impl Fetcher {
             let (group, path, guard) = match reference {
                 ChunkRef::Whole { path } => (0, path, &None),
                 ChunkRef::Object { path, guard, .. } => (0, path, guard),
+                ChunkRef::Slice { block, .. } => (0, &block.path, &block.guard),
                 ChunkRef::Remote { url, guard, .. } => match elsewhere.get(&**url) {
                     Some((group, path)) => (*group, path, guard),
                     None => continue,
@@ -230,50 +284,11 @@ impl Fetcher {
     }
 }
 
-impl Group {
-    fn new(store: Store, elsewhere: bool) -> Self {
-        Self { store, elsewhere, requests: Vec::new(), places: Vec::new() }
-    }
-
-    fn is_in(&self, store: &Store) -> bool {
-        Arc::ptr_eq(self.store.backend(), store.backend())
-    }
-
-    fn push(&mut self, at: usize, path: &Arc<str>, range: &Range<u64>, guard: &Option<Guard>) {
-        let (path, range, guard) = (path.clone(), range.clone(), guard.clone());
-        self.requests.push(Request { path, range, guard });
-        self.places.push(at);
-    }
-
-    fn shares(&self, bytes: Vec<(usize, Bytes)>) -> Shares {
-        let place = |(request, bytes)| Some((*self.places.get::<usize>(request)?, Some(bytes)));
-        bytes.into_iter().filter_map(place).collect()
-    }
-
-    /// Says of an object elsewhere where it is, unless the error does already.
-    fn explain(&self, error: Error) -> Error {
-        let full = |path: String| {
-            if path.starts_with('/') { path } else { format!("{}/{path}", self.store.url()) }
-        };
-        match error {
-            _ if !self.elsewhere => error,
-            Error::NotFound { what, name } => Error::NotFound { what, name: full(name) },
-            Error::Corrupt { file, what, expected, found } => {
-                Error::Corrupt { file: full(file), what, expected, found }
-            }
-            Error::VirtualSourceChanged { url, expected, found } => {
-                Error::VirtualSourceChanged { url: full(url), expected, found }
-            }
-            Error::Store { op, path, source } => Error::Store { op, path: full(path), source },
-            other => other,
-        }
-    }
-}
-
 /// The object that a reference names.
 fn place(reference: &ChunkRef) -> &str {
     match reference {
         ChunkRef::Whole { path } | ChunkRef::Object { path, .. } => path,
+        ChunkRef::Slice { block, .. } => &block.path,
         ChunkRef::Remote { url, .. } => url,
         ChunkRef::Inline(_) => "an inline chunk",
     }
@@ -289,7 +304,8 @@ async fn check(
         ChunkRef::Object { crc32c, .. } | ChunkRef::Remote { crc32c, .. } => {
             Some(Checked { at, expected: (*crc32c)?, bytes: answer.get(at)?.clone()? })
         }
-        ChunkRef::Whole { .. } | ChunkRef::Inline(_) => None,
+        // Of a block the packed bytes were checked.
+        ChunkRef::Whole { .. } | ChunkRef::Inline(_) | ChunkRef::Slice { .. } => None,
     };
     let checked: Vec<Checked> = refs.iter().enumerate().filter_map(expected).collect();
     match checksum::first_mismatch(checked).await? {

@@ -33,6 +33,7 @@
 
 mod backend;
 mod below;
+mod block;
 mod cache;
 mod checksum;
 mod chunk_ref;
@@ -40,14 +41,17 @@ mod confine;
 pub mod fault;
 mod fetch;
 mod fetcher;
+mod group;
 mod guard;
 mod limits;
 mod local;
 mod object;
 mod options;
+mod packing;
 mod path;
 mod pool;
 mod remotes;
+mod slices;
 mod upload;
 mod url;
 
@@ -59,6 +63,7 @@ use bytes::Bytes;
 pub use self::backend::{
     Backend, Created, Dir, Kind, Linked, Lock, Meta, Object, Replaced, Version,
 };
+pub use self::block::Block;
 pub use self::cache::ByteCache;
 pub use self::chunk_ref::ChunkRef;
 pub use self::fault::Fault;
@@ -69,6 +74,7 @@ pub use self::limits::Limits;
 pub use self::local::{Local, TEMP_PREFIX};
 pub use self::object::{ObjectBackend, is_refusal};
 pub use self::options::{Durability, Options};
+pub use self::packing::{BlockCodec, block_codec, register_block_codec, zstd_block_codec};
 pub use self::path::check_path;
 pub(crate) use self::pool::Pooled;
 pub use self::remotes::Remotes;

@@ -83,6 +83,11 @@ impl Pooled {
         Ok(copy)
     }
 
+    /// The memory that these bytes keep from others, which may be more than they need.
+    pub(crate) fn room(&self) -> usize {
+        self.block.len()
+    }
+
     /// The bytes, shared from now on.
     pub(crate) fn freeze(self) -> Bytes {
         Bytes::from_owner(self)

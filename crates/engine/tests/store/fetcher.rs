@@ -23,13 +23,16 @@ fn remote(url: &str, range: std::ops::Range<u64>) -> ChunkRef {
     ChunkRef::Remote { url: url.into(), range, guard: None, crc32c: None }
 }
 
-fn fetcher(store: &Store, allowed: &[&str]) -> Fetcher {
+pub(crate) fn fetcher(store: &Store, allowed: &[&str]) -> Fetcher {
     let allowed = allowed.iter().map(|prefix| (*prefix).to_owned()).collect();
     let remotes = Arc::new(Remotes::new(allowed, Options::default()));
     Fetcher::new(store.clone(), remotes, Limits::default(), true)
 }
 
-async fn fetch(fetcher: &Fetcher, refs: &[ChunkRef]) -> Result<Vec<Option<Bytes>>, Error> {
+pub(crate) async fn fetch(
+    fetcher: &Fetcher,
+    refs: &[ChunkRef],
+) -> Result<Vec<Option<Bytes>>, Error> {
     let (fetcher, refs) = (fetcher.clone(), refs.to_vec());
     // As a task of its own: callers want to spawn it.
     let task = async move { fetcher.fetch(&refs.iter().collect::<Vec<_>>()).await };

@@ -8,6 +8,7 @@ mod fetch;
 mod fetcher;
 mod local;
 mod object;
+mod slices;
 mod web;
 
 use bytes::Bytes;

@@ -223,7 +223,8 @@ class Array(Node):
     def chunk_refs(self) -> pa.Table:
         """Where every stored chunk is, as a table of pyarrow.
 
-        Columns: `index` in the chunk grid; `kind`: `object`, `virtual` (somebody else's object) or
+        Columns: `index` in the chunk grid; `kind`: `object`, `virtual` (somebody else's object),
+        `packed` (part of a block that is compressed as a whole, which starts at `offset`) or
         `inline`; `url`, `offset`, `length`; `etag` and `last_modified_ms`, by which a change is
         noticed; `crc32c`.
         """

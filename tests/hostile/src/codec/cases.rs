@@ -115,6 +115,8 @@ pub fn cases() -> Vec<Case> {
         Case::new("codec_text", "string", &[7], vec![named("vlen-utf8")]),
         Case::new("codec_text", "bytes", &[3, 3], vec![named("vlen-bytes")]),
         Case::new("codec_text", "string", &[7], vec![named("vlen-utf8"), zstd(false)]),
+        Case::new("codec_text", "string", &[7], vec![named("chunkyard.offsets")]),
+        Case::new("codec_text", "bytes", &[7], vec![named("chunkyard.offsets"), zstd(false)]),
         Case::new("codec_pcodec", "uint32", &[60], vec![named("numcodecs.pcodec")]),
         Case::new("codec_pcodec", "float64", &[20, 3], vec![named("numcodecs.pcodec")]),
     ];

@@ -48,7 +48,7 @@ pub(crate) fn shard(data: &[u8]) {
     run("codec_shard", data);
 }
 
-/// `vlen-utf8`, `vlen-bytes`.
+/// `vlen-utf8`, `vlen-bytes`, `chunkyard.offsets`.
 pub(crate) fn text(data: &[u8]) {
     run("codec_text", data);
 }

@@ -1,4 +1,4 @@
-//! How the seeds are made: from the golden repository and from what the codecs encode.
+//! How the seeds are made: from golden files and from what the codecs encode.
 //!
 //! `make fuzz-seeds` runs this. Seeds are small and few; a fuzzer finds the rest.
 
@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use chunkyard_array::{ArraySpec, Codecs, ElementsBuf};
+use chunkyard_engine::format::container::seal::Seal;
 use chunkyard_engine::repo::{Coord, fuzzing};
 use chunkyard_hostile::codec::cases;
 use parquet::arrow::ArrowWriter;
@@ -154,6 +155,33 @@ fn make_seeds_of_documents_and_texts() {
         let files = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/hdf5");
         keep("hdf5", name, &std::fs::read(files.join(name)).unwrap());
     }
+}
+
+#[test]
+#[ignore = "writes fuzz/seeds"]
+fn make_seeds_of_containers() {
+    let files = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/container");
+    let archive = |name: &str| {
+        let file = std::fs::read(files.join(name)).unwrap();
+        let (rest, trailer) = file.split_last_chunk::<12>().unwrap();
+        let len = u64::from_le_bytes(*trailer.first_chunk().unwrap());
+        rest[rest.len() - len as usize..].to_vec()
+    };
+    for name in ["af9-everything", "af9-layers", "af9-layers.1", "af14-layers.1", "af15-everything"]
+    {
+        keep("container_footer", name, &archive(&format!("{name}.af")));
+    }
+    for name in ["af9-layers", "af12-layers"] {
+        keep("container_stats", name, &archive(&format!("{name}.stats")));
+    }
+    keep("container_stats", "file", &std::fs::read(files.join("af9-layers.stats")).unwrap());
+    let seal = Seal { container: [1; 16], layer: [2; 16], sequence: 9, ..Seal::default() };
+    let whole = seal.render(&[7, 8], &[3; 70_000], b"statistics");
+    keep("container_seal", "whole", &whole);
+    keep("container_seal", "without-checksum", &whole[..whole.len() - 12]);
+    let absorbed = Seal { absorbed: vec![(1, [4; 16]), (2, [5; 16])], chunks_sorted: true, ..seal };
+    let absorbed = absorbed.render(&[], &[3; 500], b"");
+    keep("container_seal", "absorbed", &absorbed[..absorbed.len() - 12]);
 }
 
 #[test]

@@ -178,6 +178,7 @@ async fn decode(
 fn in_object(reference: &ChunkRef, error: Error) -> Error {
     let object = match reference {
         ChunkRef::Whole { path } | ChunkRef::Object { path, .. } => path,
+        ChunkRef::Slice { block, .. } => &block.path,
         ChunkRef::Remote { url, .. } => url,
         ChunkRef::Inline(_) => return error,
     };

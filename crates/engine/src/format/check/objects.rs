@@ -26,6 +26,8 @@ impl Objects {
         let (path, range) = match reference {
             ChunkRef::Object { path, range, .. } => (path, range),
             ChunkRef::Remote { url, range, .. } => (url, range),
+            // Chunks of one block are one range; where they lie in it is for its unpacking to check.
+            ChunkRef::Slice { block, .. } => (&block.path, &block.range),
             ChunkRef::Whole { .. } | ChunkRef::Inline(_) => return,
         };
         if self.current.as_ref() != Some(path) {
@@ -33,7 +35,7 @@ impl Objects {
             self.current = Some(path.clone());
             self.count += 1;
         }
-        if self.ranges.len() < RANGES_MAX {
+        if self.ranges.len() < RANGES_MAX && self.ranges.last() != Some(range) {
             self.ranges.push(range.clone());
         }
     }

@@ -78,14 +78,15 @@ impl Writer {
         shape: &[u64],
         elements: &ElementsBuf,
     ) -> Result<Vec<u8>> {
-        let codecs = self.reader.codecs().whole();
+        let (codecs, _) = self.reader.codecs().of(index)?;
+        let footprint = footprint.clone().clipped(codecs.chunk_shape())?;
         let mut chunk = match old {
             Some(bytes) => {
                 codecs.decode(bytes).map_err(|error| self.reader.in_chunk(index, error))?
             }
             None => Assembly::new(codecs.chunk_shape(), codecs.fill_element())?.finish(),
         };
-        chunk.scatter_part(footprint, elements.as_ref(), shape)?;
+        chunk.scatter_part(&footprint, elements.as_ref(), shape)?;
         codecs.encode(chunk.as_ref()).map_err(Error::from)
     }
 }

@@ -12,6 +12,8 @@
 
 mod elements;
 mod patch;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
@@ -60,7 +62,7 @@ impl Writers {
     }
 }
 
-/// Writes one array whose chunks are padded at the edges. Cheap to clone.
+/// Writes one array, whose chunks at the upper edges may be padded or clipped. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Writer {
     reader: Reader,

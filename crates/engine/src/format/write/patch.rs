@@ -1,5 +1,6 @@
 //! One chunk: what it was, what is written, encoded.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::sync::OnceLock;
 
@@ -15,7 +16,8 @@ use crate::format::encode_chunk;
 pub(super) enum Values {
     /// An element for each place.
     Each(Bytes),
-    /// The same element everywhere, and what a chunk of nothing else looks like encoded.
+    /// The same element everywhere, and what a chunk of nothing else, which no edge clips, looks
+    /// like encoded.
     One { element: Bytes, chunk: OnceLock<Option<Bytes>> },
 }
 
@@ -46,7 +48,13 @@ impl Writer {
         thread_local! {
             static CHUNK: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
         }
-        let (codecs, item_size) = (self.reader.codecs().whole(), self.reader.item_size()?);
+        let item_size = self.reader.item_size()?;
+        let (codecs, clipped) = self.reader.codecs().of(index)?;
+        let codecs = &codecs;
+        let footprint = &*match clipped {
+            true => Cow::Owned(footprint.clone().clipped(codecs.chunk_shape())?),
+            false => Cow::Borrowed(footprint),
+        };
         let whole = footprint.is_whole_chunk();
         match values {
             Values::Each(given) => {
@@ -55,7 +63,7 @@ impl Writer {
                 }
             }
             Values::One { chunk, .. } => {
-                if let Some(known) = chunk.get().filter(|_| whole) {
+                if let Some(known) = chunk.get().filter(|_| whole && !clipped) {
                     return Ok(known.clone());
                 }
             }
@@ -77,6 +85,7 @@ impl Writer {
             let encoded = encode_chunk(codecs, buffer)?;
             if let Values::One { chunk, .. } = values
                 && whole
+                && !clipped
             {
                 // Another thread may have been first, with the same bytes.
                 return Ok(chunk.get_or_init(|| encoded).clone());

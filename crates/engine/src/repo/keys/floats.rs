@@ -9,7 +9,7 @@
 use serde_json::{Map, Value, json};
 
 /// The member that lists, as JSON pointers, the attributes that are numbers.
-const MEMBER: &str = "chunkyard_non_finite";
+pub(crate) const MEMBER: &str = "chunkyard_non_finite";
 const WORDS: [&str; 3] = ["NaN", "-Infinity", "Infinity"];
 /// Tells a number from a string with the same letters while a document is on its way. A character for
 /// private use, which no text means anything by.

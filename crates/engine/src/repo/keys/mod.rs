@@ -36,6 +36,7 @@ mod write;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
+pub(crate) use self::floats::MEMBER as NON_FINITE;
 pub use self::list::Listing;
 pub use self::range::ByteRange;
 

@@ -1,0 +1,227 @@
+//! Everything that can be wrong with a footer, as sentences.
+
+use std::collections::{HashMap, HashSet};
+
+use bytes::Bytes;
+
+use super::super::archive::{Resident, Stop, View};
+use super::super::model::{BlockMeta, ChunkAddress};
+use super::walk::walk;
+use super::{
+    ArrayHead, Root, array, attribute_key, attribute_value, blocks, chunk_flat, keys_len, root,
+    values_len,
+};
+
+/// The most findings that are listed; a footer that is wrong in a hundred places is wrong.
+pub const FINDINGS_MAX: usize = 100;
+
+/// Checks all of a footer: that the readers of array-format accept it ([walk](super::walk)), that names
+/// are unique, that indices of attributes lead somewhere, that chunks are on their grid and in their
+/// blocks, and that blocks are within the `data_len` bytes before the footer (and before the seal).
+/// Empty if nothing is wrong. The view must be of a footer that is here; one that is not is a finding.
+pub fn validate(view: &dyn View, data_len: u64) -> Vec<String> {
+    let mut findings = Findings(Vec::new());
+    if let Err(stop) = check(view, data_len, &mut findings) {
+        findings.stopped("the footer", stop);
+    }
+    findings.0
+}
+
+struct Findings(Vec<String>);
+
+impl Findings {
+    fn add(&mut self, finding: String) {
+        if self.0.len() < FINDINGS_MAX {
+            self.0.push(finding);
+        }
+    }
+
+    fn stopped(&mut self, what: &str, stop: Stop) {
+        self.add(match stop {
+            Stop::Lack(range) => format!("{what}: bytes {range:?} are not here"),
+            Stop::Corrupt(error) => format!("{what}: {error}"),
+        });
+    }
+
+    /// What a parser returned, or what stopped it as a finding.
+    fn take<T>(&mut self, what: &str, result: Result<T, Stop>) -> Option<T> {
+        result.map_err(|stop| self.stopped(what, stop)).ok()
+    }
+}
+
+fn check(view: &dyn View, data_len: u64, findings: &mut Findings) -> Result<(), Stop> {
+    let view = Resident(view.get(0..view.len())?);
+    let root = root(&view)?;
+    findings.take("readers of array-format refuse the footer", walk(&view, &root));
+    let sizes = check_blocks(&view, &root, data_len, findings);
+    check_attributes(&view, &root, findings);
+    let mut names = HashSet::new();
+    // Tables may overlap in a hostile footer; what is read of all chunks together cannot be more than
+    // there are bytes in a sound one.
+    let mut left = view.len();
+    for position in 0..root.arrays.len {
+        if findings.0.len() >= FINDINGS_MAX {
+            break;
+        }
+        let what = format!("array {position}");
+        let Some(head) = findings.take(&what, array(&view, &root, position)) else { continue };
+        let size = head.chunks.len * super::CHUNK_LEN + head.meta.name.len() as u64;
+        let Some(rest) = left.checked_sub(size) else {
+            findings.add(format!("{what}: its table shares bytes with others"));
+            break;
+        };
+        left = rest;
+        check_array(&view, &root, &head, findings);
+        check_chunks(&view, &head, &sizes, findings);
+        if !names.insert(head.meta.name.clone()) {
+            findings.add(format!("array {:?} is there more than once", head.meta.name));
+        }
+    }
+    Ok(())
+}
+
+/// The sizes of all blocks when unpacked, by id.
+fn check_blocks(
+    view: &Resident,
+    root: &Root,
+    data_len: u64,
+    findings: &mut Findings,
+) -> HashMap<u32, u64> {
+    let all = findings.take("the block table", blocks(view, root, 0..root.blocks.len));
+    let all = all.unwrap_or_default();
+    let mut sizes = HashMap::new();
+    for (position, block) in (0u64..).zip(&all) {
+        let BlockMeta { id, file_offset, compressed_size, uncompressed_size, codec } = block;
+        let end = file_offset.checked_add(*compressed_size);
+        if end.is_none_or(|end| end > data_len) {
+            findings.add(format!(
+                "block {id}: {compressed_size} bytes at {file_offset} are not within the {data_len} \
+                 bytes of data"
+            ));
+        }
+        if codec.is_none() && compressed_size != uncompressed_size {
+            findings.add(format!(
+                "block {id} is not packed, but has {compressed_size} bytes instead of \
+                 {uncompressed_size}"
+            ));
+        }
+        // 0.15 takes the id for the position.
+        if root.version == 6 && u64::from(*id) != position {
+            findings.add(format!("block {id} is at position {position} of the block table"));
+        }
+        if sizes.insert(*id, *uncompressed_size).is_some() {
+            findings.add(format!("block {id} is there more than once"));
+        }
+    }
+    sizes
+}
+
+fn check_attributes(view: &Resident, root: &Root, findings: &mut Findings) {
+    let mut keys = HashSet::new();
+    // As for chunk tables: distinct strings share no bytes.
+    let mut left = view.len();
+    for index in 0..keys_len(root) {
+        let what = format!("attribute key {index}");
+        let Some(key) = findings.take(&what, attribute_key(view, root, index)) else { break };
+        let Some(rest) = left.checked_sub(key.len() as u64) else {
+            return findings.add(format!("{what}: it shares bytes with others"));
+        };
+        left = rest;
+        if !keys.insert(key) {
+            findings.add(format!("{what} is there more than once"));
+        }
+    }
+    for index in 0..values_len(root) {
+        let what = format!("attribute value {index}");
+        if findings.take(&what, attribute_value(view, root, index)).is_none() {
+            break;
+        }
+    }
+}
+
+fn check_array(view: &Resident, root: &Root, head: &ArrayHead, findings: &mut Findings) {
+    let meta = &head.meta;
+    let (name, rank) = (&meta.name, meta.shape.len());
+    if meta.chunk_shape.len() != rank {
+        let found = meta.chunk_shape.len();
+        findings.add(format!("array {name:?} has {rank} dimensions, its chunks {found}"));
+    }
+    let names = meta.dimension_names.len();
+    if names != 0 && names != rank {
+        findings.add(format!("array {name:?} has {rank} dimensions and names for {names}"));
+    }
+    let key = |(key, _): &(u64, u64)| -> Option<Bytes> {
+        // Version 6 sorts by the key itself, the others by its number.
+        match root.version {
+            6 => attribute_key(view, root, *key).ok().map(Bytes::from),
+            _ => Some(Bytes::copy_from_slice(&key.to_be_bytes())),
+        }
+    };
+    if !meta.attributes.is_sorted_by(|a, b| key(a) < key(b)) {
+        findings.add(format!("array {name:?}: its attributes are not sorted by key"));
+    }
+    for (key, value) in &meta.attributes {
+        for (what, index, len) in [("key", key, keys_len(root)), ("value", value, values_len(root))]
+        {
+            if *index >= len {
+                findings.add(format!("array {name:?}: attribute {what} {index} of {len}"));
+            }
+        }
+    }
+}
+
+fn check_chunks(
+    view: &Resident,
+    head: &ArrayHead,
+    sizes: &HashMap<u32, u64>,
+    findings: &mut Findings,
+) {
+    let meta = &head.meta;
+    let (name, rank) = (&meta.name, meta.shape.len());
+    if meta.deleted && head.chunks.len > 0 {
+        findings.add(format!("array {name:?} is deleted and has {} chunks", head.chunks.len));
+    }
+    // Where a chunk has no extent, the grid has one place (0.13 and later store one instead).
+    let extents = meta.shape.iter().zip(&meta.chunk_shape);
+    let grid: Vec<u32> = extents.map(|(len, chunk)| len.div_ceil((*chunk).max(1)).max(1)).collect();
+    let mut last: Vec<u32> = Vec::new();
+    let mut ascends = true;
+    let mut first = true;
+    let walked = chunk_flat(view, &head.chunks, rank, 0..head.chunks.len, &mut |coord, address| {
+        if let Some(wrong) = misplaced(address, sizes) {
+            findings.add(format!("array {name:?}, chunk {coord:?}: {wrong}"));
+        }
+        if coord.iter().zip(&grid).any(|(at, len)| at >= len) {
+            findings.add(format!("array {name:?}: chunk {coord:?} is not on its grid {grid:?}"));
+        }
+        ascends &= first || last.as_slice() < coord;
+        first = false;
+        last.clear();
+        last.extend_from_slice(coord);
+    });
+    findings.take(&format!("array {name:?}: its chunks"), walked);
+    if !ascends {
+        check_twins(view, head, findings);
+    }
+}
+
+/// What is wrong with the place of a chunk.
+fn misplaced(address: ChunkAddress, sizes: &HashMap<u32, u64>) -> Option<String> {
+    let ChunkAddress { block, offset, size } = address;
+    let Some(len) = sizes.get(&block) else { return Some(format!("there is no block {block}")) };
+    let end = u64::from(offset) + u64::from(size);
+    (end > *len).then(|| format!("bytes {offset}..{end} of block {block}, which has {len}"))
+}
+
+/// Chunks that are there twice, in a table that is not sorted.
+fn check_twins(view: &Resident, head: &ArrayHead, findings: &mut Findings) {
+    let (name, rank) = (&head.meta.name, head.meta.shape.len());
+    let mut seen = HashSet::new();
+    let all = 0..head.chunks.len;
+    let walked = chunk_flat(view, &head.chunks, rank, all, &mut |coord, _| {
+        if !seen.insert(coord.to_vec()) {
+            findings.add(format!("array {name:?}: chunk {coord:?} is there more than once"));
+        }
+    });
+    findings.take(&format!("array {name:?}: its chunks"), walked);
+}
