@@ -6,7 +6,7 @@
 
 use chunkyard_engine::format::container::model::{AttributeValue, DType, FillValue};
 
-use crate::elements::plain_types;
+use crate::elements::{list_types, plain_types};
 use crate::script::{Definition, Script};
 
 /// All of them, by name.
@@ -217,4 +217,13 @@ pub fn layers_on_a_compacted_base() -> Script {
         .flush()
         .write("after", &DType::Bool, &[1], &[3], 13)
         .flush()
+}
+
+/// Arrays of lists, which array-format writes and reads as raw chunks only.
+pub fn lists() -> Script {
+    let define = |(dtype, name): (DType, u64)| {
+        (Definition::new(&format!("list {name}"), dtype, &[5, 3]).chunks(&[2, 2]), name)
+    };
+    let script = list_types().into_iter().zip(1..).map(define);
+    script.fold(Script::new(), |script, (definition, seed)| script.whole(definition, seed)).flush()
 }

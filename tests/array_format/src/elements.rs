@@ -6,7 +6,9 @@ use crate::script::Element;
 
 /// So many elements of a type; another seed, other elements.
 pub fn of(dtype: &DType, count: usize, seed: u64) -> Vec<Element> {
-    (0..count as u64).map(|at| one(dtype, at.wrapping_mul(31).wrapping_add(seed * 1009 + 1))).collect()
+    (0..count as u64)
+        .map(|at| one(dtype, at.wrapping_mul(31).wrapping_add(seed * 1009 + 1)))
+        .collect()
 }
 
 /// The element of a type that a number stands for.
@@ -26,7 +28,9 @@ fn one(dtype: &DType, number: u64) -> Element {
         DType::Float64 => (signed as f64 * 0.1).to_le_bytes().to_vec(),
         DType::TimestampNs => (1_700_000_000_000_000_000 + signed).to_le_bytes().to_vec(),
         // Empty now and then, and not only ASCII.
-        DType::String => "zürich-東京".chars().cycle().take((number % 23) as usize).collect::<String>().into(),
+        DType::String => {
+            "zürich-東京".chars().cycle().take((number % 23) as usize).collect::<String>().into()
+        }
         DType::Binary => (0..number % 19).map(|at| (at * 57 + number) as u8).collect(),
         DType::FixedSizeList { child, size } => {
             (0..u64::from(*size)).flat_map(|at| one(child, number + at)).collect()

@@ -71,7 +71,8 @@ fn defined(definition: &Definition) -> Expected {
 impl Expected {
     fn write(&mut self, start: &[u32], shape: &[u32], elements: &[Element]) {
         for (index, element) in indices(shape).zip(elements) {
-            let at: Vec<u32> = index.iter().zip(start).map(|(index, start)| index + start).collect();
+            let at: Vec<u32> =
+                index.iter().zip(start).map(|(index, start)| index + start).collect();
             let chunk = at.iter().zip(self.definition.chunk_shape());
             self.chunks.insert(chunk.map(|(at, extent)| at / extent.max(&1)).collect());
             let position = position(&at, &self.definition.shape);

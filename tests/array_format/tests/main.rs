@@ -4,4 +4,4 @@
 #[cfg(test)]
 mod peer;
 #[cfg(test)]
-mod script;
+mod theirs;
