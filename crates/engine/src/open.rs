@@ -5,6 +5,7 @@ use std::sync::Arc;
 use futures::future;
 
 use crate::error::{Error, Result};
+use crate::format::container::ContainerFormat;
 use crate::format::hdf5::Hdf5;
 use crate::format::zarr3::Zarr3;
 use crate::format::{Format, OpenOptions, Place, Probe, Source};
@@ -12,7 +13,7 @@ use crate::repo::RepoFormat;
 use crate::store::Kind;
 
 /// All formats.
-pub static FORMATS: &[&dyn Format] = &[&RepoFormat, &Zarr3, &Hdf5];
+pub static FORMATS: &[&dyn Format] = &[&RepoFormat, &Zarr3, &Hdf5, &ContainerFormat];
 
 /// What was found at a URL.
 #[derive(Debug, Clone)]

@@ -4,6 +4,7 @@
 #[cfg(test)]
 mod bucket;
 #[cfg(test)]
+mod container;
 mod convert;
 #[cfg(test)]
 mod edit;

@@ -24,6 +24,7 @@ mod choices;
 pub mod codec;
 mod columns;
 mod container;
+mod container_elements;
 mod coordinate;
 mod error;
 mod hdf5;
@@ -67,6 +68,7 @@ pub const TARGETS: &[Target] = &[
     target("container_footer", container::footer),
     target("container_stats", container::statistics),
     target("container_seal", container::seal),
+    target("container_elements", container_elements::elements),
     target("codec_bytes", codec::bytes),
     target("codec_zstd", codec::zstd),
     target("codec_blosc", codec::blosc),

@@ -15,6 +15,7 @@ use zarrs::metadata::v3::MetadataV3;
 
 use super::fast::Fast;
 use super::guard::guard;
+use super::packed::Packing;
 use super::scratch::{with_scratch, zeroed};
 use super::shard::{Part, Piece, Shard};
 use super::{Elements, ElementsBuf, bounded, offsets, wrong_length};
@@ -69,6 +70,26 @@ impl Codecs {
         }
         let (dtype, fill_element) = (bound.dtype.clone(), bound.fill_element.clone());
         Self::bind(dtype, fill_element, chunk_shape, &bound.metadata)
+    }
+
+    /// Whether an encoded chunk is its elements as they lie in memory: nothing has to be decoded to
+    /// read a part of it.
+    pub fn is_plain(&self) -> bool {
+        self.0.fast.as_ref().is_some_and(Fast::is_plain)
+    }
+
+    /// The codecs of chunks that were [packed](super::packed) one by one after these encoded them.
+    /// Only where these [leave elements as they are](Self::is_plain): packed chunks are then decoded
+    /// in one step, straight to where they belong.
+    pub fn packed_by(&self, packing: Packing) -> Result<Option<Self>> {
+        if !self.is_plain() {
+            return Ok(None);
+        }
+        let bound = &*self.0;
+        let mut codecs = bound.metadata.clone();
+        codecs.push(packing.codec());
+        let (dtype, fill_element) = (bound.dtype.clone(), bound.fill_element.clone());
+        Self::bind(dtype, fill_element, &bound.chunk_shape, &codecs).map(Some)
     }
 
     pub(super) fn bind(

@@ -1,11 +1,12 @@
 //! The chains that most arrays have, run without detours: elements as they lie in memory, maybe
-//! compressed by zstd or blosc, maybe followed by a crc32c.
+//! compressed by zstd, blosc or lz4, maybe followed by a crc32c.
 
 use zarrs::metadata::v3::MetadataV3;
 
 use super::blosc::{self, Blosc};
-use super::wrong_length;
+use super::packed::{lz4_pack, lz4_unpack};
 use super::zstd::{self, Zstd};
+use super::{lz4, wrong_length};
 use crate::{DType, Error, Result};
 
 const CRC_BYTES: usize = 4;
@@ -34,10 +35,19 @@ const PLAIN_TYPES: &[&str] = &[
 #[derive(Clone, Copy, Debug)]
 enum Compression {
     Blosc(Blosc),
+    Lz4,
     Zstd(Zstd),
 }
 
-/// A chain `[bytes, zstd or blosc?, crc32c?]` whose elements need no conversion.
+impl Compression {
+    fn recognise(codec: &MetadataV3) -> Option<Self> {
+        let zstd = || Zstd::recognise(codec).map(Self::Zstd);
+        let blosc = || Blosc::recognise(codec).map(Self::Blosc);
+        zstd().or_else(blosc).or_else(|| (codec.name() == lz4::NAME).then_some(Self::Lz4))
+    }
+}
+
+/// A chain `[bytes, zstd, blosc or lz4?, crc32c?]` whose elements need no conversion.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fast {
     compression: Option<Compression>,
@@ -53,8 +63,7 @@ impl Fast {
         }
         let mut fast = Self { compression: None, crc32c: false };
         if let Some((codec, others)) = rest.split_first() {
-            let zstd = Zstd::recognise(codec).map(Compression::Zstd);
-            fast.compression = zstd.or_else(|| Blosc::recognise(codec).map(Compression::Blosc));
+            fast.compression = Compression::recognise(codec);
             if fast.compression.is_some() {
                 rest = others;
             }
@@ -69,6 +78,11 @@ impl Fast {
         rest.is_empty().then_some(fast)
     }
 
+    /// Whether a chunk is its elements as they lie in memory.
+    pub(super) fn is_plain(&self) -> bool {
+        self.compression.is_none() && !self.crc32c
+    }
+
     /// Whether this chunk can be decoded here. A Blosc buffer tells itself how it was made, and
     /// need not be what the metadata says.
     pub(super) fn takes(&self, encoded: &[u8]) -> bool {
@@ -81,7 +95,7 @@ impl Fast {
         match self.compression {
             None => Ok(Some(payload)),
             Some(Compression::Blosc(_)) => blosc::borrow(payload),
-            Some(Compression::Zstd(_)) => Ok(None),
+            Some(Compression::Zstd(_) | Compression::Lz4) => Ok(None),
         }
     }
 
@@ -91,6 +105,7 @@ impl Fast {
         match self.compression {
             Some(Compression::Zstd(_)) => zstd::decompress_into(payload, out),
             Some(Compression::Blosc(_)) => blosc::decode_into(payload, out),
+            Some(Compression::Lz4) => lz4_unpack(payload, out),
             None if payload.len() != out.len() => Err(wrong_length(out.len(), payload.len())),
             None => {
                 out.copy_from_slice(payload);
@@ -127,6 +142,7 @@ impl Fast {
         match self.compression {
             Some(Compression::Zstd(zstd)) => zstd.compress_onto(decoded, out)?,
             Some(Compression::Blosc(blosc)) => blosc.encode_onto(decoded, out)?,
+            Some(Compression::Lz4) => lz4_pack(decoded, out)?,
             None => out.extend_from_slice(decoded),
         }
         if self.crc32c {

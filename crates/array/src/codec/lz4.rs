@@ -29,7 +29,7 @@ use super::bounded::decoded_max;
 use super::packed::{lz4_len, lz4_pack, lz4_unpack};
 use super::scratch::zeroed;
 
-const NAME: &str = "numcodecs.lz4";
+pub(super) const NAME: &str = "numcodecs.lz4";
 
 /// Makes `zarrs` know the codec.
 pub(super) fn register() {

@@ -5,6 +5,8 @@
 //! themselves are compared with the length that is expected and never allocated.
 
 use lz4_flex::block::{compress_into, decompress_into, get_maximum_output_size};
+use serde_json::json;
+use zarrs::metadata::v3::MetadataV3;
 use zstd::zstd_safe::{get_frame_content_size, max_c_level, min_c_level};
 
 use super::zstd::{self as frames, Zstd};
@@ -19,6 +21,27 @@ const LZ4_EXPANSION_MAX: usize = 255;
 /// The most that a byte of a Zstandard frame can stand for: a block of 128 KiB takes at least its
 /// header of three bytes and the byte that is repeated.
 const ZSTD_EXPANSION_MAX: usize = (128 << 10) / 4;
+
+/// A compressor that is also a codec of single chunks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Packing {
+    /// See [`lz4_pack`].
+    Lz4,
+    /// See [`zstd_pack`].
+    Zstd,
+}
+
+impl Packing {
+    /// The codec. How hard it tries is no part of what it makes.
+    pub(super) fn codec(self) -> MetadataV3 {
+        let (name, configuration) = match self {
+            Self::Lz4 => (super::lz4::NAME, json!({"acceleration": 1})),
+            Self::Zstd => ("zstd", json!({"level": 3, "checksum": false})),
+        };
+        let configuration = configuration.as_object().cloned().unwrap_or_default();
+        MetadataV3::new_with_configuration(name, configuration)
+    }
+}
 
 /// Appends to `out` the length of `plain` as a little-endian `u32` and one LZ4 block.
 pub fn lz4_pack(plain: &[u8], out: &mut Vec<u8>) -> Result<()> {

@@ -119,6 +119,12 @@ impl ArraySpec {
         &self.metadata.attributes
     }
 
+    /// The members of its document that Zarr does not know.
+    pub fn members(&self) -> Attributes {
+        let others = self.document.iter().filter(|(key, _)| !document::is_known(key));
+        others.map(|(key, value)| (key.clone(), value.clone())).collect()
+    }
+
     /// Names of the dimensions, where there are any; each may be missing.
     pub fn dimension_names(&self) -> Option<&[Option<String>]> {
         self.metadata.dimension_names.as_deref()

@@ -80,12 +80,25 @@ impl ArraySpec {
         Self::from_document(members)
     }
 
+    /// The same array with more members in its document. Those that Zarr knows stay what they are.
+    pub fn with_members(&self, others: Attributes) -> Result<Self> {
+        let mut members = self.document().clone();
+        members.extend(others.into_iter().filter(|(key, _)| !document::is_known(key)));
+        Self::from_document(members)
+    }
+
     /// The codecs, as they stand in the metadata.
     pub fn codecs_json(&self) -> Vec<Value> {
         self.document().get("codecs").and_then(Value::as_array).cloned().unwrap_or_default()
     }
 
-    fn with_member(&self, key: &str, value: Value) -> Result<Self> {
+    /// A member of its document.
+    pub fn member(&self, key: &str) -> Option<&Value> {
+        self.document().get(key)
+    }
+
+    /// The same array with a member of its document set.
+    pub fn with_member(&self, key: &str, value: Value) -> Result<Self> {
         let mut members = self.document().clone();
         document::set(&mut members, key, value);
         Self::from_document(members)
@@ -146,6 +159,16 @@ mod tests {
             assert_eq!(old, new, "{key}");
         }
         assert_eq!(before.codecs_json(), document(&before)["codecs"].as_array().unwrap()[..]);
+    }
+
+    #[test]
+    fn members_that_zarr_knows_are_not_replaced_by_others() {
+        let before = spec("uint16", "zstd:3");
+        assert!(before.members().is_empty());
+        let others = json!({"units": {"must_understand": false}, "shape": [1], "attributes": 5});
+        let after = before.with_members(others.as_object().unwrap().clone()).unwrap();
+        assert_eq!(Value::Object(after.members()), json!({"units": others["units"]}));
+        assert_eq!(after.without_members(&["units"]).unwrap(), before);
     }
 
     #[test]

@@ -19,6 +19,11 @@ const ORDER: &[&str] = &[
     "dimension_names",
 ];
 
+/// Whether Zarr knows a member of the document of an array.
+pub(super) fn is_known(key: &str) -> bool {
+    ORDER.contains(&key)
+}
+
 pub(super) fn parse(what: &str, json: &[u8]) -> Result<Map<String, Value>> {
     serde_json::from_slice(json)
         .map_err(|cause| Error::invalid(format!("{what} is not a JSON object")).because(cause))

@@ -6,6 +6,9 @@ use zarrs::group::GroupMetadataV3;
 use super::{Attributes, document};
 use crate::{Error, Result};
 
+/// The attributes, and what makes a document that of a group.
+const KNOWN: [&str; 3] = ["zarr_format", "node_type", "attributes"];
+
 /// The metadata of a group: its attributes, and what else the document holds.
 #[derive(Clone, Debug)]
 pub struct GroupSpec {
@@ -50,16 +53,18 @@ impl GroupSpec {
 
     /// The members of its document that are neither the attributes nor what makes it a group.
     pub fn members(&self) -> Attributes {
-        let known = ["zarr_format", "node_type", "attributes"];
-        let others = self.document.iter().filter(|(key, _)| !known.contains(&key.as_str()));
+        let others = self.document.iter().filter(|(key, _)| !KNOWN.contains(&key.as_str()));
         others.map(|(key, value)| (key.clone(), value.clone())).collect()
     }
 
-    /// The same group with one more member in its document, which must not be a known one.
+    /// The same group with one more member in its document. What makes it a group, and its
+    /// attributes, stay what they are.
     #[must_use]
     pub fn with_member(&self, key: &str, value: Value) -> Self {
         let mut members = self.document.clone();
-        document::set(&mut members, key, value);
+        if !KNOWN.contains(&key) {
+            document::set(&mut members, key, value);
+        }
         Self { attributes: self.attributes.clone(), document: document::ordered(members) }
     }
 

@@ -1,8 +1,9 @@
 //! The codecs of an array's chunks, those at clipped edges included.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use chunkyard_array::codec::packed::Packing;
 use chunkyard_array::{Codecs, Grid, Region, View};
 
 use super::dataset::{ArrayNode, Edges};
@@ -16,6 +17,8 @@ pub struct ChunkCodecs {
     edges: Edges,
     /// Codecs of clipped chunks by shape; there are at most 2^rank of these.
     clipped: Arc<Mutex<HashMap<Vec<u64>, Codecs>>>,
+    /// Those of chunks that were also packed one by one.
+    packed: Arc<[OnceLock<Option<ChunkCodecs>>; 2]>,
 }
 
 impl ChunkCodecs {
@@ -26,7 +29,7 @@ impl ChunkCodecs {
 
     /// Codecs that are the same for all chunks of a grid.
     pub fn padded(whole: Codecs, grid: Grid) -> Self {
-        Self { whole, grid, edges: Edges::Padded, clipped: Arc::default() }
+        Self { whole, grid, edges: Edges::Padded, clipped: Arc::default(), packed: Arc::default() }
     }
 
     /// The codecs of chunks that no edge clips.
@@ -63,6 +66,21 @@ impl ChunkCodecs {
         let codecs = self.whole.with_chunk_shape(region.shape())?;
         clipped.insert(region.shape().to_vec(), codecs.clone());
         Ok((codecs, true))
+    }
+
+    /// The codecs of chunks that are all that a [block](crate::store::Block) holds, packing included;
+    /// `None` where such a block is better unpacked first.
+    pub(crate) fn packed_by(&self, packing: &str) -> Option<&Self> {
+        let (at, packing) = match packing {
+            "lz4" => (0, Packing::Lz4),
+            "zstd" => (1, Packing::Zstd),
+            _ => return None,
+        };
+        let bind = || {
+            let whole = self.whole.packed_by(packing).ok()??;
+            Some(Self { edges: self.edges, ..Self::padded(whole, self.grid.clone()) })
+        };
+        self.packed.get(at)?.get_or_init(bind).as_ref()
     }
 
     /// Decodes what a view wants of a chunk; no bytes mean the fill value.

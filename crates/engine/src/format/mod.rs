@@ -29,6 +29,7 @@ mod encode;
 pub mod hdf5;
 mod memory;
 mod place;
+pub(crate) mod publish;
 mod read;
 mod sink;
 mod source;

@@ -106,7 +106,7 @@ pub enum Replaced {
 pub enum Linked {
     /// The target names the file.
     Done,
-    /// The target named another file before.
+    /// The target was there before, or so the store says: see [`Backend::link`].
     Exists,
 }
 
@@ -215,6 +215,14 @@ pub trait Backend: fmt::Debug + Send + Sync {
     ///
     /// Where the file system has no hard links the file is renamed instead, without replacing, so
     /// do not rely on `from` afterwards.
+    ///
+    /// An object store copies on its side, if `to` is not there, and the copy is durable at once.
+    /// S3 does it as an upload of one part: `from` must have a byte at least and 5 GiB at most, and a
+    /// process that dies on the way leaves an upload that only a rule of the bucket removes. A
+    /// service that speaks S3 another way is told by the option `copy_if_not_exists`; one that has
+    /// no way at all is [`Error::Unsupported`]. As with [`Backend::create`], [`Linked::Exists`] may
+    /// be the answer to our own first attempt, when its reply was lost: whoever must know reads
+    /// back what is there.
     async fn link(&self, from: &str, to: &str) -> Result<Linked> {
         Err(no(self.kind(), "link", &format!("{from} to {to}")))
     }

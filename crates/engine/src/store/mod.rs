@@ -3,7 +3,8 @@
 //! ```text
 //!  Store ──▶ Backend ─┬▶ Local    directories: positioned reads, fsync, link, rename, lock
 //!    │                ├▶ Object   memory, S3, GCS, Azure, HTTP: conditional puts
-//!    │                └▶ Fault    any of them, dying at the n-th operation (tests)
+//!    │                ├▶ Fault    any of them, dying at the n-th operation (tests)
+//!    │                └▶ Counted  any of them, counting operations and bytes (tests, benches)
 //!    ├─ fetch: many ranges of many objects, coalesced, bounded, in the order asked
 //!    └─ Fetcher: the chunks that references name, here and elsewhere, all at once
 //! ```
@@ -16,8 +17,8 @@
 //! - A read gives all the bytes asked for or an error, never fewer.
 //! - [`put`](Backend::put) makes bytes readable; [`sync`](Backend::sync) makes them survive a power
 //!   cut. On object stores the two are one.
-//! - One step makes things visible atomically: [`link`](Backend::link) on a file system,
-//!   [`create`](Backend::create) and [`replace`](Backend::replace) on an object store. Their outcome
+//! - One step makes things visible atomically: [`link`](Backend::link), and on an object store
+//!   [`create`](Backend::create) and [`replace`](Backend::replace). Their outcome
 //!   is reported honestly: done, lost, or an error that means "look again".
 //!
 //! ```
@@ -38,6 +39,7 @@ mod cache;
 mod checksum;
 mod chunk_ref;
 mod confine;
+mod counted;
 pub mod fault;
 mod fetch;
 mod fetcher;
@@ -66,6 +68,7 @@ pub use self::backend::{
 pub use self::block::Block;
 pub use self::cache::ByteCache;
 pub use self::chunk_ref::ChunkRef;
+pub use self::counted::{Counted, Counts};
 pub use self::fault::Fault;
 pub use self::fetch::Request;
 pub use self::fetcher::Fetcher;

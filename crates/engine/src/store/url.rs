@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
-use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey, S3CopyIfNotExists};
 use object_store::azure::MicrosoftAzureBuilder;
 use object_store::gcp::GoogleCloudStorageBuilder;
 use object_store::http::HttpBuilder;
@@ -84,7 +84,8 @@ fn remote(url: &Url, options: &Options) -> Result<Store> {
         "s3" => {
             let builder = AmazonS3Builder::from_env().with_url(text).with_retry(settings.retry());
             let builder = settings.apply(text, builder, AmazonS3Builder::with_config)?;
-            let builder = s3_over_http(builder).with_http_connector(client::FirstContact);
+            let builder = s3_links(s3_over_http(builder));
+            let builder = builder.with_http_connector(client::FirstContact);
             (Arc::new(builder.build().map_err(failed)?), object)
         }
         "gs" => {
@@ -123,6 +124,14 @@ fn s3_over_http(builder: AmazonS3Builder) -> AmazonS3Builder {
     match builder.get_config_value(&AmazonS3ConfigKey::Endpoint) {
         Some(endpoint) if endpoint.starts_with("http://") => builder.with_allow_http(true),
         _ => builder,
+    }
+}
+
+/// Copies that do not replace are made the way that Amazon has for it, unless somebody knows better.
+fn s3_links(builder: AmazonS3Builder) -> AmazonS3Builder {
+    match builder.get_config_value(&AmazonS3ConfigKey::CopyIfNotExists) {
+        Some(_) => builder,
+        None => builder.with_copy_if_not_exists(S3CopyIfNotExists::Multipart),
     }
 }
 
@@ -235,6 +244,16 @@ mod tests {
         values.push(("conditional_put", "false"));
         let store = Store::open("s3://bucket", &options(&values)).unwrap();
         assert_eq!(store.kind(), Kind::Object { conditional_put: false });
+    }
+
+    #[test]
+    fn copies_that_do_not_replace_are_uploads_unless_somebody_knows_better() {
+        let key = AmazonS3ConfigKey::CopyIfNotExists;
+        let way = |builder| s3_links(builder).get_config_value(&key);
+        assert_eq!(way(AmazonS3Builder::new()).as_deref(), Some("multipart"));
+        let theirs = "header: cf-copy-destination-if-none-match: *";
+        let builder = AmazonS3Builder::new().with_config(key, theirs);
+        assert_eq!(way(builder).as_deref(), Some(theirs));
     }
 
     #[test]

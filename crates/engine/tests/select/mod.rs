@@ -1,5 +1,6 @@
 //! Selections and points of any array, read and written, against one element after the other.
 
 pub(crate) mod model;
+mod packed;
 mod read;
 mod write;

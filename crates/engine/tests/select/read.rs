@@ -10,7 +10,7 @@ use super::model::{Extent, Picked, Way, dtype, extents, picked, sample_of};
 use crate::convert::naive::Naive;
 use crate::convert::support::{From, PATH, Yard};
 
-async fn read(reader: &Reader, picked: &Picked) -> Naive {
+pub(super) async fn read(reader: &Reader, picked: &Picked) -> Naive {
     let elements = match &picked.way {
         Way::Selection(selection) => reader.read_selected_elements(selection).await,
         Way::Points(points) => reader.read_point_elements(points).await,
@@ -30,7 +30,7 @@ async fn check(axes: &[Extent], dtype: &Value, codecs: Option<&str>, from: From,
     }
 }
 
-fn block_on(future: impl Future<Output = ()>) {
+pub(super) fn block_on(future: impl Future<Output = ()>) {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use chunkyard_engine::Error;
 use chunkyard_engine::store::fault::{Fault, Plan};
-use chunkyard_engine::store::{Dir, Durability, Guard, Kind, Store};
+use chunkyard_engine::store::{Counted, Dir, Durability, Guard, Kind, Linked, Store};
 
 use super::{buffers, content, listed, memory, names, scratch};
 
@@ -30,12 +30,39 @@ async fn a_fault_that_never_strikes_conforms() {
 }
 
 #[tokio::test]
+async fn a_counted_store_conforms() {
+    for store in [&*scratch(Durability::None), &memory("conformance-counted")] {
+        let (store, counted) = Counted::wrap(store);
+        conformance(&store).await;
+        assert!(counted.take().puts > 0);
+    }
+}
+
+#[tokio::test]
 async fn a_directory_of_a_store_conforms_as_a_store() {
     let (local, memory) = (scratch(Durability::Full), memory("conformance-below"));
     for store in [&*local, &memory] {
         store.put("a/object", buffers(["above"])).await.unwrap();
         conformance(&store.below("a/b").unwrap()).await;
         assert_eq!(content(store, "a/object").await.unwrap(), "above");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn of_many_links_to_one_name_exactly_one_wins() {
+    for store in [&*scratch(Durability::None), &memory("links")] {
+        for i in 0..16 {
+            store.put(&format!("tmp/{i}"), vec![i.to_string().into()]).await.unwrap();
+        }
+        let link = |i: usize| {
+            let store = store.clone();
+            tokio::spawn(async move { store.link(&format!("tmp/{i}"), "main").await.unwrap() })
+        };
+        let outcomes = futures::future::join_all((0..16).map(link)).await;
+        let won: Vec<usize> =
+            (0..16).filter(|&i| *outcomes[i].as_ref().unwrap() == Linked::Done).collect();
+        assert_eq!(won.len(), 1);
+        assert_eq!(content(store, "main").await.unwrap(), won[0].to_string());
     }
 }
 
@@ -52,6 +79,7 @@ async fn conformance(store: &Store) {
     an_upload_is_seen_once_it_is_finished(store).await;
     an_upload_that_is_given_up_leaves_nothing(store).await;
     an_upload_in_odd_pieces_is_put_together(store).await;
+    a_link_does_not_replace(store).await;
     hostile_paths_are_refused(store).await;
     odd_names_are_kept(store).await;
     everything_can_be_deleted(store).await;
@@ -263,6 +291,19 @@ async fn everything_can_be_deleted(store: &Store) {
     assert_eq!(names(store, "").await, ["after"]);
 }
 
+async fn a_link_does_not_replace(store: &Store) {
+    store.put("link/ä one", buffers(["1"])).await.unwrap();
+    store.put("link/two", buffers(["2"])).await.unwrap();
+    assert_eq!(store.link("link/ä one", "link/refs/#1").await.unwrap(), Linked::Done);
+    assert_eq!(store.link("link/two", "link/refs/#1").await.unwrap(), Linked::Exists);
+    assert_eq!(content(store, "link/refs/#1").await.unwrap(), "1");
+    let missing = store.link("link/never", "link/x").await.unwrap_err();
+    assert!(matches!(missing, Error::NotFound { what: "object", .. }), "{missing}");
+    assert_eq!(content(store, "link/x").await, None);
+    store.delete(&["link/ä one".into()]).await.unwrap();
+    assert_eq!(content(store, "link/refs/#1").await.unwrap(), "1");
+}
+
 async fn hostile_paths_are_refused(store: &Store) {
     let invalid = |error: Error| matches!(error, Error::Invalid { .. });
     for path in ["", "/etc/passwd", "../escape", "a/../../escape", "a//b", "./a", "a/", "nul\0"] {
@@ -274,9 +315,9 @@ async fn hostile_paths_are_refused(store: &Store) {
         assert!(invalid(store.begin(path).await.unwrap_err()), "{path:?}");
         assert!(invalid(store.sync(&paths).await.unwrap_err()), "{path:?}");
         assert!(invalid(store.delete(&paths).await.unwrap_err()), "{path:?}");
+        assert!(invalid(store.link(path, "b").await.unwrap_err()), "{path:?}");
+        assert!(invalid(store.link("x/empty", path).await.unwrap_err()), "{path:?}");
         if store.kind() == Kind::Local {
-            assert!(invalid(store.link(path, "b").await.unwrap_err()), "{path:?}");
-            assert!(invalid(store.link("x/empty", path).await.unwrap_err()), "{path:?}");
             assert!(invalid(store.rename("x/empty", path).await.unwrap_err()), "{path:?}");
             assert!(invalid(store.exchange("x/empty", path).await.unwrap_err()), "{path:?}");
             assert!(invalid(store.lock(path).await.unwrap_err()), "{path:?}");

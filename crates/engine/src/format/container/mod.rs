@@ -1,11 +1,46 @@
 //! Many arrays in one file, with overlays: array-format 0.9, and what it needs to be safe.
 
+mod adapt;
 pub mod archive;
+mod array;
+mod array_state;
+mod compact;
+mod container;
+mod draft;
+mod edit;
 pub mod elements;
+mod express;
+mod flush;
 pub mod footer;
+mod footer_reader;
+mod format;
+mod layer;
+mod layer_names;
 pub mod mapping;
+mod merge;
 pub mod model;
+mod names;
+mod part_writer;
+mod parts;
+mod pending;
+mod publish;
 pub mod seal;
+mod sink;
+mod source;
+mod spill;
+mod stack;
 pub mod statistics;
 pub mod stats_file;
 pub mod trailer;
+mod upkeep;
+
+pub use self::array::ContainerArray;
+pub use self::compact::{CompactOptions, Compacted, LayerInfo};
+pub use self::container::{Container, ContainerOptions};
+pub use self::edit::Definition;
+pub use self::flush::Flushed;
+pub use self::format::ContainerFormat;
+pub use self::pending::Description;
+pub use self::sink::ContainerSink;
+pub use self::source::ContainerSource;
+pub use self::stack::{Ignored, Reason};

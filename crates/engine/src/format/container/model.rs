@@ -128,6 +128,27 @@ pub enum AttributeValue {
     BinaryList(Vec<Vec<u8>>),
 }
 
+impl AttributeValue {
+    /// Whether it is of a sort that version 4 has.
+    pub fn is_scalar(&self) -> bool {
+        matches!(
+            self,
+            Self::Bool(_)
+                | Self::Int8(_)
+                | Self::Int16(_)
+                | Self::Int32(_)
+                | Self::Int64(_)
+                | Self::UInt8(_)
+                | Self::UInt16(_)
+                | Self::UInt32(_)
+                | Self::UInt64(_)
+                | Self::Float32(_)
+                | Self::Float64(_)
+                | Self::String(_)
+        )
+    }
+}
+
 /// Bit for bit, so that a NaN is itself.
 impl PartialEq for AttributeValue {
     fn eq(&self, other: &Self) -> bool {

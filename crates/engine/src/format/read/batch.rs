@@ -1,6 +1,9 @@
 //! One batch of chunks: located, fetched whole or in parts, decoded into their views.
+//!
+//! A chunk that is all of a packed block is fetched packed, and unpacked straight to where it belongs.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use chunkyard_array::{ChunkIndex, Part, View};
@@ -12,11 +15,22 @@ use crate::error::{Error, Result};
 use crate::pipeline::cpu;
 use crate::store::ChunkRef;
 
+/// Up to here decoding takes less time than asking another thread for it.
+const INLINE_BYTES_MAX: usize = 32 << 10;
+
 /// A chunk on its way into the output.
 struct Wanted<P> {
     index: ChunkIndex,
     view: View,
     place: P,
+}
+
+/// A chunk that is fetched whole.
+struct Whole<B> {
+    /// Where it is, later its bytes; nothing for the fill value.
+    encoded: Option<B>,
+    /// What its block is packed by, where it is fetched as it lies there.
+    packing: Option<Arc<str>>,
 }
 
 /// A chunk of which a few parts are fetched.
@@ -36,7 +50,7 @@ impl Reader {
         for ((index, view), reference) in indices.into_iter().zip(views).zip(located) {
             match self.in_parts(&index, reference.as_ref(), &view)? {
                 Some(place) => in_parts.push(Wanted { index, view, place }),
-                None => whole.push(Wanted { index, view, place: reference }),
+                None => whole.push(Wanted { index, view, place: self.whole(reference) }),
             }
         }
         future::try_join(self.read_whole(whole), self.read_parts(in_parts)).await?;
@@ -57,30 +71,68 @@ impl Reader {
         Ok(range.map(|range| InParts { reference: reference.clone(), len, index: range }))
     }
 
+    /// How to read a chunk whole: of a block that holds nothing else, the packed bytes.
+    fn whole(&self, reference: Option<ChunkRef>) -> Whole<ChunkRef> {
+        if let Some(ChunkRef::Slice { block, within }) = &reference
+            && block.is_all(within)
+            && let Some(packing) = &block.codec
+            && self.codecs.packed_by(packing).is_some()
+        {
+            return Whole { encoded: Some(block.packed()), packing: Some(packing.clone()) };
+        }
+        Whole { encoded: reference, packing: None }
+    }
+
     /// Fetches whole chunks, which checks them, and decodes them.
-    async fn read_whole(&self, chunks: Vec<Wanted<Option<ChunkRef>>>) -> Result<()> {
-        let wanted: Vec<(&ChunkIndex, &ChunkRef)> =
-            chunks.iter().filter_map(|chunk| Some((&chunk.index, chunk.place.as_ref()?))).collect();
+    async fn read_whole(&self, chunks: Vec<Wanted<Whole<ChunkRef>>>) -> Result<()> {
+        if chunks.is_empty() {
+            return Ok(());
+        }
+        let wanted: Vec<(&ChunkIndex, &ChunkRef)> = chunks
+            .iter()
+            .filter_map(|chunk| Some((&chunk.index, chunk.place.encoded.as_ref()?)))
+            .collect();
         let mut fetched = self.fetch(&wanted).await?.into_iter();
-        let work: Vec<Wanted<Option<Bytes>>> = chunks
+        let mut work: Vec<Wanted<Whole<Bytes>>> = chunks
             .into_iter()
-            .map(|Wanted { index, view, place }| {
-                let place = place.and_then(|_| fetched.next()?);
-                Wanted { index, view, place }
+            .map(|Wanted { index, view, place: Whole { encoded, packing } }| {
+                let encoded = encoded.and_then(|_| fetched.next()?);
+                Wanted { index, view, place: Whole { encoded, packing } }
             })
             .collect();
+        if work.iter().map(|chunk| self.effort(chunk)).sum::<usize>() <= INLINE_BYTES_MAX {
+            return work.iter_mut().try_for_each(|chunk| self.decode(chunk));
+        }
         let reader = self.clone();
-        cpu(move || {
-            work.into_par_iter().try_for_each(|Wanted { index, mut view, place }| {
-                reader.codecs.decode_view(&index, place.as_deref(), &mut view).map_err(|error| {
-                    match error {
-                        Error::Array(error) => reader.in_chunk(&index, error),
-                        other => other,
-                    }
-                })
-            })
+        cpu(move || match &mut work[..] {
+            // The threads of the pool are not asked for what one does alone.
+            [only] => reader.decode(only),
+            _ => work.into_par_iter().try_for_each(|mut chunk| reader.decode(&mut chunk)),
         })
         .await?
+    }
+
+    /// About how many bytes it takes to decode what is wanted of a chunk.
+    fn effort(&self, chunk: &Wanted<Whole<Bytes>>) -> usize {
+        let is_copied = chunk.place.encoded.is_none()
+            || (chunk.place.packing.is_none() && self.codecs.whole().is_plain());
+        match is_copied {
+            true => {
+                let wanted = chunk.view.footprint().bounds().num_bytes(chunk.view.item_size());
+                wanted.unwrap_or(usize::MAX)
+            }
+            false => self.codecs.whole().chunk_bytes().unwrap_or(usize::MAX),
+        }
+    }
+
+    fn decode(&self, chunk: &mut Wanted<Whole<Bytes>>) -> Result<()> {
+        let Wanted { index, view, place: Whole { encoded, packing } } = chunk;
+        let packed = packing.as_ref().and_then(|packing| self.codecs.packed_by(packing));
+        let codecs = packed.unwrap_or(&self.codecs);
+        codecs.decode_view(index, encoded.as_deref(), view).map_err(|error| match error {
+            Error::Array(error) => self.in_chunk(index, error),
+            other => other,
+        })
     }
 
     /// Fetches the wanted parts of chunks, which check themselves, and decodes them.

@@ -50,6 +50,8 @@ pub(crate) struct Writers(tokio::sync::RwLock<()>);
 pub(crate) enum Exclusion<'a> {
     Shared(tokio::sync::RwLockReadGuard<'a, ()>),
     Alone(tokio::sync::RwLockWriteGuard<'a, ()>),
+    /// The caller keeps others from writing.
+    Held,
 }
 
 impl Writers {

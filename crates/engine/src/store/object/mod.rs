@@ -25,7 +25,7 @@ use object_store::{
 };
 
 use self::upload::ObjectUpload;
-use super::backend::{Backend, Created, Dir, Kind, Meta, Object, Replaced, Version, no};
+use super::backend::{Backend, Created, Dir, Kind, Linked, Meta, Object, Replaced, Version, no};
 use super::guard::Guard;
 use super::path::{check_dir, check_path};
 use super::upload::Upload;
@@ -273,5 +273,15 @@ impl Backend for ObjectBackend {
         let found = self.store.list((!at.as_ref().is_empty()).then_some(&at));
         let found = found.map_ok(|meta| meta.location).boxed();
         self.delete_each(found, at.as_ref()).await
+    }
+
+    async fn link(&self, from: &str, to: &str) -> Result<Linked> {
+        let (source, target) = (self.location(from)?, self.location(to)?);
+        self.writable("link", to)?;
+        match self.store.copy_if_not_exists(&source, &target).await {
+            Ok(()) => Ok(Linked::Done),
+            Err(Cause::AlreadyExists { .. } | Cause::Precondition { .. }) => Ok(Linked::Exists),
+            Err(error) => Err(translate("link", from, error)),
+        }
     }
 }

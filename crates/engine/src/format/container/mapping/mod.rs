@@ -41,22 +41,10 @@ const MEMBERS: &str = "_chunkyard_members";
 /// The attribute that keeps the type of elements that are lists.
 const LIST: &str = "_chunkyard_list";
 
-/// Members of a Zarr document that are said otherwise, or are about how Zarr lays out its chunks.
-const KNOWN: &[&str] = &[
-    "zarr_format",
-    "node_type",
-    "shape",
-    "data_type",
-    "chunk_grid",
-    "chunk_key_encoding",
-    "fill_value",
-    "codecs",
-    "attributes",
-    "storage_transformers",
-    "dimension_names",
-    // A copy of all other documents, which is stale elsewhere.
-    "consolidated_metadata",
-];
+/// The member that keeps the names of dimensions, where a container cannot.
+const NAMES: &str = "dimension_names";
+/// The member that is a copy of all other documents. It is stale as soon as it is elsewhere.
+const CONSOLIDATED: &str = "consolidated_metadata";
 
 /// An array of a container with its attributes, which the container keeps apart.
 #[derive(Debug, Clone, PartialEq)]
@@ -115,11 +103,13 @@ pub fn array_of(entry: &Entry) -> Result<ArrayNode> {
         names.resize(shape.len(), None);
         spec = spec.with_dimension_names(Some(&names))?;
     }
-    if !members.is_empty() {
-        let mut document: Map<String, Value> = parse_document(&spec.render())?;
-        document.append(&mut members);
-        spec = ArraySpec::parse(Value::Object(document).to_string().as_bytes())?;
+    if let Some(names) = members.shift_remove(NAMES) {
+        let names: Vec<Option<String>> = serde_json::from_value(names).map_err(|cause| {
+            Error::invalid(format!("the dimension names in {MEMBERS}: {cause}"))
+        })?;
+        spec = spec.with_dimension_names(Some(&names))?;
     }
+    spec = spec.with_members(members)?;
     Ok(ArrayNode { spec, sharding: None, edges: Edges::Clipped })
 }
 
@@ -129,7 +119,7 @@ pub fn entry_of(name: &str, array: &ArrayNode) -> Result<Entry> {
     spec.check_understood()?;
     let (dtype, grid) = (spec.dtype()?, spec.grid()?);
     let mut attributes = spec.attributes().clone();
-    let mut members = members_of(parse_document(&spec.render())?);
+    let mut members = spec.members();
     let leaf = types::leaf_of(&dtype)?;
     let layout = take_list(&mut attributes, &leaf, spec.shape(), grid.chunk_shape());
     let dtype = layout.unwrap_or(leaf);
@@ -145,7 +135,7 @@ pub fn entry_of(name: &str, array: &ArrayNode) -> Result<Entry> {
         numbered.map(|(axis, &n)| to_u32(&format!("{what} of dimension {axis}"), n)).collect()
     };
     let dimension_names = dimension_names(spec.dimension_names(), rank, &mut members);
-    let attributes = with_members(attributes, members);
+    let attributes = with_members(attributes, members)?;
     Ok(Entry {
         meta: ArrayMeta {
             name: name.to_owned(),
@@ -171,9 +161,10 @@ fn group_of(entry: &Entry) -> GroupSpec {
 }
 
 /// The entry that describes a group under a name: a scalar that is never written.
-fn group_entry_of(name: String, group: &GroupSpec) -> Entry {
-    let members = members_of(group.members());
-    Entry {
+fn group_entry_of(name: String, group: &GroupSpec) -> Result<Entry> {
+    let mut members = group.members();
+    members.shift_remove(CONSOLIDATED);
+    Ok(Entry {
         meta: ArrayMeta {
             name,
             dtype: DType::UInt8,
@@ -185,8 +176,8 @@ fn group_entry_of(name: String, group: &GroupSpec) -> Entry {
             attributes: Vec::new(),
             index_width: IndexWidth::default(),
         },
-        attributes: with_members(group.attributes().clone(), members),
-    }
+        attributes: with_members(group.attributes().clone(), members)?,
+    })
 }
 
 /// The names of the first `rank` dimensions. A container names all of them or none; where Zarr does
@@ -199,7 +190,7 @@ fn dimension_names(
     let Some(names) = names else { return Vec::new() };
     let (outer, inner) = names.split_at_checked(rank).unwrap_or((names, &[]));
     if outer.iter().any(Option::is_none) || inner.iter().any(Option::is_some) {
-        members.insert("dimension_names".to_owned(), json!(names));
+        members.insert(NAMES.to_owned(), json!(names));
     }
     outer.iter().map(|name| name.clone().unwrap_or_default()).collect()
 }
@@ -230,17 +221,11 @@ fn reserve(attributes: &mut Attributes, key: &str, value: Value) -> Result<()> {
     }
 }
 
-/// What else a document says.
-fn members_of(mut document: Map<String, Value>) -> Map<String, Value> {
-    document.retain(|key, _| !KNOWN.contains(&key.as_str()));
-    document
-}
-
 /// Attributes as a container keeps them, with the members among them.
 fn with_members(
     mut attributes: Attributes,
     mut members: Map<String, Value>,
-) -> Vec<(String, AttributeValue)> {
+) -> Result<Vec<(String, AttributeValue)>> {
     let listed = members.shift_remove(NON_FINITE);
     let pointers = listed.as_ref().and_then(|member| member.get("attributes")?.as_array());
     let pointers = pointers.into_iter().flatten().filter_map(Value::as_str);
@@ -248,10 +233,11 @@ fn with_members(
     if !rest.is_empty() {
         members.insert(NON_FINITE.to_owned(), non_finite_member(&rest));
     }
-    if !members.is_empty() {
-        attributes.insert(MEMBERS.to_owned(), Value::Object(members));
+    // One that would be taken for ours on the way back.
+    if !members.is_empty() || attributes.get(MEMBERS).is_some_and(Value::is_object) {
+        reserve(&mut attributes, MEMBERS, Value::Object(members))?;
     }
-    attributes::from_json(&attributes, &numbers)
+    Ok(attributes::from_json(&attributes, &numbers))
 }
 
 /// Takes the members out of attributes, and adds which attributes are numbers that JSON does not
@@ -261,8 +247,7 @@ fn take_members(attributes: &mut Attributes, mut non_finite: Vec<String>) -> Map
     if attributes.get(MEMBERS).is_some_and(Value::is_object)
         && let Some(Value::Object(kept)) = attributes.shift_remove(MEMBERS)
     {
-        let known = |key: &str| KNOWN.contains(&key) && key != "dimension_names";
-        members.extend(kept.into_iter().filter(|(key, _)| !known(key)));
+        members = kept;
     }
     if let Some(listed) = members.shift_remove(NON_FINITE) {
         let pointers = listed.get("attributes").and_then(Value::as_array);
@@ -277,11 +262,6 @@ fn take_members(attributes: &mut Attributes, mut non_finite: Vec<String>) -> Map
 
 fn non_finite_member(pointers: &[String]) -> Value {
     json!({"must_understand": false, "attributes": pointers})
-}
-
-fn parse_document(json: &[u8]) -> Result<Map<String, Value>> {
-    serde_json::from_slice(json)
-        .map_err(|cause| Error::invalid(format!("a document that is no JSON: {cause}")))
 }
 
 fn corrupt(meta: &ArrayMeta, expected: String, found: usize) -> Error {

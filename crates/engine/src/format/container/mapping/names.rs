@@ -82,7 +82,8 @@ pub fn entries_of(dataset: &Dataset) -> Result<Vec<Entry>> {
                 entries.push(entry.map_err(|cause| Error::for_array(path, cause))?);
             }
             Node::Group(group) => {
-                let entry = group_entry_of(group_name(path), group);
+                let entry = group_entry_of(group_name(path), group)
+                    .map_err(|cause| Error::for_array(path, cause))?;
                 if !entry.attributes.is_empty() || !inhabited.contains(path.as_str()) {
                     entries.push(entry);
                 }

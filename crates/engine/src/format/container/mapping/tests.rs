@@ -316,6 +316,15 @@ fn members_from_a_file_do_not_replace_what_the_file_says() {
     assert!(array_of(&entry).is_err());
 }
 
+#[test]
+fn an_attribute_that_would_be_taken_for_ours_is_refused() {
+    let spec = ArraySpec::builder(&[4], &[2], "uint8");
+    let spec = spec.attributes(attributes(json!({"_chunkyard_members": {}}))).build().unwrap();
+    assert_eq!(entry_of("a", &node(&spec)).unwrap_err().kind(), ErrorKind::Unsupported);
+    let spec = spec.with_attributes(attributes(json!({"_chunkyard_members": "x"}))).unwrap();
+    assert!(entry_of("a", &node(&spec)).is_ok());
+}
+
 fn dataset(nodes: &[(&str, Option<Value>)]) -> Dataset {
     let mut dataset = Dataset::default();
     for (path, group) in nodes {

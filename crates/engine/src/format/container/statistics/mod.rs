@@ -144,7 +144,7 @@ fn replace_if(old: &mut Option<StatValue>, new: Option<StatValue>, wanted: fn(Or
 }
 
 /// The order of two values of one array, which are of one sort.
-fn compare(a: &StatValue, b: &StatValue) -> Ordering {
+pub(super) fn compare(a: &StatValue, b: &StatValue) -> Ordering {
     match (a, b) {
         (StatValue::Int(a), StatValue::Int(b)) => a.cmp(b),
         (StatValue::TimestampNs(a), StatValue::TimestampNs(b)) => a.cmp(b),

@@ -7,8 +7,8 @@ use bytes::Bytes;
 use chunkyard_array::{ArraySpec, ChunkIndex, Codecs};
 
 use super::exclusion;
-use super::publish::{publish, withdraw};
 use crate::error::{Error, Result};
+use crate::format::publish::{publish, withdraw};
 use crate::format::zarr3::source::{Layout, Zarr3Source};
 use crate::format::{
     Accept, ArrayNode, ChunkCodecs, Dataset, Exclusion, Locate, Node, Reader, Source, Writer,

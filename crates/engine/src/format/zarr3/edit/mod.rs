@@ -20,7 +20,6 @@ mod array;
 mod document;
 mod exclusion;
 mod nodes;
-mod publish;
 
 use std::sync::{Arc, Mutex, PoisonError};
 

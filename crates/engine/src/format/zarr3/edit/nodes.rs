@@ -8,9 +8,9 @@ use futures::{TryStreamExt, future};
 use serde_json::{Map, Value};
 
 use super::document::Document;
-use super::publish::{publish, sync_folders, withdraw};
 use super::{Zarr3Array, Zarr3Editor, exclusion};
 use crate::error::{Error, Result};
+use crate::format::publish::{publish, sync_folders, withdraw};
 use crate::format::zarr3::source::Layout;
 use crate::format::zarr3::{METADATA, prefix_of};
 use crate::format::{ArrayNode, Writers};

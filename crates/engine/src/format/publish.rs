@@ -13,7 +13,7 @@ use crate::store::{Kind, Store, TEMP_PREFIX};
 const PUTS: usize = 8;
 
 /// Puts objects, each in one step; durable when this returns.
-pub(super) async fn publish(store: &Store, objects: Vec<(String, Bytes)>) -> Result<()> {
+pub(crate) async fn publish(store: &Store, objects: Vec<(String, Bytes)>) -> Result<()> {
     if store.kind() != Kind::Local {
         return stream::iter(objects)
             .map(|(path, bytes)| async move { store.put(&path, vec![bytes]).await })
@@ -51,7 +51,7 @@ async fn move_in(
 }
 
 /// Deletes objects; durable when this returns. Missing ones are fine.
-pub(super) async fn withdraw(store: &Store, paths: &[String]) -> Result<()> {
+pub(crate) async fn withdraw(store: &Store, paths: &[String]) -> Result<()> {
     if paths.is_empty() {
         return Ok(());
     }
@@ -67,7 +67,7 @@ pub(super) async fn withdraw(store: &Store, paths: &[String]) -> Result<()> {
 }
 
 /// Makes the names in the folders of objects durable.
-pub(super) async fn sync_folders(store: &Store, paths: &[String]) -> Result<()> {
+pub(crate) async fn sync_folders(store: &Store, paths: &[String]) -> Result<()> {
     if store.kind() != Kind::Local {
         return Ok(());
     }

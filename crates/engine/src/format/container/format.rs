@@ -1,0 +1,94 @@
+//! Containers among the formats.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use super::container::{Container, ContainerOptions, located};
+use super::express;
+use super::sink::{ContainerSink, Member};
+use super::source::ContainerSource;
+use super::trailer::TRAILER_LEN;
+use crate::error::{Error, Result};
+use crate::format::{
+    CreateOptions, Dataset, Format, OpenOptions, PackSink, Place, Probe, Sink, Source, Ticket,
+};
+use crate::repo::Version;
+
+/// Many arrays in one file.
+#[derive(Debug, Clone, Copy)]
+pub struct ContainerFormat;
+
+#[async_trait]
+impl Format for ContainerFormat {
+    fn name(&self) -> &'static str {
+        "container"
+    }
+
+    fn extensions(&self) -> &'static [&'static str] {
+        &["af"]
+    }
+
+    async fn probe(&self, place: &Place) -> Result<Probe> {
+        let Ok((store, names)) = located(place) else {
+            return Ok(Probe::No("its name does not end in .af".into()));
+        };
+        let meta = match store.head(&names.base()).await {
+            Ok(meta) => meta,
+            Err(Error::NotFound { .. }) => return Ok(Probe::No("no such file".into())),
+            Err(error) => return Err(error),
+        };
+        let Some(start) = meta.size.checked_sub(TRAILER_LEN) else {
+            return Ok(Probe::No(format!("{} bytes are too few for a container", meta.size)));
+        };
+        let trailer = store.get_range(&names.base(), start..meta.size).await?;
+        match trailer.ends_with(b"ARRF") {
+            true => Ok(Probe::Yes("it ends in ARRF".into())),
+            false => Ok(Probe::No("it does not end in ARRF".into())),
+        }
+    }
+
+    async fn open(&self, place: &Place, options: &OpenOptions) -> Result<Arc<dyn Source>> {
+        let as_of = options.version.as_ref().map(layer_of).transpose()?.flatten();
+        let options = ContainerOptions { as_of, ..ContainerOptions::default() };
+        let container = Container::open(place, options).await?;
+        Ok(Arc::new(ContainerSource::new(container).await?))
+    }
+
+    fn express(&self, dataset: Dataset) -> Result<Dataset> {
+        express::express(dataset)
+    }
+
+    async fn create(
+        &self,
+        place: &Place,
+        dataset: Dataset,
+        options: CreateOptions,
+    ) -> Result<Box<dyn Sink>> {
+        Ok(Box::new(ContainerSink::create(place, dataset, options).await?))
+    }
+
+    async fn join(
+        &self,
+        place: &Place,
+        dataset: &Dataset,
+        ticket: &Ticket,
+    ) -> Result<Box<dyn PackSink>> {
+        Ok(Box::new(Member::join(place, dataset, ticket)?))
+    }
+}
+
+/// The layer that a version means: its number.
+fn layer_of(version: &Version) -> Result<Option<u64>> {
+    let (Version::Snapshot(name) | Version::Named(name)) = version else {
+        return match version {
+            Version::Default => Ok(None),
+            other => {
+                Err(Error::invalid(format!("a container has layers, by number, and no {other}")))
+            }
+        };
+    };
+    name.parse().map(Some).map_err(|_| {
+        Error::invalid(format!("a container has layers, by number, and none is called {name:?}"))
+    })
+}

@@ -1,0 +1,88 @@
+//! Finding an array of a layer by its name.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use super::archive::{Stop, View};
+use super::footer;
+use super::layer::Layer;
+use crate::error::Result;
+
+/// How the arrays of a layer are found.
+#[derive(Debug)]
+pub(super) enum NameIndex {
+    /// By searching: they are sorted.
+    Sorted,
+    /// By the hash of the name: names themselves stay in the footer.
+    Hashed(HashMap<u64, Vec<u32>>),
+}
+
+impl Layer {
+    /// The position of an array in the footer. Of several that share the name the last counts, as for
+    /// other readers.
+    pub(super) async fn position(&self, name: &str) -> Result<Option<u64>> {
+        let candidates = match self.name_index().await? {
+            NameIndex::Sorted => return self.parse(|view| self.search(view, name)).await,
+            NameIndex::Hashed(hashes) => match hashes.get(&hash(name)) {
+                None => return Ok(None),
+                Some(candidates) => candidates,
+            },
+        };
+        self.parse(|view| {
+            for &position in candidates.iter().rev() {
+                if footer::array_name(view, &self.root, position.into())? == name {
+                    return Ok(Some(position.into()));
+                }
+            }
+            Ok(None)
+        })
+        .await
+    }
+
+    /// The names of all arrays, and whether each is deleted.
+    pub(super) async fn names(&self) -> Result<Vec<(String, bool)>> {
+        let mut names = Vec::new();
+        for position in 0..self.root.arrays.len {
+            let head = self.parse(|view| footer::array(view, &self.root, position)).await?;
+            names.push((head.meta.name, head.meta.deleted));
+        }
+        Ok(names)
+    }
+
+    async fn name_index(&self) -> Result<&NameIndex> {
+        self.name_index_cell()
+            .get_or_try_init(|| async {
+                if self.arrays_sorted() {
+                    return Ok(NameIndex::Sorted);
+                }
+                let mut hashes: HashMap<u64, Vec<u32>> = HashMap::new();
+                for position in 0..self.root.arrays.len {
+                    let name = self.parse(|view| footer::array_name(view, &self.root, position));
+                    let entry = hashes.entry(hash(&name.await?)).or_default();
+                    entry.push(u32::try_from(position).unwrap_or(u32::MAX));
+                }
+                Ok(NameIndex::Hashed(hashes))
+            })
+            .await
+    }
+
+    fn search(&self, view: &dyn View, name: &str) -> Result<Option<u64>, Stop> {
+        let (mut low, mut high) = (0, self.root.arrays.len);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let found = footer::array_name(view, &self.root, middle)?;
+            match found.as_str().cmp(name) {
+                std::cmp::Ordering::Equal => return Ok(Some(middle)),
+                std::cmp::Ordering::Less => low = middle + 1,
+                std::cmp::Ordering::Greater => high = middle,
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn hash(name: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    name.hash(&mut hasher);
+    hasher.finish()
+}

@@ -1,0 +1,66 @@
+//! Chunks of several layers become those of one.
+
+use bytes::Bytes;
+use chunkyard_array::ChunkIndex;
+use futures::{StreamExt, TryStreamExt, stream};
+
+use super::array_state::{ArrayState, Found};
+use super::draft::{Draft, Piece};
+use super::flush::coord;
+use crate::error::{Error, Result};
+use crate::store::{BlockCodec, ChunkRef, Fetcher};
+
+/// Chunks that are read at once.
+const READS: usize = 16;
+
+/// Puts all chunks of an array into a layer that has just begun it. With `repack`, blocks that are
+/// packed otherwise than by this codec are packed anew.
+pub(super) async fn push_all(
+    draft: &mut Draft,
+    fetcher: &Fetcher,
+    array: &ArrayState,
+    repack: Option<&dyn BlockCodec>,
+) -> Result<()> {
+    let name = &array.described.meta.name;
+    let mut pieces = stream::iter(array.all().await?)
+        .map(|(at, found)| async move {
+            let index = array.index(at);
+            let piece = piece(fetcher, array, &index, &found, repack).await?;
+            Ok::<_, Error>((index, piece))
+        })
+        .buffered(READS);
+    while let Some((index, piece)) = pieces.try_next().await? {
+        draft.push(&coord(name, &index)?, piece).await?;
+    }
+    Ok(())
+}
+
+/// A chunk for another layer: packed as it is, where it is alone in its block.
+async fn piece(
+    fetcher: &Fetcher,
+    array: &ArrayState,
+    index: &ChunkIndex,
+    found: &Found,
+    repack: Option<&dyn BlockCodec>,
+) -> Result<Piece> {
+    let block = found.layer.block_ref(found.address.block).await?;
+    let whole = found.address.offset == 0 && u64::from(found.address.size) == block.len;
+    let keep = repack.is_none_or(|codec| block.codec.as_deref() == Some(codec.name()));
+    if whole && keep && block.codec.is_some() {
+        let packed = ChunkRef::Object {
+            path: block.path.clone(),
+            range: block.range.clone(),
+            guard: block.guard.clone(),
+            crc32c: block.crc32c,
+        };
+        let bytes = fetch(fetcher, &packed).await?;
+        return Ok(Piece::Packed { bytes, len: block.len, codec: block.codec.clone() });
+    }
+    let reference = array.slice(found, block, index)?;
+    Ok(Piece::Plain(fetch(fetcher, &reference).await?))
+}
+
+async fn fetch(fetcher: &Fetcher, reference: &ChunkRef) -> Result<Bytes> {
+    let fetched = fetcher.fetch(&[reference]).await?.pop().flatten();
+    fetched.ok_or_else(|| Error::store("read", "a chunk", "the store returned no bytes"))
+}

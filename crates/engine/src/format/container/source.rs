@@ -1,0 +1,124 @@
+//! A container as a source of the pipeline.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use chunkyard_array::{ChunkIndex, Region};
+use futures::stream::BoxStream;
+use futures::{StreamExt, TryStreamExt, stream};
+
+use super::adapt;
+use super::container::{Container, Inner};
+use super::mapping;
+use crate::error::{Error, Result};
+use crate::format::{ChunkStream, Dataset, Locate, Source};
+use crate::repo::Version;
+use crate::store::{ChunkRef, Fetcher, Meta};
+
+/// Chunks whose places are looked up at once.
+const LOOKUPS: usize = 64;
+
+/// What is in a container, by path.
+#[derive(Debug)]
+pub struct ContainerSource {
+    container: Container,
+    dataset: Dataset,
+}
+
+impl ContainerSource {
+    /// All that a container holds as of now.
+    pub async fn new(container: Container) -> Result<Self> {
+        let mut described = Vec::new();
+        for name in container.names().await? {
+            described.push((*container.describe(&name).await?).clone());
+        }
+        let dataset = mapping::dataset_of(&described)?;
+        Ok(Self { container, dataset })
+    }
+
+    /// The container.
+    pub fn container(&self) -> &Container {
+        &self.container
+    }
+
+    fn inner(&self) -> &Inner {
+        &self.container.inner
+    }
+}
+
+#[async_trait]
+impl Locate for ContainerSource {
+    fn fetcher(&self) -> &Fetcher {
+        self.inner().fetcher_ref()
+    }
+
+    async fn locate(&self, array: &str, chunks: &[ChunkIndex]) -> Result<Vec<Option<ChunkRef>>> {
+        self.inner().locate(mapping::name_of(array), chunks).await
+    }
+
+    async fn explain(&self, error: Error) -> Error {
+        self.inner().explain(error).await
+    }
+}
+
+impl Source for ContainerSource {
+    fn dataset(&self) -> &Dataset {
+        &self.dataset
+    }
+
+    fn identity(&self) -> String {
+        let stack = self.inner().state().stack.clone();
+        let id =
+            |layer: &Arc<super::layer::Layer>| format!("{:032x}", u128::from_be_bytes(layer.id()));
+        stack.layers.iter().map(id).collect::<Vec<_>>().join(" ")
+    }
+
+    fn version(&self) -> Option<Version> {
+        let stack = self.inner().state().stack.clone();
+        let top = stack.top()?;
+        let sequence = top.seal.as_ref().map_or(top.number, |seal| seal.sequence);
+        Some(Version::Snapshot(sequence.max(top.number).to_string()))
+    }
+
+    fn chunks<'a>(&'a self, array: &'a str, within: &'a Region) -> ChunkStream<'a> {
+        let all = async move {
+            let grid = self.dataset.array(array)?.grid()?;
+            let stack = self.inner().state().stack.clone();
+            let Some(state) = stack.array(mapping::name_of(array)).await? else {
+                return Ok(stream::empty().boxed());
+            };
+            let mut found = state.all().await?;
+            // Blocks one after the other, as they lie in their files.
+            found.sort_by_key(|(_, found)| {
+                (found.layer.key, found.address.block, found.address.offset)
+            });
+            let indices: Vec<ChunkIndex> = found
+                .into_iter()
+                .map(|(at, _)| adapt::extended(state.index(at), grid.rank()))
+                .filter(|index| grid.clipped_region(index).intersect(within).is_some())
+                .collect();
+            let places = stream::iter(indices)
+                .map(move |index| {
+                    let state = state.clone();
+                    async move {
+                        let stored = adapt::trimmed(&state.described, &index);
+                        let found = state.reference(&stored).await?;
+                        let fetcher = self.inner().fetcher_ref();
+                        let found = adapt::for_model(fetcher, &state.described, &stored, found);
+                        Ok(found.await?.map(|reference| (index, reference)))
+                    }
+                })
+                .buffered(LOOKUPS)
+                .filter_map(|found: Result<_>| async move { found.transpose() });
+            Ok::<_, Error>(places.boxed())
+        };
+        stream::once(all).try_flatten().boxed()
+    }
+
+    fn strays(&self) -> BoxStream<'_, Result<Meta>> {
+        let ignored = self.container.ignored().into_iter().map(|file| {
+            Ok(Meta { path: file.path, size: file.size, modified_ms: 0, etag: None, version: None })
+        });
+        stream::iter(ignored.collect::<Vec<_>>()).boxed()
+    }
+}

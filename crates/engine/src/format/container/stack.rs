@@ -1,0 +1,344 @@
+//! The layers of a container that count, and those that do not.
+//!
+//! All files that are named like layers are opened at once, then judged from the oldest to the newest:
+//!
+//! - *merged*: the base says that it holds this very layer already; a compaction was interrupted
+//!   before it could delete it.
+//! - *foreign*: a container of its own, or a layer of another one, that happens to have the name.
+//! - *torn*: the newest one, when it cannot be read. Readers go on below it and say so.
+//!
+//! Lineage is told by the [seal](super::seal): a layer names the container and the layer that it was
+//! made on, and one whose ground is missing is an error, not a smaller answer. Layers of other
+//! programs have no seal; they must name the base they belong to.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex};
+
+use futures::{StreamExt, stream};
+
+use super::array_state::ArrayState;
+use super::footer_reader::Windows;
+use super::layer::Layer;
+use super::names::Names;
+use crate::error::{Error, Result};
+use crate::store::{Meta, Store, Version};
+
+/// How often opening begins anew because a compaction took files away meanwhile.
+const ATTEMPTS: usize = 8;
+
+/// The identity of a layer.
+pub(super) type Id = [u8; 16];
+
+/// How layers are looked for.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Search {
+    /// The newest layer to count.
+    pub(super) as_of: Option<u64>,
+    /// Whether a torn newest layer is an error.
+    pub(super) strict: bool,
+    /// Whether layers of other programs count that name another base: a container that was renamed.
+    pub(super) renamed: bool,
+}
+
+/// A file that is named like a layer, or is one, and does not count.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ignored {
+    /// Its name.
+    pub path: String,
+    /// Its number.
+    pub number: u64,
+    /// Its bytes.
+    pub size: u64,
+    /// What it is.
+    pub reason: Reason,
+    /// What shows it.
+    pub why: String,
+}
+
+/// Why a file that is named like a layer does not count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    /// The base holds it already.
+    Merged,
+    /// It belongs to something else.
+    Foreign,
+    /// It cannot be read.
+    Torn,
+}
+
+impl Reason {
+    /// One word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Merged => "merged",
+            Self::Foreign => "foreign",
+            Self::Torn => "torn",
+        }
+    }
+}
+
+/// What a container consists of.
+#[derive(Debug)]
+pub(super) struct Stack {
+    /// The layers that count, oldest first; never empty.
+    pub(super) layers: Vec<Arc<Layer>>,
+    /// Files that do not.
+    pub(super) ignored: Vec<Ignored>,
+    /// The number that the next layer gets.
+    pub(super) next: u64,
+    /// The state of the base in its store.
+    pub(super) base: Version,
+    /// Arrays that somebody asked for.
+    pub(super) known: Mutex<HashMap<Arc<str>, Option<Arc<ArrayState>>>>,
+}
+
+impl Stack {
+    /// Opens all layers.
+    pub(super) async fn open(
+        store: &Store,
+        names: &Names,
+        search: Search,
+        windows: &Windows,
+    ) -> Result<Self> {
+        let mut last = None;
+        for _ in 0..ATTEMPTS {
+            match attempt(store, names, search, windows).await {
+                Err(
+                    error @ (Error::NotFound { what: "object", .. }
+                    | Error::VirtualSourceChanged { .. }),
+                ) => last = Some(error),
+                other => return other,
+            }
+        }
+        let why = last.map_or_else(String::new, |error| error.to_string());
+        Err(Error::Conflict {
+            message: format!("{} changed again and again while it was opened: {why}", names.base()),
+            conflicts: Vec::new(),
+        })
+    }
+
+    /// The newest layer.
+    pub(super) fn top(&self) -> Option<&Arc<Layer>> {
+        self.layers.last()
+    }
+}
+
+async fn attempt(store: &Store, names: &Names, search: Search, windows: &Windows) -> Result<Stack> {
+    let (base, mut found) = list(store, names).await?;
+    let newest = found.iter().map(|(number, _)| *number).max().unwrap_or(0);
+    if let Some(layer) = search.as_of {
+        found.retain(|(number, _)| *number <= layer);
+    }
+    let all = [(0, base.clone())].into_iter().chain(found);
+    let mut opened = stream::iter(all)
+        .map(|(number, meta)| async move {
+            let layer = Layer::open(store, number, &meta, windows).await;
+            (number, meta, layer)
+        })
+        .buffered(store.limits().requests.max(1));
+    let Some((_, _, layer)) = opened.next().await else { return Err(missing(store, names)) };
+    let mut judge = Judge::new(layer?, names, search);
+    let sequence = judge.sequence();
+    while let Some((number, meta, layer)) = opened.next().await {
+        judge.see(number, meta, layer)?;
+    }
+    let (layers, ignored) = judge.finish()?;
+    let top = layers.last().map_or(0, |layer| layer.number).max(sequence);
+    if let Some(wanted) = search.as_of
+        && (wanted < sequence || wanted > newest.max(sequence))
+    {
+        let there = match layers.len() {
+            1 => format!("{sequence} is the only one"),
+            _ => format!("there are {sequence} to {top}"),
+        };
+        let name = format!("{wanted} of {}; {there}", names.base());
+        return Err(Error::NotFound { what: "layer", name });
+    }
+    Ok(Stack {
+        layers,
+        ignored,
+        next: newest.max(sequence) + 1,
+        base: Version::from(&base),
+        known: Mutex::default(),
+    })
+}
+
+fn missing(store: &Store, names: &Names) -> Error {
+    Error::NotFound { what: "container", name: store.object_url(&names.base()) }
+}
+
+/// The base, and all files that are named like layers, by number.
+async fn list(store: &Store, names: &Names) -> Result<(Meta, Vec<(u64, Meta)>)> {
+    let dir = match store.list_dir("").await {
+        Err(Error::Unsupported { .. }) => return probe(store, names).await,
+        other => other?,
+    };
+    let (mut base, mut found) = (None, Vec::new());
+    for meta in dir.objects {
+        if meta.path == names.base() {
+            base = Some(meta);
+        } else if let Some(number) = names.number(&meta.path) {
+            found.push((number, meta));
+        }
+    }
+    found.sort_unstable_by_key(|(number, _)| *number);
+    Ok((base.ok_or_else(|| missing(store, names))?, found))
+}
+
+/// The same where nothing can be listed: layers are tried one after the other, from the first, or
+/// from the first that the base does not hold, until there is none.
+async fn probe(store: &Store, names: &Names) -> Result<(Meta, Vec<(u64, Meta)>)> {
+    let base = match store.head(&names.base()).await {
+        Err(Error::NotFound { .. }) => return Err(missing(store, names)),
+        other => other?,
+    };
+    let first = Layer::open(store, 0, &base, &Windows::new(0, |_, _| 0)).await?;
+    let merged = first.seal.as_ref().map_or(0, |seal| seal.sequence);
+    let mut found = Vec::new();
+    for number in merged + 1.. {
+        match store.head(&names.layer(number)).await {
+            Ok(meta) => found.push((number, meta)),
+            Err(Error::NotFound { .. }) => break,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok((base, found))
+}
+
+/// Decides which layers count, from the oldest to the newest.
+struct Judge<'a> {
+    names: &'a Names,
+    search: Search,
+    layers: Vec<Arc<Layer>>,
+    ignored: Vec<Ignored>,
+    /// What layers may be made on.
+    grounds: HashSet<Id>,
+    /// What the base holds.
+    merged: HashMap<u64, Id>,
+    container: Option<Id>,
+    /// The last file that could not be read: torn if nothing follows.
+    torn: Option<(Ignored, Error)>,
+}
+
+impl<'a> Judge<'a> {
+    fn new(base: Layer, names: &'a Names, search: Search) -> Self {
+        let merged: HashMap<u64, Id> = base
+            .seal
+            .as_ref()
+            .map(|seal| seal.absorbed.iter().copied().collect())
+            .unwrap_or_default();
+        let grounds = merged.values().copied().chain([base.id()]).collect();
+        let container = base.seal.as_ref().map(|seal| seal.container);
+        Self {
+            names,
+            search,
+            layers: vec![Arc::new(base)],
+            ignored: Vec::new(),
+            grounds,
+            merged,
+            container,
+            torn: None,
+        }
+    }
+
+    fn base(&self) -> Option<&Layer> {
+        self.layers.first().map(|base| &**base)
+    }
+
+    /// The number of the newest layer that the base holds.
+    fn sequence(&self) -> u64 {
+        self.base().and_then(|base| base.seal.as_ref()).map_or(0, |seal| seal.sequence)
+    }
+
+    fn see(&mut self, number: u64, meta: Meta, layer: Result<Layer>) -> Result<()> {
+        if let Some((_, error)) = self.torn.take() {
+            // Something was built on it: that is damage, not a write that was cut off.
+            return Err(error);
+        }
+        let ignored = |reason, why: String| Ignored {
+            path: meta.path.clone(),
+            number,
+            size: meta.size,
+            reason,
+            why,
+        };
+        let layer = match layer {
+            Ok(layer) => layer,
+            Err(error @ (Error::Corrupt { .. } | Error::Unsupported { .. })) => {
+                self.torn = Some((ignored(Reason::Torn, error.to_string()), error));
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        };
+        if self.merged.get(&number) == Some(&layer.id()) {
+            let why = "the base holds it; a compaction was interrupted before it deleted it";
+            self.ignored.push(ignored(Reason::Merged, why.to_owned()));
+            return Ok(());
+        }
+        match self.foreign(&layer)? {
+            Some(why) => self.ignored.push(ignored(Reason::Foreign, why)),
+            None => {
+                self.grounds.insert(layer.id());
+                self.container = self.container.or(layer.seal.as_ref().map(|seal| seal.container));
+                self.layers.push(Arc::new(layer));
+            }
+        }
+        Ok(())
+    }
+
+    /// Why a layer belongs to something else, if it does.
+    fn foreign(&self, layer: &Layer) -> Result<Option<String>> {
+        if self.base().is_some_and(|base| base.root.version >= 6) {
+            return Ok(Some("the base is of a version that has no layers".to_owned()));
+        }
+        if let Some(seal) = &layer.seal {
+            if self.container.is_some_and(|container| container != seal.container) {
+                return Ok(Some("it was made for another container".to_owned()));
+            }
+            if seal.parent == Id::default() {
+                return Ok(Some("it is the base of a container of its own".to_owned()));
+            }
+            if !self.grounds.contains(&seal.parent) {
+                return Err(Error::Corrupt {
+                    file: layer.path.to_string(),
+                    what: "the layer it was made on".to_owned(),
+                    expected: "among the layers below it".to_owned(),
+                    found: "none, so one is missing".to_owned(),
+                });
+            }
+            return Ok(None);
+        }
+        let hint = &layer.root.base_file_hint;
+        if layer.root.overlay_index == 0 {
+            return Ok(Some("it is the base of a container of its own".to_owned()));
+        }
+        let named = hint.rsplit('/').next().unwrap_or_default();
+        if named != self.names.base() && !self.search.renamed {
+            return Err(Error::invalid(format!(
+                "{} says that it is a layer of {hint:?}, not of {:?}: move it away if it does not \
+                 belong here, or open the container as a renamed one",
+                layer.path,
+                self.names.base()
+            )));
+        }
+        Ok(None)
+    }
+
+    fn finish(mut self) -> Result<(Vec<Arc<Layer>>, Vec<Ignored>)> {
+        if let Some((torn, error)) = self.torn {
+            if self.search.strict {
+                return Err(Error::Corrupt {
+                    file: torn.path,
+                    what:
+                        "the newest layer, on which nothing can be written before it is repaired \
+                           (chunkyard af repair sets it aside)"
+                            .to_owned(),
+                    expected: "a whole layer".to_owned(),
+                    found: error.to_string(),
+                });
+            }
+            self.ignored.push(torn);
+        }
+        Ok((self.layers, self.ignored))
+    }
+}
