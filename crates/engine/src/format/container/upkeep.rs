@@ -52,14 +52,9 @@ impl Inner {
                 let head = layer.parse(|view| footer::array(view, &layer.root, position)).await?;
                 return Ok(head.stats);
             }
-            let sealed = match layer.sealed_statistics().await? {
-                Some(bytes) => Some(stats_file::parse_payload(&bytes)?),
-                None if layer.seal.is_some() => Some(Vec::new()),
-                None => None,
-            };
-            let all = match sealed {
-                Some(sealed) => sealed,
-                None => self.read_statistics_file().await?.unwrap_or_default(),
+            let all = match layer.seal.is_some() {
+                true => layer.sealed_statistics().await?,
+                false => self.read_statistics_file().await?.unwrap_or_default(),
             };
             return Ok(all.into_iter().find(|stats| stats.name == name));
         }
