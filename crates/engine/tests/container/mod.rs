@@ -1,6 +1,10 @@
 //! Containers: many arrays in one file, with overlays.
 
 mod basics;
+mod crash;
+mod damage;
 mod defects;
+mod model;
+mod requests;
 pub(crate) mod support;
 mod writers;

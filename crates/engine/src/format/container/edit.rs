@@ -1,6 +1,6 @@
 //! Changing what there is: arrays, attributes, extents. All of it waits for a flush.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use chunkyard_array::{ChunkIndex, Grid, Region};
@@ -81,23 +81,37 @@ impl Definition {
             index_width: IndexWidth::default(),
         };
         let mut described = Description { meta, attributes: Vec::new() };
+        // There may be very many, so they are not looked for one by one.
+        let mut places: HashMap<String, usize> = HashMap::new();
         for (key, value) in self.attributes {
-            described.set_attribute(&key, value)?;
+            described.refuse_list(&key, &value)?;
+            match places.get(&key).and_then(|&at| described.attributes.get_mut(at)) {
+                Some((_, old)) => *old = value,
+                None => {
+                    places.insert(key.clone(), described.attributes.len());
+                    described.attributes.push((key, value));
+                }
+            }
         }
         Ok(described)
     }
 }
 
 impl Description {
-    /// Sets an attribute. Refuses values that the container cannot hold.
-    fn set_attribute(&mut self, key: &str, value: AttributeValue) -> Result<()> {
-        if !value.is_scalar() {
-            return Err(Error::invalid(format!(
+    fn refuse_list(&self, key: &str, value: &AttributeValue) -> Result<()> {
+        match value.is_scalar() {
+            true => Ok(()),
+            false => Err(Error::invalid(format!(
                 "attribute {key:?} of {:?}: a container of this version holds numbers, strings and \
                  booleans only",
                 self.meta.name
-            )));
+            ))),
         }
+    }
+
+    /// Sets an attribute. Refuses values that the container cannot hold.
+    fn set_attribute(&mut self, key: &str, value: AttributeValue) -> Result<()> {
+        self.refuse_list(key, &value)?;
         match self.attributes.iter_mut().find(|(known, _)| known == key) {
             Some((_, old)) => *old = value,
             None => self.attributes.push((key.to_owned(), value)),
