@@ -121,6 +121,8 @@ impl Layer {
                 Some(seal)
             }
         };
+        // Before the tail may be given up for the checksums, which are not next to it.
+        let whole = resident.then(|| Resident(tail.get_bytes(footer_at..trailer_at)));
         let page_crcs = match &seal {
             None => None,
             Some(seal) => {
@@ -136,7 +138,7 @@ impl Layer {
             range: footer_at..trailer_at,
             key: Block::new_owner(),
             windows: windows.clone(),
-            whole: resident.then(|| Resident(tail.get_bytes(footer_at..trailer_at))),
+            whole,
             page_crcs,
         };
         reader.check_whole()?;

@@ -40,6 +40,7 @@ mod parts;
 mod pending;
 mod publish;
 pub mod seal;
+mod settle;
 mod sink;
 mod source;
 mod spill;
