@@ -54,7 +54,7 @@ impl Facts {
             match found.next().await {
                 Some(Ok((_, reference))) => {
                     chunks += 1;
-                    bytes += reference.len().unwrap_or(0);
+                    bytes += reference.stored_len().unwrap_or(0);
                 }
                 // Damage does not keep the rest from being described.
                 Some(Err(Error::Corrupt { .. })) => unreadable += 1,

@@ -40,7 +40,7 @@ impl Info {
             return repo::run(&self.url, &self.version, context).await;
         }
         options.version = self.version.of_any(format, &self.url, context).await?;
-        let source = format.open(&place, &options).await?;
+        let source = context.open_source(&place, format, &options).await?;
         let found = any::Found::look(place, format, source).await?;
         if context.output.is_json() {
             return context.output.document(&found.document()?);

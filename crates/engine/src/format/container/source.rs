@@ -10,10 +10,11 @@ use futures::{StreamExt, TryStreamExt, stream};
 use super::adapt;
 use super::handle::{Container, Inner};
 use super::mapping;
+use super::stack::Reason;
 use crate::error::{Error, Result};
 use crate::format::{ChunkStream, Dataset, Locate, Source};
-use crate::repo::Version;
-use crate::store::{ChunkRef, Fetcher, Meta};
+use crate::repo::{Finding, Level, Version};
+use crate::store::{ChunkRef, Fetcher};
 
 /// Chunks whose places are looked up at once.
 const LOOKUPS: usize = 64;
@@ -28,11 +29,7 @@ pub struct ContainerSource {
 impl ContainerSource {
     /// All that a container holds as of now.
     pub async fn new(container: Container) -> Result<Self> {
-        let mut described = Vec::new();
-        for name in container.names().await? {
-            described.push((*container.describe(&name).await?).clone());
-        }
-        let dataset = mapping::dataset_of(&described)?;
+        let dataset = container.dataset().await?;
         Ok(Self { container, dataset })
     }
 
@@ -115,10 +112,25 @@ impl Source for ContainerSource {
         stream::once(all).try_flatten().boxed()
     }
 
-    fn strays(&self) -> BoxStream<'_, Result<Meta>> {
-        let ignored = self.container.ignored().into_iter().map(|file| {
-            Ok(Meta { path: file.path, size: file.size, modified_ms: 0, etag: None, version: None })
-        });
-        stream::iter(ignored.collect::<Vec<_>>()).boxed()
+    fn inspect(&self, level: Level) -> BoxStream<'_, Result<Finding>> {
+        self.inner().inspect(level)
+    }
+
+    fn cautions(&self) -> Vec<String> {
+        self.container.cautions()
+    }
+}
+
+impl Container {
+    /// What whoever reads it should be told: that the newest layer is torn.
+    pub fn cautions(&self) -> Vec<String> {
+        let torn = self.ignored().into_iter().filter(|file| file.reason == Reason::Torn);
+        torn.map(|file| {
+            format!(
+                "{}, the newest layer, cannot be read, so this is what was there before it ({})",
+                file.path, file.why
+            )
+        })
+        .collect()
     }
 }
