@@ -20,7 +20,7 @@ use serde_json::{Map, Value, json};
 
 pub use clock::{Clock, Samples};
 pub use data::{Data, series_point};
-pub use memory::{Idle, bytes_read, peak};
+pub use memory::{Idle, bytes_read, peak, resident};
 pub use options::Options;
 
 /// What a workload returns.

@@ -22,6 +22,11 @@ pub fn peak() -> u64 {
     field("/proc/self/status", "VmHWM:") * 1024
 }
 
+/// What this process has resident now, in bytes.
+pub fn resident() -> u64 {
+    field("/proc/self/status", "VmRSS:") * 1024
+}
+
 /// Bytes this process has read through system calls so far, from disk or from cache.
 pub fn bytes_read() -> u64 {
     field("/proc/self/io", "rchar:")

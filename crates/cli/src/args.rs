@@ -4,6 +4,7 @@ use anyhow::Result;
 use chunkyard_array::{ArrayBuilder, ArraySpec};
 use chunkyard_engine::Error;
 use chunkyard_engine::format::Format;
+use chunkyard_engine::format::container::ContainerFormat;
 use chunkyard_engine::repo::{RepoFormat, Repository, Version};
 use clap::{Args, Parser};
 use serde_json::Value;
@@ -68,7 +69,8 @@ pub(crate) struct VersionArgs {
     #[arg(long, value_name = "NAME", conflicts_with = "branch")]
     tag: Option<String>,
 
-    /// This snapshot, by its id or the beginning of it (at least 4 characters)
+    /// This snapshot, by its id or the beginning of it (at least 4 characters); of a container this
+    /// layer, by its number
     #[arg(long, value_name = "ID", conflicts_with_all = ["branch", "tag"])]
     snapshot: Option<String>,
 
@@ -103,9 +105,15 @@ impl VersionArgs {
         if branch.is_none() && tag.is_none() && snapshot.is_none() && as_of.is_none() {
             return Ok(None);
         }
+        if let (Some(layer), true) = (snapshot, format.name() == ContainerFormat.name()) {
+            return Ok(Some(Version::Snapshot(layer.clone())));
+        }
         if format.name() != RepoFormat.name() {
             let format = format.name();
-            let what = format!("{url} is {format}, of which there is one version only");
+            let what = match format {
+                "container" => format!("{url} is a container: name a layer with --snapshot"),
+                _ => format!("{url} is {format}, of which there is one version only"),
+            };
             return Err(Error::invalid(what).into());
         }
         Ok(Some(self.version(&Repository::open(url, context.options()).await?).await?))

@@ -66,7 +66,7 @@ fn row(layer: &LayerInfo) -> Vec<String> {
     ]
 }
 
-fn document_of(layer: &LayerInfo) -> Value {
+pub(crate) fn document_of(layer: &LayerInfo) -> Value {
     json!({
         "layer": layer.number,
         "file": layer.path,

@@ -25,6 +25,7 @@ use chunkyard_engine::store::{BlockCodec, Limits, block_codec, zstd_block_codec}
 use clap::{Args, Subcommand};
 use serde_json::json;
 
+pub(super) use self::layers::document_of as layer_document;
 use crate::context::Context;
 use crate::units::size;
 

@@ -53,7 +53,7 @@ impl Container {
         inner.refuse_read_only()?;
         self.flush().await?;
         let _alone = inner.writers.exclude(true).await;
-        let _lock = match inner.store.kind() {
+        let lock = match inner.store.kind() {
             Kind::Local => Some(inner.store.lock(&format!("{}/lock", inner.names.work())).await?),
             _ => None,
         };
@@ -80,6 +80,10 @@ impl Container {
         let stack = Stack::open(&inner.store, &inner.names, inner.search(), &inner.windows).await?;
         let bytes_after = stack.layers.first().map_or(0, |base| base.size);
         inner.state().stack = Arc::new(stack);
+        if lock.is_some() && inner.store.list_dir(&inner.names.work()).await?.dirs.is_empty() {
+            // Only the lock was in it; whoever waits for it makes another.
+            inner.store.delete_dir(&inner.names.work()).await?;
+        }
         Ok(Compacted { layers, bytes_before, bytes_after })
     }
 }
@@ -105,7 +109,7 @@ impl Inner {
             overlay_index: 0,
             base_file_hint: String::new(),
         };
-        let aside = aside(&self.names)?;
+        let aside = aside(&self.store, &self.names)?;
         let (codec, block_bytes) = (self.options.codec.clone(), self.options.block_bytes);
         let mut draft = Draft::new(&self.store, aside.clone(), codec, block_bytes);
         let mut statistics = Vec::new();

@@ -165,7 +165,7 @@ impl Inner {
             overlay_index: to_u32(|| "number of the layer".to_owned(), number)?,
             base_file_hint: self.names.base(),
         };
-        let aside = aside(&self.names)?;
+        let aside = aside(&self.store, &self.names)?;
         let (codec, block_bytes) = (self.options.codec.clone(), self.options.block_bytes);
         let mut draft = Draft::new(&self.store, aside.clone(), codec, block_bytes);
         let mut statistics = Vec::new();

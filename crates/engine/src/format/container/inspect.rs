@@ -77,8 +77,7 @@ impl Inner {
     async fn inspect_statistics(&self, stack: &Stack) -> Result<Vec<Finding>> {
         let mut findings = Vec::new();
         for layer in &stack.layers {
-            let Some(payload) = layer.sealed_statistics().await? else { continue };
-            if let Err(error) = stats_file::parse_payload(&payload) {
+            if let Err(error) = layer.sealed_statistics().await {
                 findings.extend(finding_of(layer, "statistics", error)?);
             }
         }

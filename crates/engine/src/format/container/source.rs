@@ -8,11 +8,11 @@ use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt, stream};
 
 use super::adapt;
-use super::handle::{Container, Inner};
-use super::mapping;
+use super::handle::{Container, ContainerOptions, Inner};
 use super::stack::Reason;
+use super::{footer, mapping};
 use crate::error::{Error, Result};
-use crate::format::{ChunkStream, Dataset, Locate, Source};
+use crate::format::{ChunkStream, Dataset, Locate, OpenOptions, Place, Source};
 use crate::repo::{Finding, Level, Version};
 use crate::store::{ChunkRef, Fetcher};
 
@@ -24,13 +24,27 @@ const LOOKUPS: usize = 64;
 pub struct ContainerSource {
     container: Container,
     dataset: Dataset,
+    /// How its newest block is packed.
+    packing: Option<String>,
 }
 
 impl ContainerSource {
+    /// Opens the container at a place; a version is the number of a layer.
+    pub async fn open(place: &Place, options: &OpenOptions) -> Result<Self> {
+        let as_of = options.version.as_ref().map(layer_of).transpose()?.flatten();
+        let options = ContainerOptions { as_of, ..ContainerOptions::default() };
+        Self::new(Container::open(place, options).await?).await
+    }
+
     /// All that a container holds as of now.
     pub async fn new(container: Container) -> Result<Self> {
         let dataset = container.dataset().await?;
-        Ok(Self { container, dataset })
+        let stack = container.inner.state().stack.clone();
+        let packing = match stack.layers.iter().rev().find(|layer| layer.root.blocks.len > 0) {
+            Some(layer) => layer.parse(|view| footer::block(view, &layer.root, 0)).await?.codec,
+            None => None,
+        };
+        Ok(Self { container, dataset, packing })
     }
 
     /// The container.
@@ -68,6 +82,12 @@ impl Source for ContainerSource {
         let id =
             |layer: &Arc<super::layer::Layer>| format!("{:032x}", u128::from_be_bytes(layer.id()));
         stack.layers.iter().map(id).collect::<Vec<_>>().join(" ")
+    }
+
+    fn codecs_elsewhere(&self, _array: &str) -> Option<String> {
+        // Codecs that everybody has; those of blocks may be anybody's.
+        let elsewhere = if self.packing.is_some() { "zstd:3" } else { "none" };
+        Some(elsewhere.to_owned())
     }
 
     fn version(&self) -> Option<Version> {
@@ -133,4 +153,19 @@ impl Container {
         })
         .collect()
     }
+}
+
+/// The layer that a version means: its number.
+fn layer_of(version: &Version) -> Result<Option<u64>> {
+    let (Version::Snapshot(name) | Version::Named(name)) = version else {
+        return match version {
+            Version::Default => Ok(None),
+            other => {
+                Err(Error::invalid(format!("a container has layers, by number, and no {other}")))
+            }
+        };
+    };
+    name.parse().map(Some).map_err(|_| {
+        Error::invalid(format!("a container has layers, by number, and none is called {name:?}"))
+    })
 }

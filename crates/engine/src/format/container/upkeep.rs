@@ -39,6 +39,17 @@ impl Container {
     }
 }
 
+impl Container {
+    /// Bytes of the statistics file that is kept for other programs; `None` where there is none.
+    pub async fn statistics_file_bytes(&self) -> Result<Option<u64>> {
+        match self.inner.store.head(&self.inner.names.statistics()).await {
+            Ok(meta) => Ok(Some(meta.size)),
+            Err(Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
 impl Inner {
     /// The statistics of an array of the store, as its newest layer tells them.
     pub(super) async fn known_statistics(
@@ -52,14 +63,9 @@ impl Inner {
                 let head = layer.parse(|view| footer::array(view, &layer.root, position)).await?;
                 return Ok(head.stats);
             }
-            let sealed = match layer.sealed_statistics().await? {
-                Some(bytes) => Some(stats_file::parse_payload(&bytes)?),
-                None if layer.seal.is_some() => Some(Vec::new()),
-                None => None,
-            };
-            let all = match sealed {
-                Some(sealed) => sealed,
-                None => self.read_statistics_file().await?.unwrap_or_default(),
+            let all = match layer.seal.is_some() {
+                true => layer.sealed_statistics().await?,
+                false => self.read_statistics_file().await?.unwrap_or_default(),
             };
             return Ok(all.into_iter().find(|stats| stats.name == name));
         }

@@ -1,0 +1,7 @@
+//! Containers and array-format 0.9, in both directions.
+
+// Clippy lets functions outside `#[test]` unwrap only below a `cfg(test)`.
+#[cfg(test)]
+mod peer;
+#[cfg(test)]
+mod theirs;

@@ -1,0 +1,65 @@
+//! Whether a container holds, in the eyes of array-format, what it must.
+
+use array_format::ArrayFile;
+use chunkyard_array_format::{Element, Expected};
+
+use super::elements::{Typed, Visit, visit};
+use super::{Peer, words};
+
+impl Peer {
+    /// Compares all that array-format can say of a container; `case` is said when it differs.
+    pub(crate) async fn check(&self, case: &str, expected: &[Expected]) {
+        let file = self.open().await;
+        let sorted = |mut names: Vec<String>| {
+            names.sort();
+            names
+        };
+        let found = file.list_arrays().into_iter().map(|array| array.name).collect();
+        let wanted = expected.iter().map(|array| array.definition.name.clone()).collect();
+        assert_eq!(sorted(found), sorted(wanted), "arrays of {case}");
+        for array in expected {
+            let case = format!("{:?} of {case}", array.definition.name);
+            check_definition(&case, &file, array);
+            check_attributes(&case, &file, array);
+            let statistics = array.statistics.as_ref().map(words::statistics);
+            assert_eq!(file.array_stats(&array.definition.name), statistics.as_ref(), "{case}");
+            let name = &array.definition.name;
+            let elements = visit(&array.definition.dtype, ReadAll { file: &file, name }).await;
+            assert_eq!(elements, array.elements, "elements of {case}");
+        }
+    }
+}
+
+/// Types, extents, names of dimensions, fill values.
+pub(super) fn check_definition(case: &str, file: &ArrayFile, array: &Expected) {
+    let (found, definition) = (file.get_array(&array.definition.name).unwrap(), &array.definition);
+    assert_eq!(found.dtype, words::dtype(&definition.dtype), "type of {case}");
+    assert_eq!(found.layout.shape, definition.shape, "shape of {case}");
+    assert_eq!(found.layout.storage.chunk_shape, definition.chunk_shape(), "chunks of {case}");
+    assert_eq!(found.layout.dimension_names, definition.dimension_names(), "names of {case}");
+    assert_eq!(found.fill_value, definition.fill.as_ref().map(words::fill), "fill of {case}");
+}
+
+fn check_attributes(case: &str, file: &ArrayFile, array: &Expected) {
+    let name = &array.definition.name;
+    let count = file.get_array(name).unwrap().attributes.iter_entries().count();
+    assert_eq!(count, array.attributes.len(), "number of attributes of {case}");
+    for (key, value) in &array.attributes {
+        let found = file.get_attribute(name, key).unwrap();
+        assert_eq!(found, Some(&words::attribute(value)), "attribute {key} of {case}");
+    }
+}
+
+struct ReadAll<'a> {
+    file: &'a ArrayFile,
+    name: &'a str,
+}
+
+impl Visit for ReadAll<'_> {
+    type Output = Vec<Element>;
+
+    async fn with<T: Typed>(self) -> Vec<Element> {
+        let all = self.file.read_array::<T>(self.name, vec![], vec![]).await.unwrap();
+        all.iter().map(Typed::to_element).collect()
+    }
+}
