@@ -5,6 +5,7 @@
 mod bucket;
 #[cfg(test)]
 mod container;
+#[cfg(test)]
 mod convert;
 #[cfg(test)]
 mod edit;

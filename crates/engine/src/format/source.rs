@@ -72,6 +72,13 @@ pub trait Source: Locate {
     /// which the rest follows.
     fn chunks<'a>(&'a self, array: &'a str, within: &'a Region) -> ChunkStream<'a>;
 
+    /// The codecs that an array should have elsewhere unless somebody says otherwise, as
+    /// [`parse_shorthand`](chunkyard_array::codec::parse_shorthand) reads them: for formats that pack
+    /// more than single chunks, and encode those in a way of their own. `None`: those it has.
+    fn codecs_elsewhere(&self, _array: &str) -> Option<String> {
+        None
+    }
+
     /// Whether the chunks of an array are its elements, plain and in memory already: then a part of
     /// a chunk costs what the part costs, however large the chunk is.
     fn is_memory(&self, _array: &str) -> bool {

@@ -87,7 +87,7 @@ impl Plan {
         format: &dyn Format,
         name: &str,
     ) -> Result<Self> {
-        let wanted = wishes.apply(source.dataset(), name)?;
+        let wanted = wishes.apply(source, name)?;
         let dataset = format.express(wanted.dataset)?;
         let pack_bytes = wishes.pack_bytes.unwrap_or(PACK_BYTES);
         let mut arrays = Vec::with_capacity(wanted.arrays.len());

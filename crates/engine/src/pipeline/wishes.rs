@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
-use crate::format::{ArrayNode, Dataset, Loss, Node};
+use crate::format::{ArrayNode, Dataset, Loss, Node, Source};
 
 /// What a user wants; nothing said means "as it is".
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,7 +67,8 @@ pub(super) struct WantedDataset {
 
 impl Wishes {
     /// Applies the wishes to a source. `name` is for an array that has none because it is the root.
-    pub(super) fn apply(&self, source: &Dataset, name: &str) -> Result<WantedDataset> {
+    pub(super) fn apply(&self, from: &dyn Source, name: &str) -> Result<WantedDataset> {
+        let source = from.dataset();
         self.refuse_losses(&source.losses)?;
         if normal(&self.into) != "/" {
             crate::store::check_path(self.into.trim_matches('/'))?;
@@ -80,10 +81,11 @@ impl Wishes {
                 }
                 Node::Array(array) if self.selects(path) => {
                     let target = self.target_path(path, name);
-                    let (made, from) =
-                        self.array(path, array).map_err(|error| Error::for_array(path, error))?;
+                    let (made, place) = self
+                        .array(path, array, from.codecs_elsewhere(path))
+                        .map_err(|error| Error::for_array(path, error))?;
                     wanted.dataset.insert(target.clone(), Node::Array(Arc::new(made)));
-                    wanted.arrays.insert(target, from);
+                    wanted.arrays.insert(target, place);
                 }
                 _ => {}
             }
@@ -121,7 +123,12 @@ impl Wishes {
         }
     }
 
-    fn array(&self, path: &str, array: &ArrayNode) -> Result<(ArrayNode, Wanted)> {
+    fn array(
+        &self,
+        path: &str,
+        array: &ArrayNode,
+        codecs_elsewhere: Option<String>,
+    ) -> Result<(ArrayNode, Wanted)> {
         let region = match &self.region {
             Some(text) => Region::parse(text, array.spec.shape())?,
             None => Region::whole(array.spec.shape()),
@@ -151,7 +158,7 @@ impl Wishes {
         if let Some(chunks) = &self.chunks {
             spec = spec.with_chunk_shape(&self.of_rank("chunks", chunks, region.rank())?)?;
         }
-        if let Some(text) = &self.codec {
+        if let Some(text) = self.codec.as_ref().or(codecs_elsewhere.as_ref()) {
             let codecs: Vec<Value> = codec::parse_shorthand(text, &spec.dtype()?)?;
             spec = spec.with_codecs(codecs)?;
         }

@@ -12,8 +12,8 @@ use chunkyard_engine::{ErrorKind, Result};
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::model::{Extent, Picked, dtype, extents, picked, sample_of};
-use super::read::{block_on, read};
+use super::model::{Extent, dtype, extents, sample_of};
+use super::read::{block_on, read, some_picked};
 use crate::convert::naive::indices;
 use crate::convert::sample::Sample;
 
@@ -62,7 +62,7 @@ async fn packed(sample: &Sample, packing: Packing) -> (Arc<Blocks>, ChunkCodecs)
             let elements = elements.to_elements(codecs.item_size());
             let start = plain.len() as u64;
             plain.extend(codecs.encode(elements.as_ref()).unwrap());
-            places.push((index.iter().copied().collect(), start..plain.len() as u64));
+            places.push((index.clone(), start..plain.len() as u64));
         }
         let bytes = block_codec(packing.codec).unwrap().pack(&plain).unwrap();
         let start = file.len() as u64;
@@ -99,11 +99,6 @@ fn packings() -> impl Strategy<Value = Packing> {
             edges,
         },
     )
-}
-
-fn some_picked(axes: Vec<Extent>) -> impl Strategy<Value = (Vec<Extent>, Vec<Picked>)> {
-    let picks = prop::collection::vec(picked(&axes), 1..6);
-    (Just(axes), picks)
 }
 
 proptest! {

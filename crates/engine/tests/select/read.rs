@@ -39,7 +39,7 @@ pub(super) fn block_on(future: impl Future<Output = ()>) {
         .block_on(future);
 }
 
-fn some_picked(axes: Vec<Extent>) -> impl Strategy<Value = (Vec<Extent>, Vec<Picked>)> {
+pub(super) fn some_picked(axes: Vec<Extent>) -> impl Strategy<Value = (Vec<Extent>, Vec<Picked>)> {
     let picks = prop::collection::vec(picked(&axes), 1..6);
     (Just(axes), picks)
 }

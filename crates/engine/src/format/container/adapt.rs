@@ -5,10 +5,10 @@
 //! [`super::elements`].
 
 use bytes::Bytes;
-use chunkyard_array::ChunkIndex;
+use chunkyard_array::{ChunkIndex, Region};
 
-use super::container::grid_of;
 use super::elements;
+use super::handle::grid_of;
 use super::model::DType;
 use super::pending::Description;
 use crate::error::Result;
@@ -23,6 +23,14 @@ pub(super) fn trimmed(described: &Description, index: &ChunkIndex) -> ChunkIndex
 pub(super) fn extended(mut index: ChunkIndex, rank: usize) -> ChunkIndex {
     index.resize(rank, 0);
     index
+}
+
+/// A region of the container as one of the model, where arrays have this shape.
+pub(super) fn region_for_model(region: &Region, shape: &[u64]) -> Result<Region> {
+    let (mut origin, mut extents) = (region.origin().to_vec(), region.shape().to_vec());
+    extents.extend(shape.iter().skip(extents.len()));
+    origin.resize(extents.len(), 0);
+    Ok(Region::new(origin, extents)?)
 }
 
 /// A reference to a chunk as the model has it. Lists are fetched for it: there is no other way to

@@ -8,7 +8,7 @@ use chunkyard_array::{ChunkIndex, ElementsBuf, Region};
 use rayon::prelude::*;
 
 use super::adapt;
-use super::container::{Container, Inner, grid_of, no_array};
+use super::handle::{Container, Inner, grid_of, no_array};
 use super::mapping;
 use super::pending::{Description, Waiting};
 use super::statistics::of_chunk;

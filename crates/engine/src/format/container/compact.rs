@@ -14,8 +14,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::container::{Container, Inner, aside, fresh_id};
 use super::draft::{Draft, Identity};
+use super::handle::{Container, Inner, aside, fresh_id};
 use super::model::{ArrayMeta, ArrayStats};
 use super::stack::{Id, Reason, Search, Stack};
 use super::{merge, publish};
@@ -50,7 +50,7 @@ impl Container {
         inner.refuse_read_only()?;
         self.flush().await?;
         let _alone = inner.writers.exclude(true).await;
-        let _lock = match inner.store.kind() {
+        let lock = match inner.store.kind() {
             Kind::Local => Some(inner.store.lock(&format!("{}/lock", inner.names.work())).await?),
             _ => None,
         };
@@ -77,6 +77,10 @@ impl Container {
         let stack = Stack::open(&inner.store, &inner.names, inner.search(), &inner.windows).await?;
         let bytes_after = stack.layers.first().map_or(0, |base| base.size);
         inner.state().stack = Arc::new(stack);
+        if lock.is_some() && inner.store.list_dir(&inner.names.work()).await?.dirs.is_empty() {
+            // Only the lock was in it; whoever waits for it makes another.
+            inner.store.delete_dir(&inner.names.work()).await?;
+        }
         Ok(Compacted { layers, bytes_before, bytes_after })
     }
 }
@@ -102,7 +106,7 @@ impl Inner {
             overlay_index: 0,
             base_file_hint: String::new(),
         };
-        let aside = aside(&self.names)?;
+        let aside = aside(&self.store, &self.names)?;
         let (codec, block_bytes) = (self.options.codec.clone(), self.options.block_bytes);
         let mut draft = Draft::new(&self.store, aside.clone(), codec.clone(), block_bytes);
         let mut statistics = Vec::new();

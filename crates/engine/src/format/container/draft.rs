@@ -248,7 +248,11 @@ impl Draft {
             let payload = render(&footer)?;
             let statistics = match statistics.is_empty() {
                 true => Vec::new(),
-                false => stats_file::render_payload(&statistics),
+                false => {
+                    let mut payload = stats_file::render_payload(&statistics);
+                    payload.extend(crc32c::crc32c(&payload).to_le_bytes());
+                    payload
+                }
             };
             let seal = Seal {
                 container: identity.container,

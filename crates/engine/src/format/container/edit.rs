@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use chunkyard_array::{ChunkIndex, Grid, Region};
 
-use super::container::{Container, grid_of, no_array};
+use super::adapt;
 use super::draft::to_u32;
+use super::handle::{Container, grid_of, no_array};
 use super::model::{ArrayMeta, AttributeValue, DType, FillValue, IndexWidth};
 use super::pending::{Change, Description, Waiting};
 use crate::error::{Error, Result};
@@ -221,6 +222,7 @@ impl Container {
         for (index, _) in there {
             let (old, new) = (old_grid.clipped_region(&index), new_grid.clipped_region(&index));
             if let Some(kept) = old.intersect(&new) {
+                let kept = adapt::region_for_model(&kept, before.node()?.spec.shape())?;
                 let elements = before.reader()?.read_elements(&kept).await?;
                 rewritten.push((index, kept, elements));
             }

@@ -7,8 +7,8 @@ use bytes::Bytes;
 use chunkyard_array::{Assembly, ChunkIndex, ElementsBuf, fill_slice};
 use futures::{StreamExt, TryStreamExt, stream};
 
-use super::container::{Container, Inner, aside, fresh_id, grid_of};
 use super::draft::{Draft, Identity, Piece, to_u32};
+use super::handle::{Container, Inner, aside, fresh_id, grid_of};
 use super::layer::Layer;
 use super::model::{ArrayMeta, ArrayStats};
 use super::pending::{Change, Description, Pending, Waiting};
@@ -165,7 +165,7 @@ impl Inner {
             overlay_index: to_u32(|| "number of the layer".to_owned(), number)?,
             base_file_hint: self.names.base(),
         };
-        let aside = aside(&self.names)?;
+        let aside = aside(&self.store, &self.names)?;
         let (codec, block_bytes) = (self.options.codec.clone(), self.options.block_bytes);
         let mut draft = Draft::new(&self.store, aside.clone(), codec, block_bytes);
         let mut statistics = Vec::new();

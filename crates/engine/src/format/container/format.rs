@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::container::{Container, ContainerOptions, located};
 use super::express;
+use super::handle::{Container, ContainerOptions, located};
 use super::sink::{ContainerSink, Member};
 use super::source::ContainerSource;
 use super::trailer::TRAILER_LEN;

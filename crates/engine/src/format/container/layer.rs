@@ -14,9 +14,10 @@ use super::archive::{Resident, Stop, View};
 use super::footer::{self, Root};
 use super::footer_reader::{FooterReader, Windows, blame, read};
 use super::layer_names::NameIndex;
-use super::model::BlockMeta;
+use super::model::{ArrayStats, BlockMeta};
 use super::seal::{self, Seal};
 use super::stack::Id;
+use super::stats_file;
 use super::trailer::{TRAILER_LEN, parse_trailer};
 use crate::error::{Error, Result};
 use crate::store::{Block, Guard, Meta, Store};
@@ -98,7 +99,10 @@ impl Layer {
         let seal = match seal::parse_tail(tail.get(fixed_at..footer_at).unwrap_or_default())
             .map_err(|error| blame(&path, error))?
         {
-            None => None,
+            None => {
+                tail.refuse_displaced_seal(trailer_at).map_err(|error| blame(&path, error))?;
+                None
+            }
             Some(fixed) => {
                 let len = fixed.parse_len();
                 let words_at = footer_at.checked_sub(len).ok_or_else(|| {
@@ -170,11 +174,6 @@ impl Layer {
     /// Bytes of blocks, seal included.
     pub(super) fn data_len(&self) -> u64 {
         self.reader.range.start
-    }
-
-    /// Bytes of the footer.
-    pub(super) fn footer_len(&self) -> u64 {
-        self.reader.range.end - self.reader.range.start
     }
 
     /// Whether arrays are sorted by name, as far as the file says.
@@ -287,15 +286,25 @@ impl Layer {
         Ok(crc.map(|crc| u32::from_le_bytes(*crc)))
     }
 
-    /// The statistics that the seal holds, as they are stored.
-    pub(super) async fn sealed_statistics(&self) -> Result<Option<Bytes>> {
-        match &self.seal {
-            Some(seal) if seal.statistics_len > 0 => {
-                let range = absolute(self.data_len() - seal.len(), seal.statistics());
-                self.reader.read(range).await.map(Some)
-            }
-            _ => Ok(None),
+    /// The statistics that the seal holds; none where there is no seal.
+    pub(super) async fn sealed_statistics(&self) -> Result<Vec<ArrayStats>> {
+        let Some(seal) = self.seal.as_ref().filter(|seal| seal.statistics_len > 0) else {
+            return Ok(Vec::new());
+        };
+        let range = absolute(self.data_len() - seal.len(), seal.statistics());
+        let bytes = self.reader.read(range).await?;
+        let damaged = |expected: u32, found: u32| Error::Corrupt {
+            file: self.path.to_string(),
+            what: "checksum of the statistics".to_owned(),
+            expected: format!("{expected:08x}"),
+            found: format!("{found:08x}"),
+        };
+        let Some((payload, crc)) = bytes.split_last_chunk() else { return Err(damaged(0, 0)) };
+        let (expected, found) = (u32::from_le_bytes(*crc), crc32c::crc32c(payload));
+        if expected != found {
+            return Err(damaged(expected, found));
         }
+        stats_file::parse_payload(payload).map_err(|error| blame(&self.path, error))
     }
 }
 
@@ -326,6 +335,27 @@ impl Tail {
         let more = read(store, path, wanted.start..self.at, guard).await?;
         let bytes = [more, self.bytes.clone()].concat().into();
         *self = Self { at: wanted.start, bytes };
+        Ok(())
+    }
+
+    /// Refuses a file whose seal is not where the trailer says: then the trailer is wrong.
+    fn refuse_displaced_seal(&self, trailer_at: u64) -> Result<()> {
+        let marks = self.bytes.windows(seal::MAGIC.len()).enumerate();
+        for (at, _) in marks.filter(|(_, bytes)| *bytes == seal::MAGIC) {
+            let end = at + seal::MAGIC.len();
+            let footer_size = trailer_at.checked_sub(self.at + end as u64);
+            let sealed = seal::parse_tail(self.bytes.get(..end).unwrap_or_default());
+            if let Ok(Some(found)) = sealed
+                && Some(found.footer_size()) == footer_size
+            {
+                return Err(Error::Corrupt {
+                    file: String::new(),
+                    what: "length of the footer in the trailer".to_owned(),
+                    expected: found.footer_size().to_string(),
+                    found: "another".to_owned(),
+                });
+            }
+        }
         Ok(())
     }
 

@@ -2,11 +2,15 @@
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::Range;
 
 use super::archive::{Stop, View};
 use super::footer;
 use super::layer::Layer;
 use crate::error::Result;
+
+/// Arrays that are parsed in one go.
+const BATCH: usize = 256;
 
 /// How the arrays of a layer are found.
 #[derive(Debug)]
@@ -42,11 +46,20 @@ impl Layer {
     /// The names of all arrays, and whether each is deleted.
     pub(super) async fn names(&self) -> Result<Vec<(String, bool)>> {
         let mut names = Vec::new();
-        for position in 0..self.root.arrays.len {
-            let head = self.parse(|view| footer::array(view, &self.root, position)).await?;
-            names.push((head.meta.name, head.meta.deleted));
+        for range in self.array_batches() {
+            let batch = self.parse(|view| {
+                let heads = range.clone().map(|at| footer::array(view, &self.root, at));
+                heads.map(|head| head.map(|head| (head.meta.name, head.meta.deleted))).collect()
+            });
+            names.extend::<Vec<_>>(batch.await?);
         }
         Ok(names)
+    }
+
+    /// The positions of all arrays, as many at a time as are parsed in one go.
+    fn array_batches(&self) -> impl Iterator<Item = Range<u64>> + use<> {
+        let len = self.root.arrays.len;
+        (0..len).step_by(BATCH).map(move |at| at..(at + BATCH as u64).min(len))
     }
 
     async fn name_index(&self) -> Result<&NameIndex> {
@@ -56,10 +69,13 @@ impl Layer {
                     return Ok(NameIndex::Sorted);
                 }
                 let mut hashes: HashMap<u64, Vec<u32>> = HashMap::new();
-                for position in 0..self.root.arrays.len {
-                    let name = self.parse(|view| footer::array_name(view, &self.root, position));
-                    let entry = hashes.entry(hash(&name.await?)).or_default();
-                    entry.push(u32::try_from(position).unwrap_or(u32::MAX));
+                for range in self.array_batches() {
+                    let names =
+                        self.parse(|view| footer::array_names(view, &self.root, range.clone()));
+                    for (position, name) in range.clone().zip(names.await?) {
+                        let entry = hashes.entry(hash(&name)).or_default();
+                        entry.push(u32::try_from(position).unwrap_or(u32::MAX));
+                    }
                 }
                 Ok(NameIndex::Hashed(hashes))
             })

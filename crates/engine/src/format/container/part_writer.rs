@@ -1,6 +1,6 @@
 //! One pack as a layer of its own, aside.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -8,15 +8,16 @@ use chunkyard_array::ChunkIndex;
 use rayon::prelude::*;
 
 use super::adapt;
-use super::container::fresh_id;
 use super::draft::{Content, Draft, Identity, Piece};
 use super::flush::coord;
+use super::handle::fresh_id;
+use super::parts::Parts;
 use super::pending::Waiting;
 use super::sink::{PARTS, Planned, Shared};
 use super::stack::Id;
 use super::statistics::{ChunkStats, of_chunk};
 use crate::error::{Error, Result};
-use crate::format::{PackWriter, Receipt};
+use crate::format::{Pack, PackWriter, Receipt};
 use crate::pipeline::cpu;
 use crate::repo::Uid;
 
@@ -24,12 +25,20 @@ use crate::repo::Uid;
 pub(super) struct PartWriter {
     shared: Arc<Shared>,
     planned: Planned,
+    pack: Pack,
+    /// Where it counts when it is complete.
+    parts: Option<Arc<Mutex<Parts>>>,
     chunks: Vec<(ChunkIndex, Waiting)>,
 }
 
 impl PartWriter {
-    pub(super) fn new(shared: Arc<Shared>, planned: Planned) -> Self {
-        Self { shared, planned, chunks: Vec::new() }
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        planned: Planned,
+        pack: &Pack,
+        parts: Option<Arc<Mutex<Parts>>>,
+    ) -> Self {
+        Self { shared, planned, pack: pack.clone(), parts, chunks: Vec::new() }
     }
 }
 
@@ -83,6 +92,10 @@ impl PackWriter for PartWriter {
             draft.finish(&identity, &[stats.to_array_stats(name, &described.meta.shape)]).await?;
         if let Content::Parts(parts) = finished.content {
             store.put(&file, parts).await?;
+        }
+        if let Some(parts) = &self.parts {
+            let mut parts = parts.lock().unwrap_or_else(PoisonError::into_inner);
+            parts.add(&self.pack.array, self.pack.number, file.clone());
         }
         Ok(Receipt { chunks, bytes: finished.size, body: file.into() })
     }

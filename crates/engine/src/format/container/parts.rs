@@ -15,7 +15,6 @@ use super::mapping;
 use super::model::ArrayStats;
 use super::stack::Stack;
 use super::statistics::ChunkStats;
-use super::stats_file;
 use crate::error::{Error, Result};
 use crate::format::{ChunkStream, Dataset, Locate, Source};
 use crate::store::{ChunkRef, Fetcher, Remotes, Store, Version};
@@ -89,10 +88,8 @@ impl PartsSource {
             .await?;
         let mut statistics = ChunkStats::default();
         for layer in &layers {
-            if let Some(bytes) = layer.sealed_statistics().await? {
-                for found in stats_file::parse_payload(&bytes)? {
-                    statistics.merge(chunk_stats(found));
-                }
+            for found in layer.sealed_statistics().await? {
+                statistics.merge(chunk_stats(found));
             }
         }
         let base = Version { etag: None, version: None };

@@ -38,7 +38,7 @@ const TAIL_CHECKED: usize = TAIL_BYTES - 12;
 /// Bytes of the number and the id of an absorbed layer.
 const ABSORBED_LEN: u64 = 24;
 
-const MAGIC: &[u8; 8] = b"CYARDAF1";
+pub(super) const MAGIC: &[u8; 8] = b"CYARDAF1";
 const VERSION: u32 = 1;
 const ARRAYS_SORTED: u32 = 1;
 const CHUNKS_SORTED: u32 = 2;

@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use serde_json::json;
 
-use super::container::{aside, fresh_id, located, refuse_occupied};
 use super::draft::{Draft, Identity};
+use super::handle::{aside, fresh_id, located, refuse_occupied};
 use super::names::Names;
 use super::part_writer::{PartWriter, file_of};
 use super::parts::{Parts, PartsSource};
@@ -34,7 +34,7 @@ pub(super) const PARTS: &str = "parts";
 pub struct ContainerSink {
     shared: Arc<Shared>,
     dataset: Dataset,
-    parts: Mutex<Parts>,
+    parts: Arc<Mutex<Parts>>,
     journal: Store,
     /// Whether there is a container that the new one replaces.
     replace: bool,
@@ -74,10 +74,15 @@ impl Shared {
         Ok(Self { store, names, arrays, entries })
     }
 
-    fn writer(self: &Arc<Self>, pack: &Pack) -> Result<Box<dyn PackWriter>> {
+    /// A writer of a pack, which counts among the parts when it is complete, if there are any here.
+    fn writer(
+        self: &Arc<Self>,
+        pack: &Pack,
+        parts: Option<Arc<Mutex<Parts>>>,
+    ) -> Result<Box<dyn PackWriter>> {
         let missing = || Error::NotFound { what: "array", name: pack.array.to_string() };
         let planned = self.arrays.get(&*pack.array).ok_or_else(missing)?;
-        Ok(Box::new(PartWriter::new(self.clone(), planned.clone())))
+        Ok(Box::new(PartWriter::new(self.clone(), planned.clone(), pack, parts)))
     }
 
     async fn sync(&self, receipts: &[Receipt]) -> Result<()> {
@@ -127,7 +132,7 @@ impl ContainerSink {
             journal.delete_dir("").await?;
             shared.store.delete_dir(&format!("{work}/{PARTS}")).await?;
         }
-        Ok(Self { shared, dataset, parts: Mutex::default(), journal, replace, lock })
+        Ok(Self { shared, dataset, parts: Arc::default(), journal, replace, lock })
     }
 
     /// Counts a pack among those that will be in the container.
@@ -158,7 +163,7 @@ impl ContainerSink {
             overlay_index: 0,
             base_file_hint: String::new(),
         };
-        let aside = aside(names)?;
+        let aside = aside(store, names)?;
         // Small chunks are packed again, in blocks that they share.
         let mut draft = Draft::new(store, aside.clone(), block_codec("zstd")?, 1 << 20);
         let mut statistics = Vec::new();
@@ -223,7 +228,7 @@ async fn has_plan(journal: &Store) -> Result<bool> {
 #[async_trait]
 impl PackSink for ContainerSink {
     async fn open_pack(&self, pack: &Pack) -> Result<Box<dyn PackWriter>> {
-        self.shared.writer(pack)
+        self.shared.writer(pack, Some(self.parts.clone()))
     }
 
     async fn sync(&self, receipts: &[Receipt]) -> Result<()> {
@@ -291,7 +296,7 @@ impl Member {
 #[async_trait]
 impl PackSink for Member {
     async fn open_pack(&self, pack: &Pack) -> Result<Box<dyn PackWriter>> {
-        self.shared.writer(pack)
+        self.shared.writer(pack, None)
     }
 
     async fn sync(&self, receipts: &[Receipt]) -> Result<()> {

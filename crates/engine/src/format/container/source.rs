@@ -8,8 +8,8 @@ use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt, stream};
 
 use super::adapt;
-use super::container::{Container, Inner};
-use super::mapping;
+use super::handle::{Container, Inner};
+use super::{footer, mapping};
 use crate::error::{Error, Result};
 use crate::format::{ChunkStream, Dataset, Locate, Source};
 use crate::repo::Version;
@@ -23,6 +23,8 @@ const LOOKUPS: usize = 64;
 pub struct ContainerSource {
     container: Container,
     dataset: Dataset,
+    /// How its newest block is packed.
+    packing: Option<String>,
 }
 
 impl ContainerSource {
@@ -33,7 +35,12 @@ impl ContainerSource {
             described.push((*container.describe(&name).await?).clone());
         }
         let dataset = mapping::dataset_of(&described)?;
-        Ok(Self { container, dataset })
+        let stack = container.inner.state().stack.clone();
+        let packing = match stack.layers.iter().rev().find(|layer| layer.root.blocks.len > 0) {
+            Some(layer) => layer.parse(|view| footer::block(view, &layer.root, 0)).await?.codec,
+            None => None,
+        };
+        Ok(Self { container, dataset, packing })
     }
 
     /// The container.
@@ -71,6 +78,12 @@ impl Source for ContainerSource {
         let id =
             |layer: &Arc<super::layer::Layer>| format!("{:032x}", u128::from_be_bytes(layer.id()));
         stack.layers.iter().map(id).collect::<Vec<_>>().join(" ")
+    }
+
+    fn codecs_elsewhere(&self, _array: &str) -> Option<String> {
+        // Codecs that everybody has; those of blocks may be anybody's.
+        let elsewhere = if self.packing.is_some() { "zstd:3" } else { "none" };
+        Some(elsewhere.to_owned())
     }
 
     fn version(&self) -> Option<Version> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use chunkyard_array::ChunkIndex;
 
-use super::container::{Inner, aside};
+use super::handle::{Inner, aside};
 use super::pending::{Pending, Waiting};
 use crate::error::Result;
 
@@ -37,7 +37,7 @@ impl Inner {
         if leaving.is_empty() {
             return Ok(());
         }
-        let path: Arc<str> = aside(&self.names)?.into();
+        let path: Arc<str> = aside(&self.store, &self.names)?.into();
         let mut upload = self.store.begin(&path).await?;
         upload.write(leaving.iter().map(|chunk| chunk.bytes.clone()).collect()).await?;
         upload.finish().await?;

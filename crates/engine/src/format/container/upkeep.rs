@@ -12,8 +12,8 @@ use std::sync::Arc;
 use futures::{StreamExt, TryStreamExt, stream};
 
 use super::array_state::ArrayState;
-use super::container::{Container, Inner};
 use super::footer;
+use super::handle::{Container, Inner};
 use super::model::{ArrayStats, StatValue};
 use super::pending::{Change, Description};
 use super::stack::Stack;
@@ -33,7 +33,7 @@ impl Container {
     pub async fn statistics(&self, name: &str) -> Result<Option<ArrayStats>> {
         let stack = self.inner.state().stack.clone();
         if stack.array(name).await?.is_none() {
-            return Err(super::container::no_array(name));
+            return Err(super::handle::no_array(name));
         }
         self.inner.known_statistics(&stack, name).await
     }
@@ -52,14 +52,9 @@ impl Inner {
                 let head = layer.parse(|view| footer::array(view, &layer.root, position)).await?;
                 return Ok(head.stats);
             }
-            let sealed = match layer.sealed_statistics().await? {
-                Some(bytes) => Some(stats_file::parse_payload(&bytes)?),
-                None if layer.seal.is_some() => Some(Vec::new()),
-                None => None,
-            };
-            let all = match sealed {
-                Some(sealed) => sealed,
-                None => self.read_statistics_file().await?.unwrap_or_default(),
+            let all = match layer.seal.is_some() {
+                true => layer.sealed_statistics().await?,
+                false => self.read_statistics_file().await?.unwrap_or_default(),
             };
             return Ok(all.into_iter().find(|stats| stats.name == name));
         }
@@ -95,7 +90,7 @@ impl Inner {
             }
         }
         // All that stays is read.
-        let grid = super::container::grid_of(described)?;
+        let grid = super::handle::grid_of(described)?;
         let stays = array.all().await?.into_iter().map(|(at, _)| at).filter(|&at| {
             let index = array.index(at);
             grid.contains(&index) && !change.chunks.contains_key(&index)

@@ -119,8 +119,7 @@ impl Table {
             let found = format!("{what} {}..{}", range.start, range.end);
             return Err(corrupt(self.at, format!("{} of them", self.len), found));
         }
-        // A table was checked to end within the archive: nothing here can overflow.
-        Ok(self.at + range.start * item..self.at + range.end * item)
+        Ok(self.position(range.start, item)..self.position(range.end, item))
     }
 
     /// Where the element of that number is.
@@ -129,7 +128,13 @@ impl Table {
             let found = format!("{what} {number}");
             return Err(corrupt(self.at, format!("one of {}", self.len), found));
         }
-        Ok(self.at + number * item)
+        Ok(self.position(number, item))
+    }
+
+    /// A table was checked to end within the archive, so that this saturates only in one that was
+    /// made up; what is read there is checked again.
+    fn position(&self, number: u64, item: u64) -> u64 {
+        self.at.saturating_add(number.saturating_mul(item))
     }
 }
 

@@ -38,6 +38,21 @@ pub fn attribute_value(view: &dyn View, root: &Root, index: u64) -> Result<Attri
     if tag > 11 { list(view, root, &record, tag) } else { scalar(view, root, &record, tag) }
 }
 
+/// The numbers of strings that a value of version 6 consists of; `None` if it is no text.
+pub(super) fn string_numbers(
+    view: &dyn View,
+    root: &Root,
+    index: u64,
+) -> Result<Option<Vec<u32>>, Stop> {
+    let at = root.values.item(index, VALUE_LEN, "attribute value")?;
+    let record = Record::read(view, at, VALUE_LEN)?;
+    match (root.version, record.u8(0)?) {
+        (6, 11) => Ok(Some(vec![record.u32(4)?])),
+        (6, 24) => numbers(view, &record.table(8, 4)?, u32::from_le_bytes).map(Some),
+        _ => Ok(None),
+    }
+}
+
 /// A value that is one thing: at the offset that is its own size.
 fn scalar(
     view: &dyn View,

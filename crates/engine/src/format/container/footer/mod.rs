@@ -108,29 +108,23 @@ pub fn root(view: &dyn View) -> Result<Root, Stop> {
 /// long it is depends on the version. What is in version 4 where version 6 has its number is a
 /// pointer backwards, so that 6 is never there; the other way round, any number may be.
 fn version(view: &dyn View) -> Result<(u32, u64), Stop> {
-    let number = |root_len: u64| -> Result<Option<(u64, u64)>, Stop> {
-        let Some(at) = view.len().checked_sub(root_len) else { return Ok(None) };
-        Ok(Some((Record::read(view, at, 8)?.u64(0)?, at)))
+    let len = view.len().min(ROOT_LEN);
+    let Some(short_at) = view.len().checked_sub(ROOT_LEN_6) else {
+        return Err(corrupt(0, format!("at least {ROOT_LEN_6} bytes of footer"), len.to_string()));
     };
-    let (long, short) = (number(ROOT_LEN)?, number(ROOT_LEN_6)?);
+    let long_at = view.len() - len;
+    let end = Record::read(view, long_at, len)?;
+    let short = end.u64((len - ROOT_LEN_6) as usize)?;
+    let long = if len == ROOT_LEN { end.u64(0)? } else { 0 };
     match (long, short) {
-        (_, Some((6, at))) => Ok((6, at)),
-        (Some((4, at)), _) => Ok((4, at)),
-        (Some((5, at)), _) => Ok((5, at)),
-        _ => {
-            let numbers = [long, short].into_iter().flatten().map(|(number, _)| number);
-            match numbers.into_iter().find(|number| (1..1000).contains(number)) {
-                Some(number) => {
-                    let what = format!("a container with a footer of version {number}");
-                    Err(Error::unsupported(what).into())
-                }
-                None => Err(corrupt(
-                    view.len().saturating_sub(ROOT_LEN),
-                    "a footer of version 4, 5 or 6",
-                    "the number of no version",
-                )),
-            }
+        (_, 6) => Ok((6, short_at)),
+        (4, _) => Ok((4, long_at)),
+        (5, _) => Ok((5, long_at)),
+        (number @ 1..1000, _) | (_, number @ 1..1000) => {
+            let what = format!("a container with a footer of version {number}");
+            Err(Error::unsupported(what).into())
         }
+        _ => Err(corrupt(long_at, "a footer of version 4, 5 or 6", "the number of no version")),
     }
 }
 
@@ -145,8 +139,18 @@ pub fn blocks(view: &dyn View, root: &Root, range: Range<u64>) -> Result<Vec<Blo
     let count = range.end.saturating_sub(range.start);
     let place = root.blocks.items(range, BLOCK_LEN, "blocks")?;
     let record = Record::read(view, place.start, place.end - place.start)?;
-    let offsets = (0..).step_by(BLOCK_LEN as usize);
-    (0..count).zip(offsets).map(|(_, offset)| read_block(&record, offset)).collect()
+    let mut left = view.len();
+    let mut blocks = Vec::new();
+    for (_, offset) in (0..count).zip((0..).step_by(BLOCK_LEN as usize)) {
+        let block = read_block(&record, offset)?;
+        // Names of codecs share no bytes either.
+        let name = block.codec.as_ref().map_or(0, String::len) as u64;
+        left = left.checked_sub(name).ok_or_else(|| {
+            corrupt(place.start, "names that share no bytes", "more text than there are bytes")
+        })?;
+        blocks.push(block);
+    }
+    Ok(blocks)
 }
 
 fn read_block(record: &Record<'_>, offset: usize) -> Result<BlockMeta, Stop> {

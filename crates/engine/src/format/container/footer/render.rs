@@ -166,12 +166,10 @@ fn chunks(out: &mut Writer, array: &NewArray<'_>) -> u64 {
     let at = out.pad(8);
     let mut position = at;
     for address in array.addresses {
-        let mut entry = [0; 32];
-        let fields = coord.wrapping_sub(position).to_le_bytes().into_iter();
-        let fields = fields.chain(rank.to_le_bytes()).chain(address.block.to_le_bytes());
-        let fields = fields.chain(address.offset.to_le_bytes()).chain(address.size.to_le_bytes());
-        entry.iter_mut().zip(fields).for_each(|(place, byte)| *place = byte);
-        out.put(&entry);
+        let ChunkAddress { block, offset, size } = *address;
+        let place = u64::from(block) | u64::from(offset) << 32;
+        let entry = [coord.wrapping_sub(position), rank, place, size.into()];
+        out.put(entry.map(u64::to_le_bytes).as_flattened());
         coord += len;
         position += 32;
     }

@@ -2,14 +2,13 @@
 
 use std::collections::{HashMap, HashSet};
 
-use bytes::Bytes;
-
 use super::super::archive::{Resident, Stop, View};
 use super::super::model::{BlockMeta, ChunkAddress};
+use super::attributes::string_numbers;
 use super::walk::walk;
 use super::{
-    ArrayHead, Root, array, attribute_key, attribute_value, blocks, chunk_flat, keys_len, root,
-    values_len,
+    ArrayHead, CHUNK_LEN, Root, array, attribute_key, attribute_value, blocks, chunk_flat,
+    keys_len, root, values_len,
 };
 
 /// The most findings that are listed; a footer that is wrong in a hundred places is wrong.
@@ -52,12 +51,15 @@ impl Findings {
 fn check(view: &dyn View, data_len: u64, findings: &mut Findings) -> Result<(), Stop> {
     let view = Resident(view.get(0..view.len())?);
     let root = root(&view)?;
-    findings.take("readers of array-format refuse the footer", walk(&view, &root));
+    let sound = findings.take("readers of array-format refuse the footer", walk(&view, &root));
     let sizes = check_blocks(&view, &root, data_len, findings);
-    check_attributes(&view, &root, findings);
+    let order = check_keys(&view, &root, findings);
+    // Values that share bytes, which the walk refuses, would take forever.
+    if sound.is_some() {
+        check_values(&view, &root, findings);
+    }
     let mut names = HashSet::new();
-    // Tables may overlap in a hostile footer; what is read of all chunks together cannot be more than
-    // there are bytes in a sound one.
+    // For the same reason, no more is read of arrays than there is in a sound footer.
     let mut left = view.len();
     for position in 0..root.arrays.len {
         if findings.0.len() >= FINDINGS_MAX {
@@ -65,19 +67,34 @@ fn check(view: &dyn View, data_len: u64, findings: &mut Findings) -> Result<(), 
         }
         let what = format!("array {position}");
         let Some(head) = findings.take(&what, array(&view, &root, position)) else { continue };
-        let size = head.chunks.len * super::CHUNK_LEN + head.meta.name.len() as u64;
-        let Some(rest) = left.checked_sub(size) else {
-            findings.add(format!("{what}: its table shares bytes with others"));
+        let Some(rest) = left.checked_sub(size(&head)) else {
+            findings.add(format!("{what}: it shares bytes with others"));
             break;
         };
         left = rest;
-        check_array(&view, &root, &head, findings);
+        check_array(&root, &head, &order, findings);
         check_chunks(&view, &head, &sizes, findings);
         if !names.insert(head.meta.name.clone()) {
-            findings.add(format!("array {:?} is there more than once", head.meta.name));
+            findings.add(format!("array {} is there more than once", shown(&head.meta.name)));
         }
     }
     Ok(())
+}
+
+/// What an array takes of a footer at least.
+fn size(head: &ArrayHead) -> u64 {
+    let meta = &head.meta;
+    let text = meta.dimension_names.iter().map(String::len).sum::<usize>() + meta.name.len();
+    let numbers = meta.shape.len() + meta.chunk_shape.len() + meta.attributes.len();
+    head.chunks.len.saturating_mul(CHUNK_LEN).saturating_add((text + 4 * numbers) as u64)
+}
+
+/// A name as it is said in a finding: a hostile one may be long.
+fn shown(name: &str) -> String {
+    match name.char_indices().nth(80) {
+        None => format!("{name:?}"),
+        Some((end, _)) => format!("{:?}…", name.get(..end).unwrap_or_default()),
+    }
 }
 
 /// The sizes of all blocks when unpacked, by id.
@@ -116,55 +133,80 @@ fn check_blocks(
     sizes
 }
 
-fn check_attributes(view: &Resident, root: &Root, findings: &mut Findings) {
-    let mut keys = HashSet::new();
-    // As for chunk tables: distinct strings share no bytes.
+/// Where each key is in the order of keys that attributes are sorted by: that of their text in version
+/// 6, that of their numbers before.
+fn check_keys(view: &Resident, root: &Root, findings: &mut Findings) -> Vec<usize> {
+    let mut keys = Vec::new();
+    // As for arrays: strings share no bytes.
     let mut left = view.len();
     for index in 0..keys_len(root) {
         let what = format!("attribute key {index}");
         let Some(key) = findings.take(&what, attribute_key(view, root, index)) else { break };
         let Some(rest) = left.checked_sub(key.len() as u64) else {
-            return findings.add(format!("{what}: it shares bytes with others"));
+            findings.add(format!("{what}: it shares bytes with others"));
+            break;
         };
         left = rest;
-        if !keys.insert(key) {
-            findings.add(format!("{what} is there more than once"));
+        keys.push(key);
+    }
+    let mut sorted: Vec<_> = keys.iter().zip(0..).collect();
+    sorted.sort_unstable();
+    for twins in sorted.windows(2) {
+        if let [(a, _), (b, index)] = twins
+            && a == b
+        {
+            findings.add(format!("attribute key {index} is there more than once"));
         }
     }
+    let mut order: Vec<usize> = (0..keys.len()).collect();
+    if root.version == 6 {
+        for (position, (_, index)) in sorted.into_iter().enumerate() {
+            if let Some(place) = order.get_mut::<usize>(index) {
+                *place = position;
+            }
+        }
+    }
+    order
+}
+
+fn check_values(view: &Resident, root: &Root, findings: &mut Findings) {
     for index in 0..values_len(root) {
         let what = format!("attribute value {index}");
-        if findings.take(&what, attribute_value(view, root, index)).is_none() {
-            break;
+        // Strings that are numbers may repeat a long one without end; the strings have been checked.
+        let read = match string_numbers(view, root, index) {
+            Ok(None) => attribute_value(view, root, index).map(|_| Vec::new()),
+            Ok(Some(numbers)) => Ok(numbers),
+            Err(stop) => Err(stop),
+        };
+        let Some(numbers) = findings.take(&what, read) else { break };
+        if let Some(number) = numbers.iter().find(|number| u64::from(**number) >= keys_len(root)) {
+            findings.add(format!("{what}: string {number} of {}", keys_len(root)));
         }
     }
 }
 
-fn check_array(view: &Resident, root: &Root, head: &ArrayHead, findings: &mut Findings) {
+fn check_array(root: &Root, head: &ArrayHead, order: &[usize], findings: &mut Findings) {
     let meta = &head.meta;
-    let (name, rank) = (&meta.name, meta.shape.len());
+    let (name, rank) = (shown(&meta.name), meta.shape.len());
     if meta.chunk_shape.len() != rank {
         let found = meta.chunk_shape.len();
-        findings.add(format!("array {name:?} has {rank} dimensions, its chunks {found}"));
+        findings.add(format!("array {name} has {rank} dimensions, its chunks {found}"));
     }
     let names = meta.dimension_names.len();
     if names != 0 && names != rank {
-        findings.add(format!("array {name:?} has {rank} dimensions and names for {names}"));
+        findings.add(format!("array {name} has {rank} dimensions and names for {names}"));
     }
-    let key = |(key, _): &(u64, u64)| -> Option<Bytes> {
-        // Version 6 sorts by the key itself, the others by its number.
-        match root.version {
-            6 => attribute_key(view, root, *key).ok().map(Bytes::from),
-            _ => Some(Bytes::copy_from_slice(&key.to_be_bytes())),
-        }
-    };
-    if !meta.attributes.is_sorted_by(|a, b| key(a) < key(b)) {
-        findings.add(format!("array {name:?}: its attributes are not sorted by key"));
+    // Keys that are not there are a finding of their own.
+    let keys = meta.attributes.iter().map(|(key, _)| usize::try_from(*key).ok());
+    let places = keys.filter_map(|key| order.get(key?).copied());
+    if !places.is_sorted_by(|a, b| a < b) {
+        findings.add(format!("array {name}: its attributes are not sorted by key"));
     }
     for (key, value) in &meta.attributes {
         for (what, index, len) in [("key", key, keys_len(root)), ("value", value, values_len(root))]
         {
             if *index >= len {
-                findings.add(format!("array {name:?}: attribute {what} {index} of {len}"));
+                findings.add(format!("array {name}: attribute {what} {index} of {len}"));
             }
         }
     }
@@ -177,9 +219,9 @@ fn check_chunks(
     findings: &mut Findings,
 ) {
     let meta = &head.meta;
-    let (name, rank) = (&meta.name, meta.shape.len());
+    let (name, rank) = (shown(&meta.name), meta.shape.len());
     if meta.deleted && head.chunks.len > 0 {
-        findings.add(format!("array {name:?} is deleted and has {} chunks", head.chunks.len));
+        findings.add(format!("array {name} is deleted and has {} chunks", head.chunks.len));
     }
     // Where a chunk has no extent, the grid has one place (0.13 and later store one instead).
     let extents = meta.shape.iter().zip(&meta.chunk_shape);
@@ -189,17 +231,17 @@ fn check_chunks(
     let mut first = true;
     let walked = chunk_flat(view, &head.chunks, rank, 0..head.chunks.len, &mut |coord, address| {
         if let Some(wrong) = misplaced(address, sizes) {
-            findings.add(format!("array {name:?}, chunk {coord:?}: {wrong}"));
+            findings.add(format!("array {name}, chunk {coord:?}: {wrong}"));
         }
         if coord.iter().zip(&grid).any(|(at, len)| at >= len) {
-            findings.add(format!("array {name:?}: chunk {coord:?} is not on its grid {grid:?}"));
+            findings.add(format!("array {name}: chunk {coord:?} is not on its grid {grid:?}"));
         }
         ascends &= first || last.as_slice() < coord;
         first = false;
         last.clear();
         last.extend_from_slice(coord);
     });
-    findings.take(&format!("array {name:?}: its chunks"), walked);
+    findings.take(&format!("array {name}: its chunks"), walked);
     if !ascends {
         check_twins(view, head, findings);
     }
@@ -215,13 +257,13 @@ fn misplaced(address: ChunkAddress, sizes: &HashMap<u32, u64>) -> Option<String>
 
 /// Chunks that are there twice, in a table that is not sorted.
 fn check_twins(view: &Resident, head: &ArrayHead, findings: &mut Findings) {
-    let (name, rank) = (&head.meta.name, head.meta.shape.len());
+    let (name, rank) = (shown(&head.meta.name), head.meta.shape.len());
     let mut seen = HashSet::new();
     let all = 0..head.chunks.len;
     let walked = chunk_flat(view, &head.chunks, rank, all, &mut |coord, _| {
         if !seen.insert(coord.to_vec()) {
-            findings.add(format!("array {name:?}: chunk {coord:?} is there more than once"));
+            findings.add(format!("array {name}: chunk {coord:?} is there more than once"));
         }
     });
-    findings.take(&format!("array {name:?}: its chunks"), walked);
+    findings.take(&format!("array {name}: its chunks"), walked);
 }

@@ -18,7 +18,9 @@ use super::stack::{Id, Ignored, Search, Stack};
 use crate::error::{Error, Result};
 use crate::format::{Locate, Place, Writers};
 use crate::repo::Uid;
-use crate::store::{Block, BlockCodec, ChunkRef, Fetcher, Kind, Remotes, Store, block_codec};
+use crate::store::{
+    Block, BlockCodec, ChunkRef, Fetcher, Kind, Remotes, Store, TEMP_PREFIX, block_codec,
+};
 
 /// Windows of large footers that are kept in memory.
 const WINDOW_BYTES_MAX: u64 = 16 << 20;
@@ -124,7 +126,7 @@ impl Container {
             overlay_index: 0,
             base_file_hint: String::new(),
         };
-        let aside = aside(&names)?;
+        let aside = aside(&store, &names)?;
         let draft = Draft::new(&store, aside.clone(), options.codec.clone(), options.block_bytes);
         let finished = draft.finish(&identity, &[]).await?;
         match publish::create(&store, &names, 0, layer, finished, &aside).await {
@@ -340,11 +342,10 @@ impl Locate for Inner {
     }
 
     async fn explain(&self, error: Error) -> Error {
-        let changed = match &error {
-            Error::VirtualSourceChanged { .. } => true,
-            Error::NotFound { what: "object", .. } => true,
-            _ => false,
-        };
+        let changed = matches!(
+            &error,
+            Error::VirtualSourceChanged { .. } | Error::NotFound { what: "object", .. }
+        );
         match changed {
             true => Error::Conflict {
                 message: format!(
@@ -402,9 +403,14 @@ pub(super) fn no_array(name: &str) -> Error {
     Error::NotFound { what: "array", name: name.to_owned() }
 }
 
-/// A name for something that is written aside.
-pub(super) fn aside(names: &Names) -> Result<String> {
-    Ok(format!("{}/{}", names.work(), Uid::fresh()?))
+/// A name for something that is written aside: beside its place in a directory, where it leaves no
+/// folder behind.
+pub(super) fn aside(store: &Store, names: &Names) -> Result<String> {
+    let id = Uid::fresh()?;
+    Ok(match store.kind() {
+        Kind::Local => format!("{TEMP_PREFIX}{id}"),
+        _ => format!("{}/{id}", names.work()),
+    })
 }
 
 /// An identity that nothing else has.
