@@ -19,6 +19,7 @@ mod adapt;
 pub mod archive;
 mod array;
 mod array_state;
+mod attributes;
 mod compact;
 mod draft;
 mod edit;
