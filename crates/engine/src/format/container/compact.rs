@@ -21,6 +21,7 @@ use super::stack::{Id, Reason, Search, Stack};
 use super::{merge, publish};
 use crate::error::Result;
 use crate::format::Locate;
+use crate::meter::Meter;
 use crate::store::Kind;
 
 /// How a container is compacted.
@@ -31,6 +32,8 @@ pub struct CompactOptions {
     pub alone: bool,
     /// Pack all blocks anew by the codec of the container's options.
     pub repack: bool,
+    /// Counts the bytes of chunks, unpacked.
+    pub meter: Arc<Meter>,
 }
 
 /// What a compaction did.
@@ -113,15 +116,15 @@ impl Inner {
         };
         let aside = aside(&self.store, &self.names)?;
         let (codec, block_bytes) = (self.options.codec.clone(), self.options.block_bytes);
-        let mut draft = Draft::new(&self.store, aside.clone(), codec.clone(), block_bytes);
+        let mut draft = Draft::new(&self.store, aside.clone(), codec, block_bytes);
         let mut statistics = Vec::new();
         for name in stack.names().await? {
             let Some(array) = stack.array(&name).await? else { continue };
             let described = &array.described;
             let meta = ArrayMeta { deleted: false, ..described.meta.clone() };
             draft.begin_array(meta, described.attributes.clone());
-            let repack = options.repack.then_some(&*codec);
-            merge::push_all(&mut draft, self.fetcher_ref(), &array, repack).await?;
+            let fetcher = self.fetcher_ref();
+            merge::push_all(&mut draft, fetcher, &array, options.repack, &options.meter).await?;
             statistics.push(match self.known_statistics(stack, &name).await? {
                 Some(known) => known,
                 None => self.statistics_anew(&array).await?,
@@ -143,7 +146,7 @@ impl Inner {
 
     /// Deletes files one after the other: whoever reads those that are left must not find a newer
     /// one gone and an older one there.
-    async fn delete_in_order(&self, paths: &[String]) -> Result<()> {
+    pub(super) async fn delete_in_order(&self, paths: &[String]) -> Result<()> {
         for path in paths {
             self.store.delete(std::slice::from_ref(path)).await?;
         }

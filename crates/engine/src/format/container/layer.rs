@@ -96,6 +96,8 @@ impl Layer {
         let resident = footer_len <= RESIDENT_BYTES_MAX;
         let wanted = if resident { fixed_at..size } else { fixed_at..footer_at };
         tail.cover(wanted, store, &path, guard.as_ref()).await?;
+        // Taken now: what is read next may be far in front of it, and take its place.
+        let whole = resident.then(|| Resident(tail.get_bytes(footer_at..trailer_at)));
         let seal = match seal::parse_tail(tail.get(fixed_at..footer_at).unwrap_or_default())
             .map_err(|error| blame(&path, error))?
         {
@@ -198,6 +200,11 @@ impl Layer {
         parse: impl FnMut(&dyn View) -> Result<T, Stop>,
     ) -> Result<T> {
         self.reader.parse(parse).await
+    }
+
+    /// All of the footer, and which of its pages are damaged.
+    pub(super) async fn whole_footer(&self) -> Result<(Bytes, Vec<Error>)> {
+        self.reader.read_whole().await
     }
 
     /// A block by its id, checked to lie within the data.

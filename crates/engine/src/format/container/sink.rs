@@ -24,6 +24,7 @@ use crate::format::{
     CreateOptions, Dataset, JOURNAL_PLAN, Pack, PackSink, PackWriter, Place, Published, Receipt,
     Sink, Source, Ticket,
 };
+use crate::meter::Meter;
 use crate::store::{BlockCodec, Kind, Lock, Store, Version, block_codec};
 
 const JOURNAL: &str = "journal";
@@ -171,7 +172,8 @@ impl ContainerSink {
             draft.begin_array(described.meta.clone(), described.attributes.clone());
             let part = source.merged(name).await?;
             if let Some(array) = &part.array {
-                merge::push_all(&mut draft, source.fetcher_ref(), array, None).await?;
+                let meter = Meter::default();
+                merge::push_all(&mut draft, source.fetcher_ref(), array, false, &meter).await?;
             }
             statistics.push(part.statistics.to_array_stats(name, &described.meta.shape));
         }
