@@ -48,7 +48,10 @@ impl Work {
         }
         match self {
             Self::Flush => container.flush().await.map(drop),
-            _ => container.compact(&CompactOptions { alone: false, repack }).await.map(drop),
+            _ => container
+                .compact(&CompactOptions { repack, ..CompactOptions::default() })
+                .await
+                .map(drop),
         }
     }
 }
@@ -252,7 +255,7 @@ async fn one_request_goes_wrong(place: Place, mode: Mode) {
         write(&container, "c", &[0], vec![5]).await;
         container.flush().await.unwrap();
         let alone = place == Place::CreateOnly;
-        container.compact(&CompactOptions { alone, repack: false }).await.unwrap();
+        container.compact(&CompactOptions { alone, ..CompactOptions::default() }).await.unwrap();
         if !fault.fired() {
             assert!(outcome.is_ok(), "{}", what("undisturbed"));
             break;

@@ -356,7 +356,7 @@ impl Run {
                 self.now = self.flushed.clone();
             }
             Step::Compact { repack } => {
-                let options = CompactOptions { alone: false, repack };
+                let options = CompactOptions { repack, ..CompactOptions::default() };
                 self.container.compact(&options).await.unwrap();
                 self.flushed = self.now.clone();
                 self.check_statistics().await;

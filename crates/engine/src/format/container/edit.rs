@@ -124,7 +124,7 @@ impl Container {
     /// Defines an array. One of that name must not be there.
     pub async fn define(&self, definition: Definition) -> Result<Arc<Description>> {
         let described = Arc::new(definition.describe()?);
-        self.inner.refuse_read_only()?;
+        self.inner.refuse_changes()?;
         let _alone = self.inner.writers.exclude(true).await;
         let name = described.meta.name.clone();
         if self.inner.describe(&name).await?.is_some() {
@@ -142,7 +142,7 @@ impl Container {
 
     /// Deletes an array.
     pub async fn delete(&self, name: &str) -> Result<()> {
-        self.inner.refuse_read_only()?;
+        self.inner.refuse_changes()?;
         let _alone = self.inner.writers.exclude(true).await;
         if self.inner.describe(name).await?.is_none() {
             return Err(no_array(name));
@@ -206,7 +206,7 @@ impl Container {
         name: &str,
         change: impl FnOnce(&mut Description) -> Result<()>,
     ) -> Result<()> {
-        self.inner.refuse_read_only()?;
+        self.inner.refuse_changes()?;
         let _alone = self.inner.writers.exclude(true).await;
         let was = self.describe(name).await?;
         let mut described = (*was).clone();
@@ -222,7 +222,7 @@ impl Container {
     /// Gives an array other extents. What it grows by holds the fill value; what lies outside of what
     /// it shrinks to is gone, also when it grows again.
     pub async fn resize(&self, name: &str, shape: &[u64]) -> Result<()> {
-        self.inner.refuse_read_only()?;
+        self.inner.refuse_changes()?;
         let _alone = self.inner.writers.exclude(true).await;
         let was = self.describe(name).await?;
         if shape.len() != was.meta.shape.len() {

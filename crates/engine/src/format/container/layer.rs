@@ -123,8 +123,6 @@ impl Layer {
                 Some(seal)
             }
         };
-        // Before the tail may be given up for the checksums, which are not next to it.
-        let whole = resident.then(|| Resident(tail.get_bytes(footer_at..trailer_at)));
         let block_crcs = seal.as_ref().and_then(|seal| {
             let range = absolute(footer_at - seal.len(), seal.block_crcs(0..seal.blocks));
             tail.get(range).map(Bytes::copy_from_slice)
