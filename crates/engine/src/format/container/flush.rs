@@ -79,7 +79,7 @@ impl Container {
             state.frozen = Some(pending.clone());
             (state.stack.clone(), Frozen { inner, pending, flushed: false })
         };
-        inner.refuse_read_only()?;
+        inner.refuse_changes()?;
         let Written { stack, number, bytes, statistics } =
             match inner.write_layer(&stack, &frozen.pending).await {
                 Ok(written) => written,

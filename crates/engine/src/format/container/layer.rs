@@ -123,6 +123,10 @@ impl Layer {
                 Some(seal)
             }
         };
+        let block_crcs = seal.as_ref().and_then(|seal| {
+            let range = absolute(footer_at - seal.len(), seal.block_crcs(0..seal.blocks));
+            tail.get(range).map(Bytes::copy_from_slice)
+        });
         let page_crcs = match &seal {
             None => None,
             Some(seal) => {
@@ -156,7 +160,7 @@ impl Layer {
             root,
             key: reader.key,
             reader,
-            block_crcs: tokio::sync::OnceCell::new(),
+            block_crcs: tokio::sync::OnceCell::new_with(block_crcs.map(Some)),
             block_positions: OnceLock::new(),
             known_blocks: Mutex::default(),
             name_index: tokio::sync::OnceCell::new(),
