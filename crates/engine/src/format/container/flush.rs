@@ -220,13 +220,16 @@ impl Inner {
         );
         let hides = chunks.values().any(|chunk| matches!(chunk, Waiting::Fill));
         let fill = hides.then(|| Fill::new(described)).transpose()?;
-        let mut pieces = stream::iter(chunks)
+        // Owned: a future that borrows what it is called with could not be sent to another thread.
+        let owned: Vec<(ChunkIndex, Waiting)> =
+            chunks.into_iter().map(|(index, chunk)| (index.clone(), chunk.clone())).collect();
+        let mut pieces = stream::iter(owned)
             .map(|(index, chunk)| {
                 let fill = &fill;
                 async move {
-                    let piece = match chunk {
+                    let piece = match &chunk {
                         Waiting::Fill => {
-                            let chunk = fill.as_ref().map(|fill| fill.chunk(index)).transpose()?;
+                            let chunk = fill.as_ref().map(|fill| fill.chunk(&index)).transpose()?;
                             Piece::Plain(chunk.unwrap_or_default())
                         }
                         other => self.load(other).await?,
@@ -236,7 +239,7 @@ impl Inner {
             })
             .buffered(LOADS);
         while let Some((index, piece)) = pieces.try_next().await? {
-            draft.push(&coord(name, index)?, piece).await?;
+            draft.push(&coord(name, &index)?, piece).await?;
         }
         Ok(())
     }

@@ -425,3 +425,23 @@ pub(super) fn grid_of(described: &Description) -> Result<Grid> {
     let chunks: Vec<u64> = meta.chunk_shape.iter().map(|&extent| extent.max(1).into()).collect();
     Ok(Grid::new(&shape, &chunks)?)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::container::CompactOptions;
+
+    /// Compiles only if whoever has several threads can wait for it.
+    #[test]
+    fn whatever_waits_can_be_waited_for_on_any_thread() {
+        fn send<F: Future + Send>(_: impl FnOnce(&'static Container) -> F) {}
+        static COMPACT: std::sync::LazyLock<CompactOptions> =
+            std::sync::LazyLock::new(CompactOptions::default);
+        send(|container| container.flush());
+        send(|container| container.compact(&COMPACT));
+        send(|container| container.refresh());
+        send(|container| container.resize("a", &[1]));
+        send(|container| container.statistics("a"));
+        send(|container| container.layers());
+    }
+}
