@@ -88,7 +88,7 @@ pub fn scalars() -> Script {
 /// Defined and never written, which is all that array-format can do with them.
 pub fn axes_without_length() -> Script {
     Script::new()
-        .define(Definition::new("all of it", DType::Float32, &[0, 3]))
+        .define(Definition::new("the first", DType::Float32, &[0, 3]).chunks(&[4, 3]))
         .define(Definition::new("the last", DType::String, &[2, 0]).chunks(&[2, 1]))
         .whole(Definition::new("has length", DType::Int8, &[2]), 1)
         .flush()

@@ -28,7 +28,7 @@ pub fn visible(script: &Script) -> Vec<Expected> {
     for step in &script.steps {
         match step {
             Step::Define(definition) => arrays.push(defined(definition)),
-            Step::Write { name, start, shape, elements } => {
+            Step::Write { name, start, shape, elements, .. } => {
                 if let Some(array) = named(&mut arrays, name) {
                     array.write(start, shape, elements);
                 }

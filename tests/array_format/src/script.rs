@@ -73,6 +73,8 @@ pub enum Step {
     Write {
         /// Of the array.
         name: String,
+        /// The type of its elements.
+        dtype: DType,
         /// Where the region begins.
         start: Vec<u32>,
         /// Its extents.
@@ -141,6 +143,7 @@ impl Script {
         let count = shape.iter().map(|&extent| extent as usize).product();
         self.then(Step::Write {
             name: name.into(),
+            dtype: dtype.clone(),
             start: start.to_vec(),
             shape: shape.to_vec(),
             elements: elements::of(dtype, count, seed),
@@ -169,5 +172,12 @@ impl Script {
     #[must_use]
     pub fn compact(self) -> Self {
         self.then(Step::Compact)
+    }
+
+    /// One script for each layer that it makes.
+    pub fn layers(&self) -> Vec<Self> {
+        let ends = |step: &Step| matches!(step, Step::Flush | Step::Compact);
+        let layers = self.steps.split_inclusive(ends);
+        layers.map(|steps| Self { steps: steps.to_vec() }).collect()
     }
 }

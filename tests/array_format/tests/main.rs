@@ -2,6 +2,12 @@
 
 // Clippy lets functions outside `#[test]` unwrap only below a `cfg(test)`.
 #[cfg(test)]
+mod matrix;
+#[cfg(test)]
+mod ours;
+#[cfg(test)]
+mod own;
+#[cfg(test)]
 mod peer;
 #[cfg(test)]
 mod theirs;

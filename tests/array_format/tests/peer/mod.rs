@@ -6,7 +6,6 @@ mod play;
 mod raw;
 mod words;
 
-use std::path::Path as Directory;
 use std::sync::Arc;
 
 use array_format::{ArrayFile, FileConfig, Lz4Codec, NoCompression, ZstdCodec};
@@ -14,8 +13,7 @@ use object_store_array_format::ObjectStore;
 use object_store_array_format::local::LocalFileSystem;
 use object_store_array_format::path::Path;
 
-/// The names of all codecs.
-pub(crate) const CODECS: [&str; 3] = ["none", "lz4", "zstd"];
+use crate::matrix::Case;
 
 /// A container in a directory, as array-format sees it.
 pub(crate) struct Peer {
@@ -28,15 +26,10 @@ pub(crate) struct Peer {
 pub(crate) const BASE: &str = "c.af";
 
 impl Peer {
-    /// With a codec and a target size for what is written.
-    pub(crate) fn new(directory: &Directory, codec: &'static str, block: usize) -> Self {
-        let store = Arc::new(LocalFileSystem::new_with_prefix(directory).unwrap());
-        Self { store, codec, block }
-    }
-
-    /// To read.
-    pub(crate) fn of(directory: &Directory) -> Self {
-        Self::new(directory, "none", 8 << 20)
+    /// The container of a case.
+    pub(crate) fn of(case: &Case) -> Self {
+        let store = Arc::new(LocalFileSystem::new_with_prefix(case.directory()).unwrap());
+        Self { store, codec: case.codec, block: case.block }
     }
 
     async fn create(&self) -> ArrayFile {

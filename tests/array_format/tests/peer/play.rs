@@ -1,46 +1,45 @@
 //! Does to a container what a script says.
 
-use std::collections::HashMap;
-
 use array_format::ArrayFile;
 use chunkyard_array_format::{Definition, Element, Script, Step};
-use chunkyard_engine::format::container::model::DType;
 use ndarray::{ArrayD, IxDyn};
 
 use super::elements::{Typed, Visit, visit};
 use super::{Peer, words};
 
 impl Peer {
-    /// Creates the container and plays the script. After each flush and each compaction the container
-    /// is opened anew: a handle that goes on serves blocks of files that are no more.
+    /// Creates the container and plays the script.
     pub(crate) async fn play(&self, script: &Script) {
-        let mut file = self.create().await;
-        let mut types = HashMap::new();
-        for step in &script.steps {
-            match step {
-                Step::Define(definition) => {
-                    types.insert(definition.name.clone(), definition.dtype.clone());
-                    visit(&definition.dtype, Define { file: &mut file, definition }).await;
-                }
-                Step::Write { name, start, shape, elements } => {
-                    let dtype: &DType = &types[name];
-                    let write = Write { file: &mut file, name, start, shape, elements };
-                    visit(dtype, write).await;
-                }
-                Step::Attribute { name, key, value } => {
-                    file.set_attribute(name, key, words::attribute(value)).unwrap();
-                }
-                Step::Delete { name } => file.delete(name).unwrap(),
-                Step::Flush => {
-                    file.flush().await.unwrap();
-                    file = self.open().await;
-                }
-                Step::Compact => {
-                    file.compact().await.unwrap();
-                    file = self.open().await;
-                }
+        self.create().await;
+        self.go_on(script).await;
+    }
+
+    /// Plays the script in a container that is there. After each flush and each compaction it is opened
+    /// anew: a handle that goes on serves blocks of files that are no more.
+    pub(crate) async fn go_on(&self, script: &Script) {
+        for layer in script.layers() {
+            let mut file = self.open().await;
+            for step in &layer.steps {
+                play(&mut file, step).await;
             }
         }
+    }
+}
+
+async fn play(file: &mut ArrayFile, step: &Step) {
+    match step {
+        Step::Define(definition) => {
+            visit(&definition.dtype, Define { file, definition }).await;
+        }
+        Step::Write { name, dtype, start, shape, elements } => {
+            visit(dtype, Write { file, name, start, shape, elements }).await;
+        }
+        Step::Attribute { name, key, value } => {
+            file.set_attribute(name, key, words::attribute(value)).unwrap();
+        }
+        Step::Delete { name } => file.delete(name).unwrap(),
+        Step::Flush => file.flush().await.unwrap(),
+        Step::Compact => file.compact().await.unwrap(),
     }
 }
 

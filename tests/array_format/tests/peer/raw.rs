@@ -3,11 +3,9 @@
 use std::sync::Arc;
 
 use array_format::delta::{Delta, DeltaImmutable, DeltaMutable};
-use array_format::footer::Footer;
 use array_format::storage::{ObjectStoreBackend, Storage};
 use array_format::{CompressionCodec, Lz4Codec, NoCompression, ZstdCodec};
 use chunkyard_array_format::{Expected, elements};
-use object_store_array_format::ObjectStoreExt;
 use object_store_array_format::path::Path;
 
 use super::check::check_definition;
@@ -57,13 +55,6 @@ impl Peer {
                 assert_eq!(found.as_deref(), Some(&bytes[..]), "chunk {chunk:?} of {name}, {case}");
             }
         }
-    }
-
-    /// The footer of a layer, and where it begins in the file.
-    pub(crate) async fn footer(&self, object: &str) -> (Footer, Vec<u8>) {
-        let got = self.store.get(&Path::from(object)).await.unwrap();
-        let bytes = got.bytes().await.unwrap();
-        (Footer::deserialize(&bytes).unwrap(), bytes.to_vec())
     }
 
     fn storage(&self, object: &str) -> Arc<dyn Storage> {

@@ -8,9 +8,10 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, PoisonError};
 
 use super::archive::Table;
+use super::attributes::{Said, attributes};
 use super::footer;
 use super::layer::Layer;
-use super::model::{ArrayMeta, AttributeValue, ChunkAddress};
+use super::model::{ArrayMeta, ChunkAddress};
 use super::pending::Description;
 use super::stack::Stack;
 use crate::error::{Error, Result};
@@ -122,6 +123,7 @@ impl Stack {
 impl ArrayState {
     async fn open(stack: &Stack, name: &str) -> Result<Option<Self>> {
         let mut state: Option<Self> = None;
+        let mut said = Vec::new();
         for layer in stack.layers.iter().rev() {
             let Some(position) = layer.position(name).await? else { continue };
             let head = layer.parse(|view| footer::array(view, &layer.root, position)).await?;
@@ -130,10 +132,10 @@ impl ArrayState {
                 _ if head.meta.deleted => break,
                 None => {
                     check(layer, &head.meta)?;
-                    let attributes = attributes(layer, &head.meta).await?;
-                    let (grid, meta) =
-                        (grid(&head.meta), ArrayMeta { attributes: Vec::new(), ..head.meta });
-                    let described = Arc::new(Description { meta, attributes });
+                    let mut meta = head.meta;
+                    said.push(Said { layer, pairs: std::mem::take(&mut meta.attributes) });
+                    let grid = grid(&meta);
+                    let described = Arc::new(Description { meta, attributes: Vec::new() });
                     let (tables, places) = (vec![table], tokio::sync::OnceCell::new());
                     state = Some(Self { described, grid, tables, places });
                 }
@@ -146,10 +148,13 @@ impl ArrayState {
                         break;
                     }
                     state.tables.push(table);
+                    said.push(Said { layer, pairs: head.meta.attributes });
                 }
             }
         }
         if let Some(state) = &mut state {
+            let (meta, attributes) = (state.described.meta.clone(), attributes(&said).await?);
+            state.described = Arc::new(Description { meta, attributes });
             state.tables.retain(|(_, table)| table.len > 0);
         }
         Ok(state)
@@ -276,21 +281,6 @@ impl ArrayState {
         }
         Ok(())
     }
-}
-
-/// The attributes of an array, with their names.
-async fn attributes(layer: &Layer, meta: &ArrayMeta) -> Result<Vec<(String, AttributeValue)>> {
-    let mut attributes = Vec::with_capacity(meta.attributes.len());
-    for &(key, value) in &meta.attributes {
-        let pair = layer.parse(|view| {
-            Ok((
-                footer::attribute_key(view, &layer.root, key)?,
-                footer::attribute_value(view, &layer.root, value)?,
-            ))
-        });
-        attributes.push(pair.await?);
-    }
-    Ok(attributes)
 }
 
 /// Refuses an array that makes no sense.

@@ -96,6 +96,8 @@ impl Layer {
         let resident = footer_len <= RESIDENT_BYTES_MAX;
         let wanted = if resident { fixed_at..size } else { fixed_at..footer_at };
         tail.cover(wanted, store, &path, guard.as_ref()).await?;
+        // Taken now: what is read next may be far in front of it, and take its place.
+        let whole = resident.then(|| Resident(tail.get_bytes(footer_at..trailer_at)));
         let seal = match seal::parse_tail(tail.get(fixed_at..footer_at).unwrap_or_default())
             .map_err(|error| blame(&path, error))?
         {
@@ -121,6 +123,8 @@ impl Layer {
                 Some(seal)
             }
         };
+        // Before the tail may be given up for the checksums, which are not next to it.
+        let whole = resident.then(|| Resident(tail.get_bytes(footer_at..trailer_at)));
         let page_crcs = match &seal {
             None => None,
             Some(seal) => {
@@ -136,7 +140,7 @@ impl Layer {
             range: footer_at..trailer_at,
             key: Block::new_owner(),
             windows: windows.clone(),
-            whole: resident.then(|| Resident(tail.get_bytes(footer_at..trailer_at))),
+            whole,
             page_crcs,
         };
         reader.check_whole()?;
