@@ -28,6 +28,7 @@
 //! have modules of their own.
 
 use std::sync::Arc;
+use std::sync::LazyLock;
 
 use bytes::Bytes;
 use chunkyard_engine::format::container::footer::{NewArray, NewFooter};
@@ -46,7 +47,7 @@ use super::support::{
     open, place, read, read_text, try_read, write, write_text,
 };
 
-const COMPACT: CompactOptions = CompactOptions { alone: false, repack: false };
+static COMPACT: LazyLock<CompactOptions> = LazyLock::new(CompactOptions::default);
 
 fn text(value: &str) -> AttributeValue {
     AttributeValue::String(value.to_owned())
@@ -188,7 +189,7 @@ async fn a_layer_made_on_a_base_that_was_packed_anew_since_counts() {
     let writer = open(&store).await;
     write(&writer, "c", &[0], vec![100]).await;
     for _ in 0..3 {
-        let repack = CompactOptions { repack: true, ..COMPACT };
+        let repack = CompactOptions { repack: true, ..COMPACT.clone() };
         open(&store).await.compact(&repack).await.unwrap();
     }
     // What it read is gone, what it wrote is not.

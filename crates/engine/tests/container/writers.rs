@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use chunkyard_engine::format::container::{CompactOptions, Container};
@@ -14,7 +15,7 @@ use super::support::{
 };
 use crate::bucket;
 
-const COMPACT: CompactOptions = CompactOptions { alone: false, repack: false };
+static COMPACT: LazyLock<CompactOptions> = LazyLock::new(CompactOptions::default);
 
 /// Flushes what waits, on whatever the others have written; how often that was a conflict.
 async fn flush_at_last(container: &Container) -> u64 {

@@ -123,8 +123,6 @@ impl Layer {
                 Some(seal)
             }
         };
-        // Before the tail may be given up for the checksums, which are not next to it.
-        let whole = resident.then(|| Resident(tail.get_bytes(footer_at..trailer_at)));
         let page_crcs = match &seal {
             None => None,
             Some(seal) => {
