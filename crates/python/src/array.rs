@@ -4,6 +4,7 @@
 //! contiguous `uint64`. Those are combined, or with `pointwise` they are coordinates of points.
 
 use chunkyard_array::ElementsBuf;
+use chunkyard_engine::format::container::ContainerArray;
 use chunkyard_engine::format::zarr3::Zarr3Array;
 use chunkyard_engine::format::{Reader, Writer};
 use chunkyard_engine::{Error, repo};
@@ -31,6 +32,11 @@ impl Array {
 
     pub(crate) fn of_editor(array: &Zarr3Array) -> Self {
         Self { reader: array.reader().clone(), writer: Some(array.writer().clone()) }
+    }
+
+    pub(crate) fn of_container(array: &ContainerArray) -> PyResult<Self> {
+        let reader = array.reader().map_err(to_python)?.clone();
+        Ok(Self { reader, writer: Some(array.writer().map_err(to_python)?) })
     }
 
     pub(crate) fn of_source(reader: Reader) -> Self {

@@ -11,6 +11,7 @@
 
 mod array;
 mod bridge;
+mod container;
 mod convert;
 mod editor;
 mod error;
@@ -36,6 +37,8 @@ mod _engine {
 
     #[pymodule_export]
     use crate::array::Array;
+    #[pymodule_export]
+    use crate::container::{Container, open_container};
     #[pymodule_export]
     use crate::convert::{Conversion, link, verify};
     #[pymodule_export]

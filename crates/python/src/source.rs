@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use chunkyard_array::Region;
-use chunkyard_engine::format::{self, Dataset, Node, Reader};
-use chunkyard_engine::{Error, open, repo};
+use chunkyard_engine::format::container::{Container, ContainerFormat, ContainerSource};
+use chunkyard_engine::format::{self, Dataset, Format, Node, Place, Reader};
+use chunkyard_engine::{Error, Result, open, repo};
 use futures::TryStreamExt;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyDict, PyList, PyTuple};
 
 use crate::array::Array;
+use crate::container;
 use crate::error::to_python;
 use crate::options::{OpenOptions, Version};
 use crate::refs::columns;
@@ -20,6 +22,8 @@ use crate::runtime::wait;
 pub(crate) struct Source {
     inner: Arc<dyn format::Source>,
     format: &'static str,
+    /// What has layers and statistics, if it is one.
+    container: Option<Container>,
     /// What it was opened with, to be opened elsewhere.
     url: String,
     options: Py<PyAny>,
@@ -34,9 +38,29 @@ pub(crate) fn open_source(
     version: Option<Version>,
 ) -> PyResult<Source> {
     let how = options.extract::<OpenOptions>()?.any(version.map(|version| version.0));
-    let opened = wait(py, open::open(url, &how))?;
-    let (url, options) = (url.to_owned(), options.unbind());
-    Ok(Source { inner: opened.source, format: opened.format, url, options })
+    let (inner, format, container) = wait(py, opened(url, &how))?;
+    Ok(Source { inner, format, container, url: url.to_owned(), options: options.unbind() })
+}
+
+type Opened = (Arc<dyn format::Source>, &'static str, Option<Container>);
+
+async fn opened(url: &str, how: &format::OpenOptions) -> Result<Opened> {
+    let place = Place::new(url, &how.store)?;
+    let format = open::recognise(&place).await?;
+    if format.name() != ContainerFormat.name() {
+        return Ok((format.open(&place, how).await?, format.name(), None));
+    }
+    let source = ContainerSource::open(&place, how).await?;
+    let container = source.container().clone();
+    Ok((Arc::new(source), format.name(), Some(container)))
+}
+
+impl Source {
+    fn container(&self) -> PyResult<&Container> {
+        let what =
+            || Error::unsupported(format!("layers of {}, which is {}", self.url, self.format));
+        self.container.as_ref().ok_or_else(|| to_python(what()))
+    }
 }
 
 #[pymethods]
@@ -51,6 +75,21 @@ impl Source {
     #[getter]
     fn identity(&self) -> String {
         self.inner.identity()
+    }
+
+    /// What whoever reads it should be told.
+    fn cautions(&self) -> Vec<String> {
+        self.inner.cautions()
+    }
+
+    /// The layers of a container, oldest first.
+    fn layers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        container::layers(py, self.container()?)
+    }
+
+    /// The statistics of an array of a container, where they are known.
+    fn statistics<'py>(&self, py: Python<'py>, path: &str) -> PyResult<Option<Bound<'py, PyDict>>> {
+        container::statistics(py, self.container()?, path)
     }
 
     /// Another process opens the same version.

@@ -15,6 +15,7 @@ import atexit
 
 from chunkyard import exceptions
 from chunkyard._array import Array
+from chunkyard._container import Compacted, Container, Layer, Statistics
 from chunkyard._convert import (
     ArrayInfo,
     Converted,
@@ -59,8 +60,10 @@ __all__ = [
     "ChunkChanges",
     "ChunkyardError",
     "Collected",
+    "Compacted",
     "Conflict",
     "ConflictError",
+    "Container",
     "Converted",
     "ConvertedArray",
     "CorruptError",
@@ -71,6 +74,7 @@ __all__ = [
     "Group",
     "Info",
     "InvalidError",
+    "Layer",
     "Linked",
     "NotFoundError",
     "OutcomeUnknownError",
@@ -81,6 +85,7 @@ __all__ = [
     "Session",
     "SessionExpiredError",
     "Snapshot",
+    "Statistics",
     "StoreError",
     "UnsupportedError",
     "VirtualSourceChangedError",

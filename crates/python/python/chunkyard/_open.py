@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
 from chunkyard import _engine
 from chunkyard._array import Array
+from chunkyard._container import Container
 from chunkyard._group import Group, Tree
 from chunkyard._options import Options, Url, url_of
 from chunkyard._repository import version_at
@@ -24,7 +26,7 @@ def open(
     mode: Literal["r", "r+", "a"] = "r",
     branch: str | None = None,
     tag: str | None = None,
-    snapshot: str | None = None,
+    snapshot: str | int | None = None,
     as_of: datetime | str | float | None = None,
     allow: Iterable[str] = (),
     durable: bool = True,
@@ -34,14 +36,17 @@ def open(
 ) -> Array | Group:
     """Opens an array or group of any format, recognised by its content.
 
-    Repositories, Zarr (version 3 and 2), HDF5 and NetCDF-4, on disks and object stores. Of a repository
-    the version can be chosen. A session can be given too, and then what comes out is writable if
+    Repositories, Zarr (version 3 and 2), HDF5 and NetCDF-4, containers (`.af`), on disks and object stores.
+    Of a repository the version can be chosen, of a container the layer, as `snapshot=3`. A session can be given too, and then what comes out is writable if
     the session is.
 
     Plain Zarr of version 3 can be changed in place: with the mode `r+` if it is there, with `a` it is
     created if not. Each chunk then changes in one step, durable when a call returns, but a call that
     writes several is not one step: for that there are repositories. `durable=False` is for scratch
     data that may vanish with the power.
+
+    A container is changed with the same modes; what comes out is a `Container`, and nothing is visible
+    to others before its `flush`.
     """
     from chunkyard._session import Session
 
@@ -55,15 +60,30 @@ def open(
     if mode != "r":
         if any(chosen is not None for chosen in (branch, tag, snapshot, as_of)):
             raise ValueError("only what is read can be chosen by its version")
-        return _at(_editor(place, options, create=mode == "a"), path)
+        create = mode == "a"
+        if place.rstrip("/").endswith(_CONTAINER):
+            return _at(_engine.open_container(place, options.native(), create), path)
+        return _at(_editor(place, options, create=create), path)
+    snapshot = None if snapshot is None else str(snapshot)
     meant = version_at(place, options, branch, tag, snapshot, as_of)
     source = _engine.open_source(place, options.native(), meant)
+    for caution in source.cautions():
+        warnings.warn(caution, stacklevel=2)
     return _at(source, path)
 
 
+_CONTAINER = ".af"
+"""What the names of containers end with, always."""
+
+
 def _at(tree: Tree, path: str) -> Array | Group:
-    if path.strip("/") == "" and tree.is_array("/"):
-        return Array(tree, "/")
+    if path.strip("/") == "":
+        if tree.is_array("/"):
+            return Array(tree, "/")
+        if isinstance(tree, _engine.Container) or (
+            isinstance(tree, _engine.Source) and tree.format == "container"
+        ):
+            return Container(tree)
     return Group(tree, "/")[path]
 
 

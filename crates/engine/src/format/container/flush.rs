@@ -169,7 +169,14 @@ impl Stack {
         let next = layer.number + 1;
         let layers = self.layers.iter().cloned().chain([Arc::new(layer)]).collect();
         let known = std::sync::Mutex::default();
-        Self { layers, ignored: self.ignored.clone(), next, base: self.base.clone(), known }
+        Self {
+            layers,
+            ignored: self.ignored.clone(),
+            next,
+            base: self.base.clone(),
+            known,
+            statistics_file: Default::default(),
+        }
     }
 
     /// The identity of the container, if any of its layers knows it.

@@ -25,6 +25,9 @@ use crate::store::{
 /// Windows of large footers that are kept in memory.
 const WINDOW_BYTES_MAX: u64 = 16 << 20;
 
+/// Unpacked blocks of several chunks that are kept in memory.
+const BLOCK_BYTES_MAX: u64 = 256 << 20;
+
 /// How a container is opened or created.
 #[derive(Debug, Clone)]
 pub struct ContainerOptions {
@@ -147,7 +150,8 @@ impl Container {
     ) -> Result<Self> {
         let limits = *store.limits();
         let nowhere = Arc::new(Remotes::new(Vec::new(), crate::store::Options::default()));
-        let fetcher = Fetcher::new(store.clone(), nowhere, limits, true);
+        let fetcher =
+            Fetcher::new(store.clone(), nowhere, limits, true).with_block_cache(BLOCK_BYTES_MAX);
         let state = State {
             stack: Arc::new(stack),
             frozen: None,

@@ -63,7 +63,9 @@ impl Inner {
             }
         }
         let torn = self.names.torn(file.number);
-        if self.store.link(&file.path, &torn).await? == Linked::Exists {
+        let taken = self.store.link(&file.path, &torn).await? == Linked::Exists;
+        // Unless it is there because a repair was interrupted before it deleted the old name.
+        if taken && !self.are_equal(&file.path, &torn).await? {
             let name = self.store.object_url(&torn);
             return Err(Error::AlreadyExists { what: "torn layer", name });
         }
@@ -72,5 +74,24 @@ impl Inner {
         }
         self.delete_in_order(std::slice::from_ref(&file.path)).await?;
         Ok(torn)
+    }
+
+    /// Whether two files hold the same.
+    async fn are_equal(&self, a: &str, b: &str) -> Result<bool> {
+        const PIECE: u64 = 8 << 20;
+        let size = self.store.head(a).await?.size;
+        if self.store.head(b).await?.size != size {
+            return Ok(false);
+        }
+        let mut at = 0;
+        while at < size {
+            let piece = at..(at + PIECE).min(size);
+            let theirs = self.store.get_range(b, piece.clone()).await?;
+            if self.store.get_range(a, piece.clone()).await? != theirs {
+                return Ok(false);
+            }
+            at = piece.end;
+        }
+        Ok(true)
     }
 }

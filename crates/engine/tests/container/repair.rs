@@ -1,0 +1,84 @@
+//! A torn newest layer is set aside, wherever the container is.
+
+use chunkyard_engine::ErrorKind;
+use chunkyard_engine::format::container::{
+    CompactOptions, Container, ContainerOptions, Reason, Repaired,
+};
+use chunkyard_engine::store::Store;
+
+use super::support::{contents, directory, files, furnished, memory, open, place};
+
+async fn replace(store: &Store, path: &str, bytes: Vec<u8>) {
+    store.put(path, vec![bytes.into()]).await.unwrap();
+}
+
+async fn bytes_of(store: &Store, path: &str) -> Vec<u8> {
+    store.get(path).await.unwrap().bytes.to_vec()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_torn_layer_keeps_its_bytes_under_another_name() {
+    let (_temp, local) = directory();
+    for store in [local, memory()] {
+        furnished(&store).await;
+        assert_eq!(Container::repair(&place(&store)).await.unwrap(), []);
+        let mut torn = bytes_of(&store, "x.2.af").await;
+        torn.truncate(torn.len() - 1);
+        replace(&store, "x.2.af", torn.clone()).await;
+        let before = contents(&open(&store).await).await.unwrap();
+        let strict = ContainerOptions { strict: true, ..ContainerOptions::default() };
+        let refused = Container::open(&place(&store), strict.clone()).await.unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Corrupt);
+
+        let repaired = Container::repair(&place(&store)).await.unwrap();
+        let [Repaired { file, renamed }] = repaired.as_slice() else { panic!("{repaired:?}") };
+        assert_eq!((file.reason, renamed.as_deref()), (Reason::Torn, Some("x.2.torn")));
+        assert_eq!(bytes_of(&store, "x.2.torn").await, torn);
+        assert!(!files(&store).await.contains(&"x.2.af".to_owned()));
+        let again = Container::open(&place(&store), strict).await.unwrap();
+        assert_eq!(contents(&again).await.unwrap(), before);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repair_that_was_interrupted_is_done_again_and_another_torn_layer_is_not_lost() {
+    let store = memory();
+    furnished(&store).await;
+    replace(&store, "x.2.af", b"torn".to_vec()).await;
+    replace(&store, "x.2.torn", b"torn".to_vec()).await;
+    assert_eq!(Container::repair(&place(&store)).await.unwrap().len(), 1);
+    replace(&store, "x.2.af", b"rent".to_vec()).await;
+    let refused = Container::repair(&place(&store)).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Conflict, "{refused}");
+    assert_eq!(bytes_of(&store, "x.2.af").await, b"rent");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn layers_that_a_compaction_left_behind_are_deleted() {
+    let store = memory();
+    let container = furnished(&store).await;
+    let left = bytes_of(&store, "x.2.af").await;
+    container.compact(&CompactOptions::default()).await.unwrap();
+    let before = contents(&container).await.unwrap();
+    replace(&store, "x.2.af", left).await;
+    let repaired = Container::repair(&place(&store)).await.unwrap();
+    assert_eq!(repaired.len(), 1);
+    assert_eq!((repaired[0].file.reason, &repaired[0].renamed), (Reason::Merged, &None));
+    assert_eq!(files(&store).await, ["x.af", "x.stats"]);
+    assert_eq!(contents(&open(&store).await).await.unwrap(), before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_layer_of_a_version_that_is_not_known_is_no_torn_one() {
+    let store = memory();
+    furnished(&store).await;
+    let mut newer = bytes_of(&store, "x.2.af").await;
+    // The version stands before the checksum and the magic at the end of the seal.
+    let magic = b"CYARDAF1";
+    let at = newer.windows(magic.len()).position(|bytes| bytes == magic).unwrap();
+    newer[at - 8] = 2;
+    replace(&store, "x.2.af", newer.clone()).await;
+    let refused = Container::repair(&place(&store)).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Unsupported, "{refused}");
+    assert_eq!(bytes_of(&store, "x.2.af").await, newer);
+}

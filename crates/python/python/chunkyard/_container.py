@@ -1,0 +1,143 @@
+"""Containers: many arrays in one file, and its layers."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from chunkyard import _engine
+from chunkyard._group import Group
+from chunkyard.exceptions import UnsupportedError
+
+_log = logging.getLogger("chunkyard")
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One file of a container."""
+
+    number: int
+    """0 is the base."""
+    file: str
+    bytes: int
+    arrays: int
+    """Arrays that it touches."""
+    deleted: int
+    """Those of them that it deletes."""
+    chunks: int
+    blocks: int
+    checksums: bool
+    """Whether it carries any; layers of other programs do not."""
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Of an array, as of the last flush. What equals the fill value, or was never written, is null."""
+
+    min: Any
+    """The smallest element that is not null; `None` where there is none."""
+    max: Any
+    null_count: int
+    row_count: int
+
+
+@dataclass(frozen=True)
+class Compacted:
+    """What a compaction did."""
+
+    layers: int
+    """Layers that became one, the base included."""
+    bytes_before: int
+    bytes_after: int
+
+
+class Container(Group):
+    """The root group of a container.
+
+    Where it is writable, changes wait until `flush`, which makes all of them visible in one step, as one
+    more layer. In a `with` statement that happens at its end; an exception discards them.
+
+    >>> import chunkyard, numpy
+    >>> with chunkyard.open("memory://many/x.af", mode="a") as container:
+    ...     a = container.create_array("g/a", data=numpy.arange(6))
+    >>> chunkyard.open("memory://many/x.af")["g/a"][2:4]
+    array([2, 3])
+    """
+
+    _tree: _engine.Container | _engine.Source
+
+    def __init__(self, tree: _engine.Container | _engine.Source) -> None:
+        super().__init__(tree, "/")
+
+    def layers(self) -> list[Layer]:
+        """The layers, oldest first."""
+        return [Layer(**layer) for layer in self._tree.layers()]
+
+    def statistics(self, name: str) -> Statistics | None:
+        """The statistics of an array as of the last flush; `None` where they are not known."""
+        path = self._join(name)
+        found = self._tree.statistics(path)
+        if found is None:
+            return None
+        native = self._tree.array(path)
+        low, high = (_element(found[key], native) for key in ("min", "max"))
+        return Statistics(low, high, found["null_count"], found["row_count"])
+
+    def flush(self) -> int | None:
+        """Makes all changes visible to everybody; the number of the new layer, if there are any.
+
+        After an error they still wait. A `ConflictError` says that somebody else was faster.
+        """
+        flushed = self._writable.flush()
+        if flushed is None:
+            return None
+        layer, note = flushed
+        if note is not None:
+            _log.warning("%s", note)
+        return layer
+
+    def discard(self) -> None:
+        """Forgets all changes that are not flushed."""
+        self._writable.discard()
+
+    def compact(self, *, alone: bool = False) -> Compacted:
+        """Merges all layers into one file; changes that wait are flushed first.
+
+        `alone` says that nobody else writes: large containers on object stores need it.
+        """
+        return Compacted(*self._writable.compact(alone))
+
+    @property
+    def _writable(self) -> _engine.Container:
+        if isinstance(self._tree, _engine.Container):
+            return self._tree
+        raise UnsupportedError("this was opened for reading only")
+
+    def __enter__(self) -> Container:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if not isinstance(self._tree, _engine.Container):
+            return
+        if kind is None:
+            self.flush()
+        else:
+            self.discard()
+
+
+def _element(value: Any, array: _engine.Array) -> Any:
+    """A value among statistics as an element of the array."""
+    if isinstance(value, bytes) and array.data_type == "string":
+        return value.decode(errors="replace")
+    if isinstance(value, int) and array.data_type == "numpy.datetime64":
+        return np.datetime64(value, "ns")
+    return value
