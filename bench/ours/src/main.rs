@@ -4,6 +4,7 @@
 
 mod arrays;
 mod commits;
+mod containers;
 mod convert;
 mod disk;
 mod limits;
@@ -40,6 +41,18 @@ async fn main() -> Result<(), Box<dyn Error>> {
         "history" => commits::history(directory, options.number("commits", 1000)?).await?,
         "scale-prepare" => scale::prepare(directory, &options).await?,
         "scale-step" => scale::step(directory, &options).await?,
+        "container-write" => containers::write_all(&options).await?,
+        "container-read" => containers::read_all(&options).await?,
+        "container-chunks" => containers::chunks(&options).await?,
+        "container-point" => containers::point(&options).await?,
+        "container-arrays" => containers::arrays(&options).await?,
+        "container-open" => containers::open(&options).await?,
+        "container-tiny" => containers::tiny(&options).await?,
+        "container-planes" => containers::planes(&options).await?,
+        "container-change" => containers::change(&options).await?,
+        "container-layers" => containers::layers(&options).await?,
+        "container-deep" => containers::deep(&options).await?,
+        "container-first" => containers::first(&options).await?,
         other => return Err(format!("no workload {other:?}").into()),
     };
     println!("{}", answer.line());

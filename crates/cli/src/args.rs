@@ -1,14 +1,17 @@
 //! What can be typed: the top level, the global options, and how a version is named.
 
 use anyhow::Result;
+use chunkyard_array::{ArrayBuilder, ArraySpec};
 use chunkyard_engine::Error;
 use chunkyard_engine::format::Format;
+use chunkyard_engine::format::container::ContainerFormat;
 use chunkyard_engine::repo::{RepoFormat, Repository, Version};
 use clap::{Args, Parser};
+use serde_json::Value;
 
 use crate::cmd::Command;
 use crate::context::Context;
-use crate::units::{parse_pair, parse_time};
+use crate::units::{parse_pair, parse_shape, parse_time};
 
 /// Chunked n-dimensional arrays: under version control, and between formats.
 #[derive(Debug, Parser)]
@@ -66,7 +69,8 @@ pub(crate) struct VersionArgs {
     #[arg(long, value_name = "NAME", conflicts_with = "branch")]
     tag: Option<String>,
 
-    /// This snapshot, by its id or the beginning of it (at least 4 characters)
+    /// This snapshot, by its id or the beginning of it (at least 4 characters); of a container this
+    /// layer, by its number
     #[arg(long, value_name = "ID", conflicts_with_all = ["branch", "tag"])]
     snapshot: Option<String>,
 
@@ -101,9 +105,15 @@ impl VersionArgs {
         if branch.is_none() && tag.is_none() && snapshot.is_none() && as_of.is_none() {
             return Ok(None);
         }
+        if let (Some(layer), true) = (snapshot, format.name() == ContainerFormat.name()) {
+            return Ok(Some(Version::Snapshot(layer.clone())));
+        }
         if format.name() != RepoFormat.name() {
             let format = format.name();
-            let what = format!("{url} is {format}, of which there is one version only");
+            let what = match format {
+                "container" => format!("{url} is a container: name a layer with --snapshot"),
+                _ => format!("{url} is {format}, of which there is one version only"),
+            };
             return Err(Error::invalid(what).into());
         }
         Ok(Some(self.version(&Repository::open(url, context.options()).await?).await?))
@@ -136,4 +146,49 @@ pub(crate) struct CommitArgs {
     /// Replace the tip of the branch instead of adding to it
     #[arg(long)]
     pub(crate) amend: bool,
+}
+
+/// What an array is to be that a file of elements does not tell.
+#[derive(Debug, Args)]
+pub(crate) struct NewArrayArgs {
+    /// Chunk shape of a new array, such as 250,250; about 1 MiB if not given
+    #[arg(long, value_name = "SHAPE")]
+    chunks: Option<String>,
+
+    /// Fill value of a new array, such as 0 or NaN
+    #[arg(long, value_name = "VALUE", allow_hyphen_values = true)]
+    fill: Option<String>,
+
+    /// Dimension names of a new array, such as time,lat,lon
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    dims: Option<Vec<String>>,
+}
+
+impl NewArrayArgs {
+    /// Whether anything was said.
+    pub(crate) fn any(&self) -> bool {
+        self.chunks.is_some() || self.fill.is_some() || self.dims.is_some()
+    }
+
+    /// A new array of that shape and type.
+    pub(crate) fn builder(
+        &self,
+        shape: &[u64],
+        dtype: Value,
+        item_size: usize,
+    ) -> Result<ArrayBuilder> {
+        let chunks = match &self.chunks {
+            Some(text) => parse_shape(text)?,
+            None => chunkyard_array::guess_chunks(shape, item_size),
+        };
+        let mut builder = ArraySpec::builder(shape, &chunks, dtype);
+        if let Some(fill) = &self.fill {
+            let value = serde_json::from_str(fill).unwrap_or_else(|_| Value::from(fill.as_str()));
+            builder = builder.fill_value(value);
+        }
+        if let Some(names) = &self.dims {
+            builder = builder.dimension_names(names.iter().cloned());
+        }
+        Ok(builder)
+    }
 }

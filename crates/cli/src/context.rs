@@ -1,11 +1,11 @@
 //! What all commands share: how to open what they are about and how to print.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use anyhow::Result;
 use chunkyard_engine::Meter;
-use chunkyard_engine::format::{self, Format, Place};
+use chunkyard_engine::format::{self, Format, Place, Source};
 use chunkyard_engine::open::recognise;
 use chunkyard_engine::repo::{OpenOptions, RepoFormat, Repository};
 use chunkyard_engine::store::{Limits, Options};
@@ -82,6 +82,24 @@ impl Context {
     /// Whether the same command, run again, goes on where this one ended.
     pub(crate) fn is_resumable(&self) -> bool {
         self.resumable.load(Ordering::Relaxed)
+    }
+
+    /// Opens what was recognised, and says what its reader should know.
+    pub(crate) async fn open_source(
+        &self,
+        place: &Place,
+        format: &'static dyn Format,
+        options: &format::OpenOptions,
+    ) -> Result<Arc<dyn Source>> {
+        let source = format.open(place, options).await?;
+        source.cautions().iter().for_each(|caution| self.output.warn(caution));
+        Ok(source)
+    }
+
+    /// Says which container the command is about.
+    pub(crate) fn about_container(&self, url: &str) {
+        self.about(url);
+        self.repo.store(false, Ordering::Relaxed);
     }
 
     /// Says which place the command is about.

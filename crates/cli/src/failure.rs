@@ -191,8 +191,23 @@ fn hint(error: &anyhow::Error, context: &Context) -> Option<String> {
         Error::NotFound {
             what: "branch" | "tag" | "snapshot" | "branch, tag or snapshot", ..
         } => Some(format!("`chunkyard repo log {place} --all` lists branches, tags and snapshots")),
+        Error::NotFound { what: "container", .. } => {
+            Some(format!("is that the right place? `chunkyard af create {place}` creates one"))
+        }
+        Error::NotFound { what: "layer", .. } => {
+            Some(format!("`chunkyard af layers {place}` lists them"))
+        }
+        Error::AlreadyExists { what: "file of a container", .. } => {
+            Some(format!("nothing was changed; `chunkyard af layers {place}` tells what is there"))
+        }
+        Error::AlreadyExists { what: "torn layer", .. } => {
+            Some("nothing was changed; it is from an earlier repair: move it away".into())
+        }
         Error::AlreadyExists { what: "repository", .. } => {
             Some(format!("nothing was changed; `chunkyard info {place}` describes it"))
+        }
+        Error::Conflict { .. } if !context.is_repo() => {
+            Some("nothing was changed; run the command again to change what is there now".into())
         }
         Error::Conflict { conflicts, .. } if conflicts.is_empty() => {
             let advice = "nothing was changed; try again; a commit goes on top by itself with \
@@ -219,6 +234,9 @@ fn hint(error: &anyhow::Error, context: &Context) -> Option<String> {
         Error::Store { .. } if place.starts_with("s3://") && env::var_os(KEY).is_none() => {
             Some(format!("{KEY} is not set, so the credentials of this machine's role were used"))
         }
+        Error::OutcomeUnknown { .. } if !context.is_repo() => Some(format!(
+            "look at `chunkyard af layers {place}` before trying again: it may have happened"
+        )),
         Error::OutcomeUnknown { .. } => Some(format!(
             "look at `chunkyard repo log {place}` before trying again: it may have happened"
         )),

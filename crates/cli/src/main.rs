@@ -4,7 +4,7 @@
 //!  args ──▶ cmd/<subcommand> ──▶ engine          what was typed, what it means, who does it
 //!                │
 //!                ├─▶ output, progress            data on stdout, talk on stderr
-//!                └─▶ npy, slabs                  NumPy files in and out, in bounded memory
+//!                └─▶ transfer ─▶ npy, slabs     NumPy files in and out, in bounded memory
 //! ```
 //!
 //! No command holds logic of the repository: each turns arguments into one or two calls of the
@@ -21,6 +21,7 @@ mod npy;
 mod output;
 mod progress;
 mod slabs;
+mod transfer;
 mod units;
 
 use std::io;

@@ -80,6 +80,13 @@ impl Output {
         }
     }
 
+    /// Says on standard error what the user must know although there is a result.
+    pub(crate) fn warn(self, text: &str) {
+        if !self.quiet {
+            talk(format_args!("{} {text}", paint_stderr("1;33", "warning:")));
+        }
+    }
+
     /// Emphasised, where colours are on.
     pub(crate) fn bold(self, text: &str) -> String {
         self.paint("1", text)

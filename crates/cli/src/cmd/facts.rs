@@ -1,10 +1,13 @@
 //! What is to be said about an array, whatever holds it: shared by `info` and `ls`.
 
+use std::collections::BTreeSet;
+
 use anyhow::Result;
 use chunkyard_array::{ArraySpec, Attributes, Region, Sharding};
 use chunkyard_engine::Error;
 use chunkyard_engine::format::{ArrayNode, Source};
 use chunkyard_engine::repo::Node;
+use chunkyard_engine::store::ChunkRef;
 use futures::StreamExt;
 use serde_json::{Value, json};
 
@@ -17,6 +20,8 @@ pub(super) struct Facts {
     spec: ArraySpec,
     sharding: Option<Sharding>,
     stored: Stored,
+    /// How the blocks are packed that hold its chunks, for formats that have blocks.
+    packings: BTreeSet<String>,
     pub(super) logical_bytes: u64,
 }
 
@@ -41,6 +46,7 @@ impl Facts {
             spec,
             sharding: None,
             stored: Stored { chunks: Some(node.refs_count), ..Stored::default() },
+            packings: BTreeSet::new(),
         })
     }
 
@@ -50,11 +56,18 @@ impl Facts {
         let everything = Region::whole(node.spec.shape());
         let mut found = source.chunks(path, &everything);
         let (mut chunks, mut bytes, mut unreadable) = (0, 0, 0);
+        let mut packings = BTreeSet::new();
         let stored = loop {
             match found.next().await {
                 Some(Ok((_, reference))) => {
                     chunks += 1;
-                    bytes += reference.len().unwrap_or(0);
+                    if let ChunkRef::Slice { block, .. } = &reference {
+                        let packing = block.codec.as_deref().unwrap_or("none");
+                        if !packings.contains(packing) {
+                            packings.insert(packing.to_owned());
+                        }
+                    }
+                    bytes += reference.stored_len().unwrap_or(0);
                 }
                 // Damage does not keep the rest from being described.
                 Some(Err(Error::Corrupt { .. })) => unreadable += 1,
@@ -63,7 +76,7 @@ impl Facts {
                 None => break Stored { chunks: Some(chunks), bytes: Some(bytes), unreadable },
             }
         };
-        Ok(Self::of_node(path, node, stored))
+        Ok(Self { packings, ..Self::of_node(path, node, stored) })
     }
 
     /// Of an array in any source, without what is stored.
@@ -77,6 +90,7 @@ impl Facts {
             spec: node.spec.clone(),
             sharding: node.sharding.clone(),
             stored,
+            packings: BTreeSet::new(),
             logical_bytes: node.logical_bytes(),
         }
     }
@@ -102,6 +116,9 @@ impl Facts {
         if let Some(members) = document.as_object_mut() {
             if let Some(sharding) = &self.sharding {
                 members.insert("shard-shape".into(), json!(sharding.shard_shape));
+            }
+            if !self.packings.is_empty() {
+                members.insert("block-codecs".into(), json!(self.packings));
             }
             if let Some(chunks) = self.stored.chunks {
                 members.insert("refs".into(), json!(chunks));
@@ -138,8 +155,17 @@ impl Facts {
             shape(self.spec.shape()),
             chunks,
             stored,
-            codecs.join("+"),
+            codecs.join("+") + &self.in_blocks(),
         ]
+    }
+
+    /// How the blocks are packed, to be said after the codecs of chunks.
+    fn in_blocks(&self) -> String {
+        let packings: Vec<&str> = self.packings.iter().map(String::as_str).collect();
+        match packings.is_empty() {
+            true => String::new(),
+            false => format!(", blocks {}", packings.join(" and ")),
+        }
     }
 
     /// As a paragraph.
@@ -173,7 +199,7 @@ impl Facts {
             row("shards", shape(&sharding.shard_shape));
         }
         let codecs: Vec<_> = metadata.codecs.iter().map(ToString::to_string).collect();
-        row("codecs", codecs.join(", "));
+        row("codecs", codecs.join(", ") + &self.in_blocks());
         row("fill value", serde_json::to_string(&metadata.fill_value)?);
         let mut values = size(self.logical_bytes);
         if let Some(bytes) = self.stored.bytes.filter(|&bytes| bytes > 0) {

@@ -49,7 +49,7 @@ impl Ls {
             self.in_repo(&root, context).await?
         } else {
             options.version = self.version.of_any(format, &self.url, context).await?;
-            let source = format.open(&place, &options).await?;
+            let source = context.open_source(&place, format, &options).await?;
             // Counting what is stored may list all of it.
             let count = self.long || context.output.is_json();
             in_any(&*source, &root, count).await?

@@ -1,5 +1,6 @@
 //! The commands: each file holds the arguments of one and its `run`.
 
+mod af;
 mod convert;
 mod demo;
 mod facts;
@@ -25,6 +26,8 @@ pub(crate) enum Command {
     Link(link::Link),
     #[command(subcommand)]
     Repo(repo::Repo),
+    #[command(subcommand)]
+    Af(af::Af),
 }
 
 impl Command {
@@ -37,6 +40,7 @@ impl Command {
             Self::Convert(command) => command.run(context).await,
             Self::Link(command) => command.run(context).await,
             Self::Repo(command) => command.run(context).await,
+            Self::Af(command) => command.run(context).await,
         }
     }
 }

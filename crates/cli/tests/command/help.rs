@@ -14,13 +14,18 @@ fn the_top_level_help_is_this() {
 #[test]
 fn every_command_has_help_with_an_example() {
     let scratch = Scratch::new();
-    let top = ["demo", "info", "ls", "verify", "convert", "repo"];
+    let top = ["demo", "info", "ls", "verify", "convert", "repo", "af"];
     let repo = [
         "init", "set", "get", "log", "diff", "branch", "tag", "reset", "attrs", "mv", "rm",
         "expire", "gc", "optimise", "repack", "mode",
     ];
+    let af = [
+        "create", "ls", "layers", "define", "set", "get", "attrs", "stats", "resize", "rm",
+        "compact", "repair",
+    ];
     let commands = top.iter().map(|name| vec![*name]);
-    for mut command in commands.chain(repo.iter().map(|name| vec!["repo", *name])) {
+    let commands = commands.chain(repo.iter().map(|name| vec!["repo", *name]));
+    for mut command in commands.chain(af.iter().map(|name| vec!["af", *name])) {
         command.push("--help");
         let help = scratch.run(&command).code(0).text();
         assert!(help.contains("Example"), "{command:?}: {help}");

@@ -1,6 +1,8 @@
 //! One module per capability.
 
 mod collision;
+mod container;
+mod container_damage;
 mod convert;
 mod convert_failures;
 mod convert_kill;

@@ -6,7 +6,7 @@ use futures::stream::{self, BoxStream, StreamExt};
 
 use super::dataset::Dataset;
 use crate::error::{Error, Result};
-use crate::repo::Version;
+use crate::repo::{Finding, Level, Version};
 use crate::store::{self, ChunkRef, Fetcher, Meta};
 
 /// Stored chunks, each with where it is.
@@ -83,6 +83,18 @@ pub trait Source: Locate {
     /// a chunk costs what the part costs, however large the chunk is.
     fn is_memory(&self, _array: &str) -> bool {
         false
+    }
+
+    /// What whoever reads it should be told: all that is given is right, and something was to be
+    /// there that is not.
+    fn cautions(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// What is wrong with it that no chunk tells, for formats that keep more than chunks. Looks as
+    /// deep as `level` says; an error means that it could not look.
+    fn inspect(&self, _level: Level) -> BoxStream<'_, Result<Finding>> {
+        stream::empty().boxed()
     }
 
     /// Objects in its place that belong to nothing in it, for formats that own theirs.

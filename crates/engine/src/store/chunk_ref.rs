@@ -67,6 +67,15 @@ impl ChunkRef {
         }
     }
 
+    /// The bytes that it takes in its store: of a block that is packed, its share.
+    pub fn stored_len(&self) -> Option<u64> {
+        let Self::Slice { block, within } = self else { return self.len() };
+        let packed = block.range.end.saturating_sub(block.range.start);
+        let part = within.end.saturating_sub(within.start);
+        let share = u128::from(packed) * u128::from(part) / u128::from(block.len.max(1));
+        Some(u64::try_from(share).unwrap_or(u64::MAX))
+    }
+
     /// Whether the encoded chunk is known to have no bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == Some(0)

@@ -1,4 +1,6 @@
 //! Containers: many arrays in one file, with overlays.
 
 mod basics;
+mod defects;
 pub(crate) mod support;
+mod writers;

@@ -146,7 +146,7 @@ impl Convert {
         let wishes = self.wished.wishes()?;
         let (place, format, mut options) = context.recognise(&self.source, limits).await?;
         options.version = self.version.of_any(format, &self.source, context).await?;
-        let source = format.open(&place, &options).await?;
+        let source = context.open_source(&place, format, &options).await?;
 
         let target = Place::new(&self.target, &options.store)?;
         let to = self.written.format(&target).await.context(Target)?;

@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use chunkyard_engine::Error;
+use chunkyard_engine::format::container::{ContainerSource, LayerInfo};
 use chunkyard_engine::format::{Format, Node, Place, Source};
 use futures::TryStreamExt;
 use serde_json::{Value, json};
 
 use super::Stored;
+use crate::cmd::af;
 use crate::cmd::facts::{Facts, fitted};
 use crate::output::Output;
 use crate::units::{count, size};
@@ -20,6 +22,8 @@ pub(super) struct Found {
     pub(super) source: Arc<dyn Source>,
     pub(super) arrays: Vec<Facts>,
     pub(super) stored: Option<Stored>,
+    /// The layers of a container.
+    pub(super) layers: Vec<LayerInfo>,
 }
 
 impl Found {
@@ -37,7 +41,25 @@ impl Found {
             true => stored(&place).await?,
             false => None,
         };
-        Ok(Self { place, format, source, arrays, stored })
+        Ok(Self { place, format, source, arrays, stored, layers: Vec::new() })
+    }
+
+    /// The same at a container, whose layers are files too.
+    pub(super) async fn look_at_container(
+        place: Place,
+        format: &'static dyn Format,
+        source: ContainerSource,
+    ) -> Result<Self> {
+        let container = source.container().clone();
+        let layers = container.layers().await?;
+        let statistics = container.statistics_file_bytes().await?;
+        let bytes: u64 = layers.iter().map(|layer| layer.bytes).sum();
+        let stored = Stored {
+            files: layers.len() as u64 + u64::from(statistics.is_some()),
+            bytes: bytes + statistics.unwrap_or(0),
+        };
+        let found = Self::look(place, format, Arc::new(source)).await?;
+        Ok(Self { stored: Some(stored), layers, ..found })
     }
 
     fn logical_bytes(&self) -> u64 {
@@ -63,7 +85,7 @@ impl Found {
         let group = |(path, group): (&str, &chunkyard_array::GroupSpec)| json!({"path": path, "type": "group", "attributes": group.attributes()});
         let losses =
             dataset.losses.iter().map(|loss| json!({"name": loss.name, "what": loss.what}));
-        Ok(json!({
+        let mut document = json!({
             "url": self.place.directory().url(),
             "format": self.format.name(),
             "arrays": arrays,
@@ -73,7 +95,24 @@ impl Found {
             "stored-files": self.stored.map(|stored| stored.files),
             "stored-bytes": self.stored.map(|stored| stored.bytes),
             "ratio": self.ratio(),
-        }))
+        });
+        if let Some(members) = document.as_object_mut().filter(|_| !self.layers.is_empty()) {
+            let layers = self.layers.iter().map(af::layer_document);
+            members.insert("layers".into(), layers.collect());
+        }
+        Ok(document)
+    }
+
+    /// How many layers there are, and whether damage to them would be noticed.
+    fn layers_text(&self) -> Option<String> {
+        let layers = self.layers.len() as u64;
+        let sealed = self.layers.iter().filter(|layer| layer.sealed).count() as u64;
+        let checksums = match sealed {
+            0 => "without checksums".to_owned(),
+            _ if sealed == layers => "all with checksums".to_owned(),
+            _ => format!("{sealed} with checksums"),
+        };
+        (layers > 0).then(|| format!("{layers}, {checksums}"))
     }
 
     pub(super) fn text(&self, output: Output) -> Result<String> {
@@ -91,6 +130,7 @@ impl Found {
             _ => "unknown: this store cannot list".to_owned(),
         };
         rows.push(("stored".to_owned(), stored));
+        rows.extend(self.layers_text().map(|text| ("layers".to_owned(), text)));
         for loss in &dataset.losses {
             rows.push(("not read".to_owned(), format!("{}: {}", loss.name, loss.what)));
         }

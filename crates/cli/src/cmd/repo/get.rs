@@ -3,16 +3,13 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use chunkyard_array::Region;
-use chunkyard_engine::repo::Array;
-use chunkyard_engine::{Error, Result as EngineResult};
 use clap::Args;
 use serde_json::json;
 
 use crate::args::VersionArgs;
 use crate::context::Context;
 use crate::npy::Writer;
-use crate::slabs::{SLAB_BYTES, cut, slow_axis};
+use crate::transfer;
 use crate::units::{shape, short, size};
 
 /// Read an array, or a region of one, into a NumPy file
@@ -47,14 +44,11 @@ impl Get {
         let repo = context.open(&self.repo).await?;
         let session = repo.readonly_session(&self.version.version(&repo).await?).await?;
         let array = session.array(&self.path).await?;
-        let region = match &self.region {
-            Some(text) => Region::parse(text, array.spec().shape())?,
-            None => Region::whole(array.spec().shape()),
-        };
+        let region = transfer::region(self.region.as_deref(), array.spec().shape())?;
         let bytes = region.num_bytes(array.item_size()?)? as u64;
         let (writer, target) =
             Writer::create(&self.output, &array.spec().dtype()?, region.shape())?;
-        read(&array, &region, writer, context, bytes).await?;
+        transfer::read(array.reader(), &region, writer, context).await?;
         target.appear()?;
         if self.output.as_os_str() == "-" {
             // Standard output holds the data: no document may follow.
@@ -80,31 +74,4 @@ impl Get {
             )
         })
     }
-}
-
-/// Reads slab after slab, and writes each while the next one is read.
-async fn read(
-    array: &Array,
-    region: &Region,
-    writer: Writer,
-    context: &Context,
-    bytes: u64,
-) -> Result<()> {
-    let bar = context.progress(&array.node().path, bytes);
-    let axis = slow_axis(region.shape(), false);
-    let slabs = cut(region, array.grid().chunk_shape(), axis, array.item_size()?, SLAB_BYTES)?;
-    let mut pending = tokio::task::spawn_blocking(move || EngineResult::Ok(writer));
-    for slab in slabs {
-        let values = array.read_region(&slab).await?;
-        let mut writer: Writer = pending.await??;
-        let size = values.len() as u64;
-        pending = tokio::task::spawn_blocking(move || {
-            writer.push(&values)?;
-            Ok::<_, Error>(writer)
-        });
-        bar.advance(size);
-    }
-    let writer = pending.await??;
-    tokio::task::spawn_blocking(move || writer.finish()).await??;
-    Ok(())
 }

@@ -17,7 +17,7 @@ mod tests;
 use std::sync::Arc;
 
 use chunkyard_array::ChunkIndex;
-use futures::StreamExt;
+use futures::{StreamExt, TryStreamExt};
 use serde::Serialize;
 
 use self::chunks::check_array;
@@ -137,6 +137,13 @@ pub async fn check(source: &Arc<dyn Source>, level: Level, meter: &Meter) -> Res
         }
     }
     objects.finish(&mut report);
+    let mut more = source.inspect(level);
+    while let Some(Finding { severity, file, what, array, chunk, .. }) = more.try_next().await? {
+        if let Some(finding) = report.add(severity, file, what) {
+            (finding.array, finding.chunk) = (array, chunk);
+        }
+    }
+    drop(more);
     if level >= Level::Existence {
         check_strays(&**source, &mut report).await?;
     }

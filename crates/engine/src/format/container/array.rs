@@ -127,6 +127,7 @@ struct Target {
 impl Target {
     /// Refuses chunks of an array that is another one by now.
     async fn refuse_outdated(&self) -> Result<()> {
+        self.inner.refuse_read_only()?;
         let (was, name) = (&self.described.meta, &self.described.meta.name);
         let now = self.inner.describe(name).await?.ok_or_else(|| no_array(name))?;
         let same = now.meta.dtype == was.dtype

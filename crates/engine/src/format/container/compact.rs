@@ -20,6 +20,8 @@ use super::model::{ArrayMeta, ArrayStats};
 use super::stack::{Id, Reason, Search, Stack};
 use super::{merge, publish};
 use crate::error::Result;
+use crate::format::Locate;
+use crate::meter::Meter;
 use crate::store::Kind;
 
 /// How a container is compacted.
@@ -30,6 +32,8 @@ pub struct CompactOptions {
     pub alone: bool,
     /// Pack all blocks anew by the codec of the container's options.
     pub repack: bool,
+    /// Counts the bytes of chunks, unpacked.
+    pub meter: Arc<Meter>,
 }
 
 /// What a compaction did.
@@ -69,7 +73,10 @@ impl Container {
             inner.delete_in_order(&left_over).await?;
             return Ok(Compacted { layers, bytes_before, bytes_after: bytes_before });
         }
-        let (statistics, absorbed) = inner.write_base(&stack, options).await?;
+        let (statistics, absorbed) = match inner.write_base(&stack, options).await {
+            Err(error) => return Err(inner.explain(error).await),
+            written => written?,
+        };
         let paths = absorbed.iter().map(|(number, _)| inner.names.layer(*number));
         let stale: Vec<String> = left_over.into_iter().chain(paths).collect();
         inner.write_statistics_file(&statistics).await?;
@@ -95,28 +102,29 @@ impl Inner {
         let layer = fresh_id()?;
         let numbered = stack.layers.iter().filter(|layer| layer.number > 0);
         let absorbed: Vec<(u64, Id)> = numbered.map(|layer| (layer.number, layer.id())).collect();
-        let before = stack.layers.first().and_then(|base| Some(base.seal.as_ref()?.sequence));
+        let base = stack.layers.first();
+        let before = base.and_then(|base| Some(base.seal.as_ref()?.sequence));
         let top = absorbed.iter().map(|(number, _)| *number).max();
         let identity = Identity {
             container: stack.container().map_or_else(fresh_id, Ok)?,
             layer,
             parent: Id::default(),
             sequence: top.max(before).unwrap_or(0),
-            absorbed: absorbed.clone(),
+            absorbed: grounds(stack, &absorbed),
             overlay_index: 0,
             base_file_hint: String::new(),
         };
         let aside = aside(&self.store, &self.names)?;
         let (codec, block_bytes) = (self.options.codec.clone(), self.options.block_bytes);
-        let mut draft = Draft::new(&self.store, aside.clone(), codec.clone(), block_bytes);
+        let mut draft = Draft::new(&self.store, aside.clone(), codec, block_bytes);
         let mut statistics = Vec::new();
         for name in stack.names().await? {
             let Some(array) = stack.array(&name).await? else { continue };
             let described = &array.described;
             let meta = ArrayMeta { deleted: false, ..described.meta.clone() };
             draft.begin_array(meta, described.attributes.clone());
-            let repack = options.repack.then_some(&*codec);
-            merge::push_all(&mut draft, self.fetcher_ref(), &array, repack).await?;
+            let fetcher = self.fetcher_ref();
+            merge::push_all(&mut draft, fetcher, &array, options.repack, &options.meter).await?;
             statistics.push(match self.known_statistics(stack, &name).await? {
                 Some(known) => known,
                 None => self.statistics_anew(&array).await?,
@@ -138,7 +146,7 @@ impl Inner {
 
     /// Deletes files one after the other: whoever reads those that are left must not find a newer
     /// one gone and an older one there.
-    async fn delete_in_order(&self, paths: &[String]) -> Result<()> {
+    pub(super) async fn delete_in_order(&self, paths: &[String]) -> Result<()> {
         for path in paths {
             self.store.delete(std::slice::from_ref(path)).await?;
         }
@@ -147,6 +155,23 @@ impl Inner {
         }
         Ok(())
     }
+}
+
+/// What a new base says that it holds: these layers, those that the old base held and nobody came to
+/// delete, and whatever else the next layer may have been made on by somebody who has not seen the
+/// new base. That is the old base, if no layer is over it, and what that one held.
+fn grounds(stack: &Stack, absorbed: &[(u64, Id)]) -> Vec<(u64, Id)> {
+    let mut all = absorbed.to_vec();
+    let Some(base) = stack.layers.first() else { return all };
+    let left_over = |number| {
+        stack.ignored.iter().any(|file| file.number == number && file.reason == Reason::Merged)
+    };
+    let held = base.seal.iter().flat_map(|seal| seal.absorbed.iter().copied());
+    all.extend(held.filter(|(number, _)| absorbed.is_empty() || left_over(*number)));
+    if absorbed.is_empty() {
+        all.push((0, base.id()));
+    }
+    all
 }
 
 /// A layer of a container, to be looked at.

@@ -174,6 +174,19 @@ impl Container {
         Ok(there)
     }
 
+    /// Replaces all attributes of an array.
+    pub async fn replace_attributes(
+        &self,
+        name: &str,
+        attributes: Vec<(String, AttributeValue)>,
+    ) -> Result<()> {
+        self.redescribe(name, |described| {
+            described.attributes.clear();
+            attributes.into_iter().try_for_each(|(key, value)| described.set_attribute(&key, value))
+        })
+        .await
+    }
+
     async fn redescribe(
         &self,
         name: &str,

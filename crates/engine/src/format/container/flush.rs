@@ -12,10 +12,11 @@ use super::handle::{Container, Inner, aside, fresh_id, grid_of};
 use super::layer::Layer;
 use super::model::{ArrayMeta, ArrayStats};
 use super::pending::{Change, Description, Pending, Waiting};
+use super::settle::Failed;
 use super::stack::{Id, Stack};
 use super::{adapt, mapping, publish};
 use crate::error::{Error, Result};
-use crate::format::ChunkCodecs;
+use crate::format::{ChunkCodecs, Locate};
 
 /// Chunks that are fetched from aside at once.
 const LOADS: usize = 8;
@@ -30,6 +31,16 @@ pub struct Flushed {
     /// What did not go well although the layer stands: the statistics file, which only other programs
     /// read, could not be brought up to date.
     pub note: Option<String>,
+}
+
+/// A layer that was written and counts.
+struct Written {
+    /// The layers with it.
+    stack: Stack,
+    number: u64,
+    bytes: u64,
+    /// Those of the arrays that it touches.
+    statistics: Vec<ArrayStats>,
 }
 
 /// Takes changes back among those that wait, unless they were flushed.
@@ -56,6 +67,9 @@ impl Container {
     pub async fn flush(&self) -> Result<Option<Flushed>> {
         let inner: &Inner = &self.inner;
         let _alone = inner.writers.exclude(true).await;
+        if let Some(settled) = inner.settle().await? {
+            return Ok(Some(settled));
+        }
         let (stack, mut frozen) = {
             let mut state = inner.state();
             if state.pending.is_empty() {
@@ -66,11 +80,21 @@ impl Container {
             (state.stack.clone(), Frozen { inner, pending, flushed: false })
         };
         inner.refuse_read_only()?;
-        let (layer, statistics) = inner.write_layer(&stack, &frozen.pending).await?;
-        let (number, bytes) = (layer.number, layer.size);
+        let Written { stack, number, bytes, statistics } =
+            match inner.write_layer(&stack, &frozen.pending).await {
+                Ok(written) => written,
+                Err(Failed { error, layer }) => {
+                    if let Some(layer) = layer {
+                        // It may be there: the changes stay as they are until somebody has looked.
+                        inner.state().unsettled = Some(layer);
+                        frozen.flushed = true;
+                    }
+                    return Err(inner.explain(error).await);
+                }
+            };
         {
             let mut state = inner.state();
-            state.stack = Arc::new(stack.with(layer));
+            state.stack = Arc::new(stack);
             state.frozen = None;
             frozen.flushed = true;
         }
@@ -92,15 +116,20 @@ impl Container {
     pub async fn refresh(&self) -> Result<()> {
         let inner: &Inner = &self.inner;
         let _alone = inner.writers.exclude(true).await;
+        inner.settle().await?;
         let old = inner.state().stack.clone();
         let new = Stack::open(&inner.store, &inner.names, inner.search(), &inner.windows).await?;
-        let known: std::collections::HashSet<Id> = old.layers.iter().map(|l| l.id()).collect();
         let changed: Vec<String> = inner.state().pending.arrays.keys().cloned().collect();
+        if !changed.is_empty() && old.container().is_some_and(|id| new.container() != Some(id)) {
+            return Err(Error::Conflict {
+                message: format!("{} was replaced by another container", inner.names.base()),
+                conflicts: Vec::new(),
+            });
+        }
+        let known = old.known_ids();
         for layer in new.layers.iter().filter(|layer| !known.contains(&layer.id())) {
             // A base that was compacted says nothing new.
-            if layer.number == 0
-                && layer.seal.as_ref().is_some_and(|s| merged_all(&s.absorbed, &old))
-            {
+            if layer.number == 0 && layer.seal.as_ref().is_some_and(|seal| old.holds_all_of(seal)) {
                 continue;
             }
             for name in &changed {
@@ -122,20 +151,21 @@ impl Container {
     /// Forgets all changes that are not flushed.
     pub async fn discard(&self) {
         let _alone = self.inner.writers.exclude(true).await;
-        let pending = std::mem::take(&mut self.inner.state().pending);
+        let (pending, frozen) = {
+            let mut state = self.inner.state();
+            state.unsettled = None;
+            (std::mem::take(&mut state.pending), state.frozen.take())
+        };
         self.inner.forget_spilled(&pending).await;
+        if let Some(frozen) = frozen {
+            self.inner.forget_spilled(&frozen).await;
+        }
     }
-}
-
-/// Whether a base that absorbed these layers holds nothing that an older stack does not.
-fn merged_all(absorbed: &[(u64, Id)], old: &Stack) -> bool {
-    let known: std::collections::HashSet<Id> = old.layers.iter().map(|l| l.id()).collect();
-    absorbed.iter().all(|(_, id)| known.contains(id))
 }
 
 impl Stack {
     /// The same with one more layer.
-    fn with(&self, layer: Layer) -> Self {
+    pub(super) fn with(&self, layer: Layer) -> Self {
         let next = layer.number + 1;
         let layers = self.layers.iter().cloned().chain([Arc::new(layer)]).collect();
         let known = std::sync::Mutex::default();
@@ -153,7 +183,7 @@ impl Inner {
         &self,
         stack: &Stack,
         pending: &Pending,
-    ) -> Result<(Layer, Vec<ArrayStats>)> {
+    ) -> std::result::Result<Written, Failed> {
         let number = stack.next;
         let layer = fresh_id()?;
         let identity = Identity {
@@ -185,10 +215,25 @@ impl Inner {
             }
         }
         let finished = draft.finish(&identity, &statistics).await?;
-        publish::create(&self.store, &self.names, number, layer, finished, &aside).await?;
-        let meta = self.store.head(&self.names.layer(number)).await?;
-        let layer = Layer::open(&self.store, number, &meta, &self.windows).await?;
-        Ok((layer, statistics))
+        let bytes = finished.size;
+        match publish::create(&self.store, &self.names, number, layer, finished, &aside).await {
+            Ok(()) => {}
+            Err(error @ Error::OutcomeUnknown { .. }) => {
+                return Err(Failed { error, layer: Some((number, layer)) });
+            }
+            Err(error) => return Err(error.into()),
+        }
+        match self.look_at(stack, number, layer).await {
+            Ok(stack) => Ok(Written { stack, number, bytes, statistics }),
+            Err(error @ Error::Conflict { .. }) => Err(error.into()),
+            Err(source) => Err(Failed {
+                error: Error::OutcomeUnknown {
+                    what: format!("writing {}", self.names.layer(number)),
+                    source: Box::new(source),
+                },
+                layer: Some((number, layer)),
+            }),
+        }
     }
 
     /// Puts the changed chunks of an array into a layer, and those that must hide older ones.
@@ -220,7 +265,10 @@ impl Inner {
         );
         let hides = chunks.values().any(|chunk| matches!(chunk, Waiting::Fill));
         let fill = hides.then(|| Fill::new(described)).transpose()?;
-        let mut pieces = stream::iter(chunks)
+        // Collected first: a stream that maps references cannot be sent to another thread, as far as
+        // the compiler can tell, and neither could a flush.
+        let loads: Vec<_> = chunks
+            .into_iter()
             .map(|(index, chunk)| {
                 let fill = &fill;
                 async move {
@@ -234,7 +282,8 @@ impl Inner {
                     Ok::<_, Error>((index, piece))
                 }
             })
-            .buffered(LOADS);
+            .collect();
+        let mut pieces = stream::iter(loads).buffered(LOADS);
         while let Some((index, piece)) = pieces.try_next().await? {
             draft.push(&coord(name, index)?, piece).await?;
         }

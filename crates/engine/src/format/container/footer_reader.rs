@@ -97,25 +97,35 @@ impl FooterReader {
         self.range.end - self.range.start
     }
 
+    /// All of the footer, and which of its pages do not have their checksums.
+    pub(super) async fn read_whole(&self) -> Result<(Bytes, Vec<Error>)> {
+        let bytes = self.read(self.range.clone()).await?;
+        let damaged = self.damaged_pages(0, &bytes).collect();
+        Ok((bytes, damaged))
+    }
+
     /// Compares pages, the first of which has the number `first`, with their checksums.
     fn check_pages(&self, first: u64, bytes: &[u8]) -> Result<()> {
-        let Some(crcs) = &self.page_crcs else { return Ok(()) };
+        self.damaged_pages(first, bytes).next().map_or(Ok(()), Err)
+    }
+
+    /// Those of some pages, the first of which has the number `first`, that are not what was written.
+    fn damaged_pages(&self, first: u64, bytes: &[u8]) -> impl Iterator<Item = Error> {
         let page_len = usize::try_from(PAGE_LEN).unwrap_or(usize::MAX);
-        for (page, bytes) in (first..).zip(bytes.chunks(page_len)) {
-            let at = usize::try_from(page).unwrap_or(usize::MAX).saturating_mul(4);
-            let expected = crcs.get(at..).and_then(|crcs| crcs.first_chunk()).copied();
-            let expected = expected.map(u32::from_le_bytes);
-            let found = crc32c::crc32c(bytes);
-            if expected != Some(found) {
-                return Err(Error::Corrupt {
-                    file: self.path.to_string(),
-                    what: format!("checksum of page {page} of the footer"),
-                    expected: expected.map_or("one".to_owned(), |crc| format!("{crc:08x}")),
-                    found: format!("{found:08x}"),
-                });
-            }
-        }
-        Ok(())
+        let pages = self.page_crcs.iter().flat_map(move |crcs| {
+            (first..).zip(bytes.chunks(page_len)).map(move |(page, bytes)| {
+                let at = usize::try_from(page).unwrap_or(usize::MAX).saturating_mul(4);
+                let expected = crcs.get(at..).and_then(|crcs| crcs.first_chunk()).copied();
+                (page, expected.map(u32::from_le_bytes), crc32c::crc32c(bytes))
+            })
+        });
+        let damaged = pages.filter(|(_, expected, found)| *expected != Some(*found));
+        damaged.map(|(page, expected, found)| Error::Corrupt {
+            file: self.path.to_string(),
+            what: format!("checksum of page {page} of the footer"),
+            expected: expected.map_or("one".to_owned(), |crc| format!("{crc:08x}")),
+            found: format!("{found:08x}"),
+        })
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use super::express;
-use super::handle::{Container, ContainerOptions, located};
+use super::handle::located;
 use super::sink::{ContainerSink, Member};
 use super::source::ContainerSource;
 use super::trailer::TRAILER_LEN;
@@ -13,7 +13,6 @@ use crate::error::{Error, Result};
 use crate::format::{
     CreateOptions, Dataset, Format, OpenOptions, PackSink, Place, Probe, Sink, Source, Ticket,
 };
-use crate::repo::Version;
 
 /// Many arrays in one file.
 #[derive(Debug, Clone, Copy)]
@@ -49,10 +48,7 @@ impl Format for ContainerFormat {
     }
 
     async fn open(&self, place: &Place, options: &OpenOptions) -> Result<Arc<dyn Source>> {
-        let as_of = options.version.as_ref().map(layer_of).transpose()?.flatten();
-        let options = ContainerOptions { as_of, ..ContainerOptions::default() };
-        let container = Container::open(place, options).await?;
-        Ok(Arc::new(ContainerSource::new(container).await?))
+        Ok(Arc::new(ContainerSource::open(place, options).await?))
     }
 
     fn express(&self, dataset: Dataset) -> Result<Dataset> {
@@ -76,19 +72,4 @@ impl Format for ContainerFormat {
     ) -> Result<Box<dyn PackSink>> {
         Ok(Box::new(Member::join(place, dataset, ticket)?))
     }
-}
-
-/// The layer that a version means: its number.
-fn layer_of(version: &Version) -> Result<Option<u64>> {
-    let (Version::Snapshot(name) | Version::Named(name)) = version else {
-        return match version {
-            Version::Default => Ok(None),
-            other => {
-                Err(Error::invalid(format!("a container has layers, by number, and no {other}")))
-            }
-        };
-    };
-    name.parse().map(Some).map_err(|_| {
-        Error::invalid(format!("a container has layers, by number, and none is called {name:?}"))
-    })
 }

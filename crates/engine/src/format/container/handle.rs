@@ -84,6 +84,8 @@ pub(super) struct State {
     pub(super) stack: Arc<Stack>,
     /// What is being flushed.
     pub(super) frozen: Option<Arc<Pending>>,
+    /// The layer that holds it, if that may be there and nobody could find out.
+    pub(super) unsettled: Option<(u64, Id)>,
     /// What is not.
     pub(super) pending: Pending,
 }
@@ -146,7 +148,12 @@ impl Container {
         let limits = *store.limits();
         let nowhere = Arc::new(Remotes::new(Vec::new(), crate::store::Options::default()));
         let fetcher = Fetcher::new(store.clone(), nowhere, limits, true);
-        let state = State { stack: Arc::new(stack), frozen: None, pending: Pending::default() };
+        let state = State {
+            stack: Arc::new(stack),
+            frozen: None,
+            unsettled: None,
+            pending: Pending::default(),
+        };
         let (writers, state) = (Writers::default(), Mutex::new(state));
         Ok(Self {
             inner: Arc::new(Inner { store, names, options, windows, writers, fetcher, state }),
@@ -169,8 +176,11 @@ impl Container {
                 .collect();
             (state.stack.clone(), changes)
         };
-        let mut names: std::collections::BTreeSet<String> =
-            stack.names().await?.into_iter().collect();
+        let stored = match stack.names().await {
+            Err(error) => return Err(self.inner.explain(error).await),
+            stored => stored?,
+        };
+        let mut names: std::collections::BTreeSet<String> = stored.into_iter().collect();
         for (name, there) in changes {
             match there {
                 true => names.insert(name),
@@ -182,7 +192,10 @@ impl Container {
 
     /// What an array is.
     pub async fn describe(&self, name: &str) -> Result<Arc<Description>> {
-        self.inner.describe(name).await?.ok_or_else(|| no_array(name))
+        match self.inner.describe(name).await {
+            Err(error) => Err(self.inner.explain(error).await),
+            described => described?.ok_or_else(|| no_array(name)),
+        }
     }
 
     /// An array as it is now, for reading and writing.
@@ -195,13 +208,16 @@ impl Container {
         self.describe(name).await?;
         let index = index.to_vec();
         let inner: &Inner = &self.inner;
-        let mut located = inner.stored(name, std::slice::from_ref(&index)).await?;
-        match located.pop().flatten() {
-            None => Ok(None),
-            Some(reference) => match inner.fetcher.fetch(&[&reference]).await {
-                Ok(mut fetched) => Ok(fetched.pop().flatten()),
-                Err(error) => Err(inner.explain(error).await),
-            },
+        let fetched = async {
+            let mut located = inner.stored(name, std::slice::from_ref(&index)).await?;
+            match located.pop().flatten() {
+                None => Ok(None),
+                Some(reference) => Ok(inner.fetcher.fetch(&[&reference]).await?.pop().flatten()),
+            }
+        };
+        match fetched.await {
+            Err(error) => Err(inner.explain(error).await),
+            fetched => fetched,
         }
     }
 
@@ -305,7 +321,20 @@ impl Inner {
                 self.names.base()
             )));
         }
-        let stack = self.state().stack.clone();
+        let (stack, unsettled) = {
+            let state = self.state();
+            (state.stack.clone(), state.unsettled)
+        };
+        if let Some((number, _)) = unsettled {
+            return Err(Error::Conflict {
+                message: format!(
+                    "whether {} was written is not known yet: flush again",
+                    self.names.layer(number)
+                ),
+                conflicts: Vec::new(),
+            });
+        }
+        stack.refuse_torn()?;
         if stack.layers.iter().any(|layer| layer.root.version != 4) {
             return Err(Error::unsupported(format!(
                 "changing {}, which is of a version that we only read: convert it to a new one",
@@ -328,17 +357,10 @@ impl Locate for Inner {
     }
 
     async fn locate(&self, array: &str, chunks: &[ChunkIndex]) -> Result<Vec<Option<ChunkRef>>> {
-        let described = self.describe(array).await?.ok_or_else(|| no_array(array))?;
-        let chunks: Vec<ChunkIndex> =
-            chunks.iter().map(|index| adapt::trimmed(&described, index)).collect();
-        let mut references = self.stored(array, &chunks).await?;
-        if let DType::List { .. } = described.meta.dtype {
-            for (index, reference) in chunks.iter().zip(&mut references) {
-                let found = reference.take();
-                *reference = adapt::for_model(&self.fetcher, &described, index, found).await?;
-            }
+        match self.locate_each(array, chunks).await {
+            Err(error) => Err(self.explain(error).await),
+            located => located,
         }
-        Ok(references)
     }
 
     async fn explain(&self, error: Error) -> Error {
@@ -356,6 +378,26 @@ impl Locate for Inner {
             },
             false => error,
         }
+    }
+}
+
+impl Inner {
+    async fn locate_each(
+        &self,
+        array: &str,
+        chunks: &[ChunkIndex],
+    ) -> Result<Vec<Option<ChunkRef>>> {
+        let described = self.describe(array).await?.ok_or_else(|| no_array(array))?;
+        let chunks: Vec<ChunkIndex> =
+            chunks.iter().map(|index| adapt::trimmed(&described, index)).collect();
+        let mut references = self.stored(array, &chunks).await?;
+        if let DType::List { .. } = described.meta.dtype {
+            for (index, reference) in chunks.iter().zip(&mut references) {
+                let found = reference.take();
+                *reference = adapt::for_model(&self.fetcher, &described, index, found).await?;
+            }
+        }
+        Ok(references)
     }
 }
 

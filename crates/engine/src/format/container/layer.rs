@@ -196,6 +196,11 @@ impl Layer {
         self.reader.parse(parse).await
     }
 
+    /// All of the footer, and which of its pages are damaged.
+    pub(super) async fn whole_footer(&self) -> Result<(Bytes, Vec<Error>)> {
+        self.reader.read_whole().await
+    }
+
     /// A block by its id, checked to lie within the data.
     pub(super) async fn block(&self, id: u32) -> Result<BlockMeta> {
         let found = match self.block_positions.get() {

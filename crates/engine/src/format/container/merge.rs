@@ -8,29 +8,34 @@ use super::array_state::{ArrayState, Found};
 use super::draft::{Draft, Piece};
 use super::flush::coord;
 use crate::error::{Error, Result};
-use crate::store::{BlockCodec, ChunkRef, Fetcher};
+use crate::meter::Meter;
+use crate::store::{ChunkRef, Fetcher};
 
 /// Chunks that are read at once.
 const READS: usize = 16;
 
-/// Puts all chunks of an array into a layer that has just begun it. With `repack`, blocks that are
-/// packed otherwise than by this codec are packed anew.
+/// Puts all chunks of an array into a layer that has just begun it. With `repack` all blocks are packed
+/// anew: that they were packed by the same codec says nothing of the level.
 pub(super) async fn push_all(
     draft: &mut Draft,
     fetcher: &Fetcher,
     array: &ArrayState,
-    repack: Option<&dyn BlockCodec>,
+    repack: bool,
+    meter: &Meter,
 ) -> Result<()> {
     let name = &array.described.meta.name;
-    let mut pieces = stream::iter(array.all().await?)
+    let all = array.all().await?;
+    meter.expect(all.iter().map(|(_, found)| u64::from(found.address.size)).sum());
+    let mut pieces = stream::iter(all)
         .map(|(at, found)| async move {
             let index = array.index(at);
             let piece = piece(fetcher, array, &index, &found, repack).await?;
-            Ok::<_, Error>((index, piece))
+            Ok::<_, Error>((index, piece, u64::from(found.address.size)))
         })
         .buffered(READS);
-    while let Some((index, piece)) = pieces.try_next().await? {
+    while let Some((index, piece, size)) = pieces.try_next().await? {
         draft.push(&coord(name, &index)?, piece).await?;
+        meter.advance(size);
     }
     Ok(())
 }
@@ -41,12 +46,11 @@ async fn piece(
     array: &ArrayState,
     index: &ChunkIndex,
     found: &Found,
-    repack: Option<&dyn BlockCodec>,
+    repack: bool,
 ) -> Result<Piece> {
     let block = found.layer.block_ref(found.address.block).await?;
     let whole = found.address.offset == 0 && u64::from(found.address.size) == block.len;
-    let keep = repack.is_none_or(|codec| block.codec.as_deref() == Some(codec.name()));
-    if whole && keep && block.codec.is_some() {
+    if whole && !repack && block.codec.is_some() {
         let packed = ChunkRef::Object {
             path: block.path.clone(),
             range: block.range.clone(),

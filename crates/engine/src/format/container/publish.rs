@@ -26,12 +26,21 @@ pub(super) async fn create(
     let lost = match (store.kind(), finished.content) {
         (Kind::Local, content) => {
             let temp = settle(store, content, aside).await?;
-            let linked = store.link(&temp, &path).await;
-            if matches!(linked, Ok(Linked::Done)) {
-                store.sync_dir("").await?;
-            }
+            let lost = match store.link(&temp, &path).await {
+                Ok(linked) => Ok(linked == Linked::Exists),
+                Err(error) => ask(store, number, &path, id, error).await,
+            };
+            let synced = match lost {
+                Ok(false) => store.sync_dir("").await,
+                _ => Ok(()),
+            };
             discard(store, &temp).await;
-            linked? == Linked::Exists
+            // There for now; whether it stays, nobody knows.
+            synced.map_err(|source| Error::OutcomeUnknown {
+                what: format!("making {path} durable"),
+                source: Box::new(source),
+            })?;
+            lost?
         }
         (_, Content::Parts(parts)) => match store.create(&path, parts.concat().into()).await {
             Ok(Created::Done(_)) => false,

@@ -24,6 +24,7 @@ use crate::format::{
     CreateOptions, Dataset, JOURNAL_PLAN, Pack, PackSink, PackWriter, Place, Published, Receipt,
     Sink, Source, Ticket,
 };
+use crate::meter::Meter;
 use crate::store::{BlockCodec, Kind, Lock, Store, Version, block_codec};
 
 const JOURNAL: &str = "journal";
@@ -153,13 +154,13 @@ impl ContainerSink {
         let Shared { store, names, entries, .. } = &*self.shared;
         let source = PartsSource::new(&self.shared.store, self.dataset.clone(), self.parts())?;
         let layer = fresh_id()?;
-        let (sequence, replaced) = self.replaced().await?;
+        let Replaced { sequence, files, absorbed } = self.replaced().await?;
         let identity = Identity {
             container: fresh_id()?,
             layer,
             parent: Id::default(),
             sequence,
-            absorbed: Vec::new(),
+            absorbed,
             overlay_index: 0,
             base_file_hint: String::new(),
         };
@@ -171,7 +172,8 @@ impl ContainerSink {
             draft.begin_array(described.meta.clone(), described.attributes.clone());
             let part = source.merged(name).await?;
             if let Some(array) = &part.array {
-                merge::push_all(&mut draft, source.fetcher_ref(), array, None).await?;
+                let meter = Meter::default();
+                merge::push_all(&mut draft, source.fetcher_ref(), array, false, &meter).await?;
             }
             statistics.push(part.statistics.to_array_stats(name, &described.meta.shape));
         }
@@ -190,7 +192,7 @@ impl ContainerSink {
                 let any = Version { etag: None, version: None };
                 publish::replace_base(store, names, &any, layer, finished, &aside, true).await?;
                 // Those of the old one are nothing to the new one; but other programs cannot tell.
-                store.delete(&replaced).await?;
+                store.delete(&files).await?;
                 store.sync_dir("").await?;
             }
         }
@@ -198,10 +200,10 @@ impl ContainerSink {
         crate::format::publish::publish(store, vec![(names.statistics(), bytes)]).await
     }
 
-    /// The last number and the layers of a container that is replaced.
-    async fn replaced(&self) -> Result<(u64, Vec<String>)> {
+    /// What there is of a container that is replaced.
+    async fn replaced(&self) -> Result<Replaced> {
         if !self.replace {
-            return Ok((0, Vec::new()));
+            return Ok(Replaced::default());
         }
         let Shared { store, names, .. } = &*self.shared;
         let found = store.list_dir("").await?.objects.into_iter().map(|meta| meta.path);
@@ -209,12 +211,29 @@ impl ContainerSink {
         let numbers = layers.iter().filter_map(|path| names.number(path)).max().unwrap_or(0);
         let windows = super::footer_reader::Windows::new(0, |_, _| 0);
         // Numbers are never used twice, so that nobody who still writes to the old one ends in the new.
-        let known = match Stack::open(store, names, Search::default(), &windows).await {
-            Ok(stack) => stack.next.saturating_sub(1),
-            Err(_) => 0,
+        let known = Stack::open(store, names, Search::default(), &windows).await;
+        let (last, absorbed) = match known {
+            Ok(stack) => {
+                let sidecars = stack.layers.iter().filter(|layer| layer.number > 0);
+                let absorbed = sidecars.map(|layer| (layer.number, layer.id())).collect();
+                (stack.next.saturating_sub(1), absorbed)
+            }
+            Err(_) => (0, Vec::new()),
         };
-        Ok((numbers.max(known), layers))
+        Ok(Replaced { sequence: numbers.max(last), files: layers, absorbed })
     }
+}
+
+/// What there is of a container that is replaced.
+#[derive(Debug, Default)]
+struct Replaced {
+    /// The last number it used.
+    sequence: u64,
+    /// The files of its layers.
+    files: Vec<String>,
+    /// Its layers. The new base says that it holds them, so that those which nobody came to delete
+    /// are not taken for its own: layers of other programs do not say which container they belong to.
+    absorbed: Vec<(u64, Id)>,
 }
 
 async fn has_plan(journal: &Store) -> Result<bool> {

@@ -8,12 +8,13 @@ use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt, stream};
 
 use super::adapt;
-use super::handle::{Container, Inner};
+use super::handle::{Container, ContainerOptions, Inner};
+use super::stack::Reason;
 use super::{footer, mapping};
 use crate::error::{Error, Result};
-use crate::format::{ChunkStream, Dataset, Locate, Source};
-use crate::repo::Version;
-use crate::store::{ChunkRef, Fetcher, Meta};
+use crate::format::{ChunkStream, Dataset, Locate, OpenOptions, Place, Source};
+use crate::repo::{Finding, Level, Version};
+use crate::store::{ChunkRef, Fetcher};
 
 /// Chunks whose places are looked up at once.
 const LOOKUPS: usize = 64;
@@ -28,13 +29,16 @@ pub struct ContainerSource {
 }
 
 impl ContainerSource {
+    /// Opens the container at a place; a version is the number of a layer.
+    pub async fn open(place: &Place, options: &OpenOptions) -> Result<Self> {
+        let as_of = options.version.as_ref().map(layer_of).transpose()?.flatten();
+        let options = ContainerOptions { as_of, ..ContainerOptions::default() };
+        Self::new(Container::open(place, options).await?).await
+    }
+
     /// All that a container holds as of now.
     pub async fn new(container: Container) -> Result<Self> {
-        let mut described = Vec::new();
-        for name in container.names().await? {
-            described.push((*container.describe(&name).await?).clone());
-        }
-        let dataset = mapping::dataset_of(&described)?;
+        let dataset = container.dataset().await?;
         let stack = container.inner.state().stack.clone();
         let packing = match stack.layers.iter().rev().find(|layer| layer.root.blocks.len > 0) {
             Some(layer) => layer.parse(|view| footer::block(view, &layer.root, 0)).await?.codec,
@@ -128,10 +132,40 @@ impl Source for ContainerSource {
         stream::once(all).try_flatten().boxed()
     }
 
-    fn strays(&self) -> BoxStream<'_, Result<Meta>> {
-        let ignored = self.container.ignored().into_iter().map(|file| {
-            Ok(Meta { path: file.path, size: file.size, modified_ms: 0, etag: None, version: None })
-        });
-        stream::iter(ignored.collect::<Vec<_>>()).boxed()
+    fn inspect(&self, level: Level) -> BoxStream<'_, Result<Finding>> {
+        self.inner().inspect(level)
     }
+
+    fn cautions(&self) -> Vec<String> {
+        self.container.cautions()
+    }
+}
+
+impl Container {
+    /// What whoever reads it should be told: that the newest layer is torn.
+    pub fn cautions(&self) -> Vec<String> {
+        let torn = self.ignored().into_iter().filter(|file| file.reason == Reason::Torn);
+        torn.map(|file| {
+            format!(
+                "{}, the newest layer, cannot be read, so this is what was there before it ({})",
+                file.path, file.why
+            )
+        })
+        .collect()
+    }
+}
+
+/// The layer that a version means: its number.
+fn layer_of(version: &Version) -> Result<Option<u64>> {
+    let (Version::Snapshot(name) | Version::Named(name)) = version else {
+        return match version {
+            Version::Default => Ok(None),
+            other => {
+                Err(Error::invalid(format!("a container has layers, by number, and no {other}")))
+            }
+        };
+    };
+    name.parse().map(Some).map_err(|_| {
+        Error::invalid(format!("a container has layers, by number, and none is called {name:?}"))
+    })
 }

@@ -121,6 +121,26 @@ impl Stack {
     pub(super) fn top(&self) -> Option<&Arc<Layer>> {
         self.layers.last()
     }
+
+    /// Refuses to be written on where the newest layer cannot be read.
+    pub(super) fn refuse_torn(&self) -> Result<()> {
+        match self.ignored.iter().find(|file| file.reason == Reason::Torn) {
+            None => Ok(()),
+            Some(torn) => Err(unwritable(torn.path.clone(), torn.why.clone())),
+        }
+    }
+}
+
+/// Why nothing can be written on a layer that cannot be read.
+fn unwritable(path: String, found: String) -> Error {
+    Error::Corrupt {
+        file: path,
+        what: "the newest layer, on which nothing can be written before it is repaired \
+               (chunkyard af repair sets it aside)"
+            .to_owned(),
+        expected: "a whole layer".to_owned(),
+        found,
+    }
 }
 
 async fn attempt(store: &Store, names: &Names, search: Search, windows: &Windows) -> Result<Stack> {
@@ -262,8 +282,13 @@ impl<'a> Judge<'a> {
             reason,
             why,
         };
+        let held = "the base holds it; a compaction was interrupted before it deleted it";
         let layer = match layer {
             Ok(layer) => layer,
+            Err(Error::Corrupt { .. }) if self.merged.contains_key(&number) => {
+                self.ignored.push(ignored(Reason::Merged, held.to_owned()));
+                return Ok(());
+            }
             Err(error @ (Error::Corrupt { .. } | Error::Unsupported { .. })) => {
                 self.torn = Some((ignored(Reason::Torn, error.to_string()), error));
                 return Ok(());
@@ -271,8 +296,7 @@ impl<'a> Judge<'a> {
             Err(error) => return Err(error),
         };
         if self.merged.get(&number) == Some(&layer.id()) {
-            let why = "the base holds it; a compaction was interrupted before it deleted it";
-            self.ignored.push(ignored(Reason::Merged, why.to_owned()));
+            self.ignored.push(ignored(Reason::Merged, held.to_owned()));
             return Ok(());
         }
         match self.foreign(&layer)? {
@@ -297,6 +321,11 @@ impl<'a> Judge<'a> {
             }
             if seal.parent == Id::default() {
                 return Ok(Some("it is the base of a container of its own".to_owned()));
+            }
+            if layer.number <= self.sequence() {
+                let why = "the base holds another layer of this number: whoever wrote this one had \
+                           not seen that, and was told so";
+                return Ok(Some(why.to_owned()));
             }
             if !self.grounds.contains(&seal.parent) {
                 return Err(Error::Corrupt {
@@ -327,15 +356,7 @@ impl<'a> Judge<'a> {
     fn finish(mut self) -> Result<(Vec<Arc<Layer>>, Vec<Ignored>)> {
         if let Some((torn, error)) = self.torn {
             if self.search.strict {
-                return Err(Error::Corrupt {
-                    file: torn.path,
-                    what:
-                        "the newest layer, on which nothing can be written before it is repaired \
-                           (chunkyard af repair sets it aside)"
-                            .to_owned(),
-                    expected: "a whole layer".to_owned(),
-                    found: error.to_string(),
-                });
+                return Err(unwritable(torn.path, error.to_string()));
             }
             self.ignored.push(torn);
         }

@@ -39,6 +39,17 @@ impl Container {
     }
 }
 
+impl Container {
+    /// Bytes of the statistics file that is kept for other programs; `None` where there is none.
+    pub async fn statistics_file_bytes(&self) -> Result<Option<u64>> {
+        match self.inner.store.head(&self.inner.names.statistics()).await {
+            Ok(meta) => Ok(Some(meta.size)),
+            Err(Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
 impl Inner {
     /// The statistics of an array of the store, as its newest layer tells them.
     pub(super) async fn known_statistics(

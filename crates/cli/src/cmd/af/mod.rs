@@ -1,0 +1,152 @@
+//! `chunkyard af`: containers, many arrays in one file and its layers.
+
+mod attrs;
+mod compact;
+mod create;
+mod define;
+mod get;
+mod layers;
+mod ls;
+mod repair;
+mod resize;
+mod rm;
+mod set;
+mod stats;
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use chunkyard_engine::Error;
+use chunkyard_engine::format::Place;
+use chunkyard_engine::format::container::{
+    Container, ContainerEditor, ContainerOptions, Reason, mapping,
+};
+use chunkyard_engine::store::{BlockCodec, Limits, block_codec, zstd_block_codec};
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+pub(super) use self::layers::document_of as layer_document;
+use crate::context::Context;
+use crate::units::size;
+
+/// Create, change and maintain containers: many arrays in one file
+///
+/// A container is a file x.af and its layers x.1.af, x.2.af, …: every change adds one, and `compact`
+/// merges them.
+#[derive(Debug, Subcommand)]
+#[command(after_help = "Example:\n  chunkyard af create buoys.af")]
+pub(crate) enum Af {
+    Create(create::Create),
+    Ls(ls::Ls),
+    Layers(layers::Layers),
+    Define(define::Define),
+    Set(set::Set),
+    Get(get::Get),
+    Attrs(attrs::Attrs),
+    Stats(stats::Stats),
+    Resize(resize::Resize),
+    Rm(rm::Rm),
+    Compact(compact::Compact),
+    Repair(repair::Repair),
+}
+
+impl Af {
+    pub(crate) async fn run(&self, context: &Context) -> Result<()> {
+        match self {
+            Self::Create(command) => command.run(context).await,
+            Self::Ls(command) => command.run(context).await,
+            Self::Layers(command) => command.run(context).await,
+            Self::Define(command) => command.run(context).await,
+            Self::Set(command) => command.run(context).await,
+            Self::Get(command) => command.run(context).await,
+            Self::Attrs(command) => command.run(context).await,
+            Self::Stats(command) => command.run(context).await,
+            Self::Resize(command) => command.run(context).await,
+            Self::Rm(command) => command.run(context).await,
+            Self::Compact(command) => command.run(context).await,
+            Self::Repair(command) => command.run(context).await,
+        }
+    }
+}
+
+/// Which state of a container is looked at.
+#[derive(Debug, Args)]
+struct LayerArgs {
+    /// As it was when this layer was the newest
+    #[arg(long, value_name = "LAYER")]
+    at: Option<u64>,
+}
+
+/// How new blocks are packed.
+#[derive(Debug, Args)]
+struct CodecArgs {
+    /// How what is written is packed: none, lz4, zstd, zstd:LEVEL [default: zstd:3]
+    #[arg(long, value_name = "CODEC", value_parser = parse_codec)]
+    codec: Option<Arc<dyn BlockCodec>>,
+}
+
+fn parse_codec(text: &str) -> Result<Arc<dyn BlockCodec>, String> {
+    let codec = match text.split_once(':') {
+        Some(("zstd", level)) => {
+            let level = level.parse().map_err(|_| format!("{level:?} is no level of zstd"))?;
+            zstd_block_codec(level)
+        }
+        _ => block_codec(text),
+    };
+    codec.map_err(|error| error.to_string())
+}
+
+/// The place of a container.
+fn place(url: &str, context: &Context) -> Result<Place> {
+    context.about_container(url);
+    Ok(Place::new(url, &context.store_options(Limits::default()))?)
+}
+
+/// Opens a container for reading, and says if its newest layer is torn.
+async fn readable(url: &str, args: &LayerArgs, context: &Context) -> Result<Container> {
+    let options = ContainerOptions { as_of: args.at, ..ContainerOptions::default() };
+    let container = Container::open(&place(url, context)?, options).await?;
+    container.cautions().iter().for_each(|caution| context.output.warn(caution));
+    Ok(container)
+}
+
+/// Opens a container for writing: its newest layer must be whole.
+async fn writable(
+    url: &str,
+    codec: Option<&Arc<dyn BlockCodec>>,
+    context: &Context,
+) -> Result<ContainerEditor> {
+    let mut options = ContainerOptions { strict: true, ..ContainerOptions::default() };
+    if let Some(codec) = codec {
+        options.codec = codec.clone();
+    }
+    let container = Container::open(&place(url, context)?, options).await?;
+    let foreign = container.ignored().into_iter().filter(|file| file.reason == Reason::Foreign);
+    foreign.for_each(|file| {
+        context.output.warn(&format!("{} is left alone: {}", file.path, file.why))
+    });
+    Ok(ContainerEditor::new(container))
+}
+
+/// The name of an array as it was typed: with a slash at its front or without.
+fn name(typed: &str) -> &str {
+    mapping::name_of(typed)
+}
+
+/// Flushes, and says what that wrote.
+async fn flush(editor: &ContainerEditor, what: &str, context: &Context) -> Result<()> {
+    let Some(flushed) = editor.container().flush().await? else {
+        return context.output.done(&json!({"layer": null}), || "nothing to change".to_owned());
+    };
+    if let Some(note) = &flushed.note {
+        context.output.warn(note);
+    }
+    context.output.done(&json!({"layer": flushed.layer, "bytes": flushed.bytes}), || {
+        format!("{what}: layer {} ({})", flushed.layer, size(flushed.bytes))
+    })
+}
+
+/// An array that was asked for and is not there.
+fn no_array(typed: &str, advice: &str) -> anyhow::Error {
+    Error::NotFound { what: "array", name: format!("{}{advice}", name(typed)) }.into()
+}

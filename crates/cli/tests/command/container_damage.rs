@@ -1,0 +1,121 @@
+//! Containers that are damaged: what is said, what is found, and what is repaired.
+
+use super::support::{Noise, Scratch, npy};
+
+/// A container with an array in each of two layers, of which the second one is `x.2.af`.
+fn with_layers() -> Scratch {
+    let scratch = Scratch::new();
+    scratch.run(&["af", "create", "x.af"]).code(0);
+    for name in ["a", "b"] {
+        let values = Noise(name.len() as u64 + 7).words(250);
+        scratch.write("v.npy", &npy("<u4", false, &[250], &values));
+        scratch.run(&["af", "set", "x.af", name, "v.npy", "--codec", "none"]).code(0);
+    }
+    scratch
+}
+
+fn bend(scratch: &Scratch, file: &str, at: usize) {
+    let mut bytes = scratch.read(file);
+    bytes[at] ^= 1;
+    scratch.write(file, &bytes);
+}
+
+#[test]
+fn a_torn_newest_layer_is_said_by_every_command_and_set_aside_by_repair() {
+    let scratch = with_layers();
+    let whole = scratch.read("x.2.af");
+    scratch.write("x.2.af", &whole[..whole.len() - 5]);
+    let warning = "warning: x.2.af, the newest layer, cannot be read";
+    for arguments in [
+        vec!["info", "x.af"],
+        vec!["ls", "x.af"],
+        vec!["af", "ls", "x.af"],
+        vec!["af", "layers", "x.af", "--json"],
+        vec!["af", "get", "x.af", "a", "-o", "a.npy"],
+        vec!["convert", "x.af", "y.zarr"],
+    ] {
+        let run = scratch.run(&arguments).code(0);
+        assert!(run.stderr.contains(warning), "{arguments:?}: {}", run.stderr);
+    }
+    let run = scratch.run(&["verify", "x.af"]).code(5);
+    assert!(
+        run.text().contains("error: x.2.af: the newest layer cannot be read"),
+        "{}",
+        run.text()
+    );
+    let run = scratch.run(&["af", "rm", "x.af", "a"]).code(5);
+    assert!(run.stderr.contains("chunkyard af repair"), "{}", run.stderr);
+
+    let run = scratch.run(&["af", "repair", "x.af"]).code(0);
+    assert!(run.stderr.contains("x.2.af is x.2.torn now"), "{}", run.stderr);
+    assert_eq!(scratch.read("x.2.torn"), &whole[..whole.len() - 5]);
+    assert!(scratch.run(&["af", "ls", "x.af"]).code(0).stderr.is_empty());
+    scratch.run(&["af", "rm", "x.af", "a"]).code(0);
+    let run = scratch.run(&["af", "repair", "x.af"]).code(0);
+    assert_eq!(run.stderr, "nothing to repair\n");
+}
+
+#[test]
+fn a_second_torn_layer_does_not_replace_the_first_one() {
+    let scratch = with_layers();
+    for code in [0, 4] {
+        scratch.write("x.2.af", b"torn");
+        scratch.run(&["af", "repair", "x.af"]).code(code);
+    }
+    assert_eq!(scratch.read("x.2.af"), b"torn");
+}
+
+#[test]
+fn verify_finds_flipped_bits_wherever_they_are() {
+    let scratch = with_layers();
+    assert!(scratch.run(&["verify", "x.af"]).code(0).text().starts_with("sound: 2 arrays"));
+    bend(&scratch, "x.1.af", 77);
+    let run = scratch.run(&["verify", "x.af"]).code(5);
+    assert!(run.text().contains("error: x.1.af: "), "{}", run.text());
+    assert!(run.text().contains("in /a chunk [0]"), "{}", run.text());
+    scratch.run(&["af", "get", "x.af", "a", "-o", "a.npy"]).code(5);
+    // Without a chunk that leads to it, the block is damaged all the same.
+    scratch.run(&["af", "rm", "x.af", "a"]).code(0);
+    let run = scratch.run(&["verify", "x.af"]).code(5);
+    assert!(run.text().contains("error: x.1.af: block 0: "), "{}", run.text());
+    scratch.run(&["af", "compact", "x.af"]).code(0);
+    scratch.run(&["verify", "x.af"]).code(0);
+}
+
+#[test]
+fn a_damaged_footer_below_the_newest_layer_is_an_error() {
+    let scratch = with_layers();
+    let len = scratch.read("x.1.af").len();
+    bend(&scratch, "x.1.af", len - 40);
+    for arguments in [vec!["verify", "x.af"], vec!["af", "ls", "x.af"]] {
+        let run = scratch.run(&arguments).code(5);
+        assert!(run.stderr.contains("x.1.af is corrupt"), "{}", run.stderr);
+    }
+    scratch.run(&["af", "repair", "x.af"]).code(5);
+}
+
+#[test]
+fn files_that_do_not_count_are_noted() {
+    let scratch = with_layers();
+    let layer = scratch.read("x.1.af");
+    scratch.run(&["af", "compact", "x.af"]).code(0);
+    // As if the compaction had been killed before it deleted this one.
+    scratch.write("x.1.af", &layer);
+    scratch.run(&["af", "create", "other.af"]).code(0);
+    scratch.write("x.9.af", &scratch.read("other.af"));
+    scratch.write("x.stats", b"rubbish");
+    let run = scratch.run(&["verify", "x.af"]).code(0);
+    for part in [
+        "note: x.1.af: a layer that is not needed any more",
+        "note: x.9.af: named like a layer, and none of this container",
+        "note: x.stats: it cannot be read",
+    ] {
+        assert!(run.text().contains(part), "{part} in {}", run.text());
+    }
+    let layers = scratch.json(&["af", "layers", "x.af"]);
+    assert_eq!(layers["ignored"][0]["reason"], "merged");
+    assert_eq!(layers["ignored"][1]["reason"], "foreign");
+    let repaired = scratch.json(&["af", "repair", "x.af"]);
+    assert_eq!(repaired.as_array().unwrap().len(), 1);
+    assert!(!scratch.path("x.1.af").exists() && scratch.path("x.9.af").exists());
+}
