@@ -27,6 +27,7 @@ pub mod container;
 mod dataset;
 mod encode;
 pub mod hdf5;
+pub(crate) mod joined;
 mod memory;
 mod place;
 pub(crate) mod publish;

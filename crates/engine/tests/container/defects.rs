@@ -28,7 +28,6 @@
 //! have modules of their own.
 
 use std::sync::Arc;
-use std::sync::LazyLock;
 
 use bytes::Bytes;
 use chunkyard_engine::format::container::footer::{NewArray, NewFooter};
@@ -47,9 +46,7 @@ use super::support::{
     open, place, read, read_text, try_read, write, write_text,
 };
 
-static COMPACT: LazyLock<CompactOptions> = LazyLock::new(CompactOptions::default);
-
-fn text(value: &str) -> AttributeValue {
+pub(super) fn text(value: &str) -> AttributeValue {
     AttributeValue::String(value.to_owned())
 }
 
@@ -75,7 +72,7 @@ async fn a_deleted_array_does_not_come_back_when_its_name_is_used_again() {
     let again = open(&store).await;
     assert_eq!(read(&again, "a").await, [0; 6]);
     assert_eq!(again.statistics("a").await.unwrap().unwrap().null_count, 6);
-    again.compact(&COMPACT).await.unwrap();
+    again.compact(&CompactOptions::default()).await.unwrap();
     assert_eq!(read(&open(&store).await, "a").await, [0; 6]);
 }
 
@@ -113,7 +110,7 @@ async fn a_number_of_a_layer_is_never_used_twice() {
     write(&container, "a", &[0], vec![1, 2]).await;
     assert_eq!(container.flush().await.unwrap().unwrap().layer, 8);
     assert_eq!(store.get("x.7.af").await.unwrap().bytes, other);
-    container.compact(&COMPACT).await.unwrap();
+    container.compact(&CompactOptions::default()).await.unwrap();
     assert_eq!(files(&store).await, ["x.af", "x.stats"]);
     let container = open(&store).await;
     write(&container, "a", &[0], vec![3]).await;
@@ -136,7 +133,7 @@ async fn whoever_slept_through_a_compaction_cannot_write_under_a_number_that_was
             for value in 0..compactions {
                 write(&awake, "c", &[0], vec![10 + value]).await;
                 awake.flush().await.unwrap();
-                awake.compact(&COMPACT).await.unwrap();
+                awake.compact(&CompactOptions::default()).await.unwrap();
             }
             let expected = contents(&awake).await.unwrap();
             for writer in [&asleep, &other] {
@@ -169,7 +166,7 @@ async fn a_layer_that_was_written_in_vain_does_not_count() {
     for value in [8, 9] {
         write(&awake, "c", &[0], vec![value]).await;
         awake.flush().await.unwrap();
-        awake.compact(&COMPACT).await.unwrap();
+        awake.compact(&CompactOptions::default()).await.unwrap();
     }
     asleep.flush().await.unwrap_err();
     assert!(fault.dead(), "{:?}", fault.log());
@@ -185,11 +182,11 @@ async fn a_layer_that_was_written_in_vain_does_not_count() {
 #[tokio::test]
 async fn a_layer_made_on_a_base_that_was_packed_anew_since_counts() {
     let store = memory();
-    furnished(&store).await.compact(&COMPACT).await.unwrap();
+    furnished(&store).await.compact(&CompactOptions::default()).await.unwrap();
     let writer = open(&store).await;
     write(&writer, "c", &[0], vec![100]).await;
     for _ in 0..3 {
-        let repack = CompactOptions { repack: true, ..COMPACT.clone() };
+        let repack = CompactOptions { repack: true, ..CompactOptions::default() };
         open(&store).await.compact(&repack).await.unwrap();
     }
     // What it read is gone, what it wrote is not.
@@ -223,7 +220,7 @@ async fn a_file_named_like_a_layer_is_not_adopted() {
     assert_eq!(ignored, [5, 6, 7].map(|number| (number, Reason::Foreign)));
     write(&container, "a", &[0], vec![1, 2]).await;
     assert_eq!(container.flush().await.unwrap().unwrap().layer, 8);
-    container.compact(&COMPACT).await.unwrap();
+    container.compact(&CompactOptions::default()).await.unwrap();
     let left = files(&store).await;
     assert_eq!(left, ["x.5.af", "x.6.af", "x.7.af", "x.af", "x.stats"]);
     assert_eq!(read(&open(&store).await, "a").await, [1, 2]);
@@ -276,7 +273,7 @@ async fn attributes_of_two_layers_do_not_mix() {
     ];
     for compacted in [false, true] {
         if compacted {
-            open(&store).await.compact(&COMPACT).await.unwrap();
+            open(&store).await.compact(&CompactOptions::default()).await.unwrap();
         }
         let container = open(&store).await;
         for (array, key, value) in &expected {
@@ -340,7 +337,7 @@ async fn a_registered_codec_reads_what_it_wrote() {
     other.flush().await.unwrap();
     let stats = other.statistics("a").await.unwrap().unwrap();
     assert_eq!((stats.null_count, stats.row_count), (0, 40_000));
-    other.compact(&COMPACT).await.unwrap();
+    other.compact(&CompactOptions::default()).await.unwrap();
     let found = read(&open(&store).await, "a").await;
     assert_eq!((found[4], found[5], found[39_999]), (4, -1, 39_999));
 }
@@ -517,7 +514,7 @@ async fn a_torn_newest_layer_is_left_out_and_said() {
     for error in [
         array.writer().map(drop).unwrap_err(),
         container.define(definition("d", &[1], &[1])).await.map(drop).unwrap_err(),
-        container.compact(&COMPACT).await.map(drop).unwrap_err(),
+        container.compact(&CompactOptions::default()).await.map(drop).unwrap_err(),
     ] {
         assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
     }
@@ -552,7 +549,7 @@ async fn a_flipped_bit_of_a_block_is_corrupt() {
     store.put("x.1.af", vec![bytes.into()]).await.unwrap();
     let error = try_read(&open(&store).await, "a").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
-    let error = open(&store).await.compact(&COMPACT).await.unwrap_err();
+    let error = open(&store).await.compact(&CompactOptions::default()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
 }
 
@@ -566,14 +563,14 @@ async fn a_rewritten_path_is_never_served_from_a_cache() {
             write(&container, "a", &[0], vec![value, value]).await;
             container.flush().await.unwrap();
             assert_eq!(read(&container, "a").await, [value, value]);
-            container.compact(&COMPACT).await.unwrap();
+            container.compact(&CompactOptions::default()).await.unwrap();
             assert_eq!(read(&container, "a").await, [value, value]);
             assert_eq!(read(&open(&store).await, "a").await, [value, value]);
         }
         // Somebody else rewrites what this handle has read: it says so, or is right.
         let other = open(&store).await;
         write(&other, "a", &[0], vec![9, 9]).await;
-        other.compact(&COMPACT).await.unwrap();
+        other.compact(&CompactOptions::default()).await.unwrap();
         match try_read(&container, "a").await {
             Ok(found) => assert_eq!(found, [3, 3]),
             Err(error) => assert_eq!(error.kind(), ErrorKind::Conflict, "{error}"),
@@ -589,7 +586,7 @@ async fn compacting_with_changes_pending_keeps_them() {
     let container = furnished(&store).await;
     write(&container, "c", &[1], vec![20]).await;
     container.define(definition("d", &[1], &[1])).await.unwrap();
-    container.compact(&COMPACT).await.unwrap();
+    container.compact(&CompactOptions::default()).await.unwrap();
     assert!(!container.is_changed());
     write(&container, "c", &[2], vec![30]).await;
     let flushed = container.flush().await.unwrap().unwrap();
@@ -653,7 +650,7 @@ async fn a_fill_value_of_strings_is_what_was_never_written() {
     container.flush().await.unwrap();
     for compacted in [false, true] {
         if compacted {
-            open(&store).await.compact(&COMPACT).await.unwrap();
+            open(&store).await.compact(&CompactOptions::default()).await.unwrap();
         }
         let container = open(&store).await;
         assert_eq!(read_text(&container, "s").await, ["n/a", "n/a", "n/a", "", "x"]);

@@ -1,9 +1,14 @@
 //! Containers: many arrays in one file, with overlays.
 
 mod basics;
+mod convert;
+mod crash;
+mod damage;
 mod defects;
 mod hierarchy;
+mod model;
 mod repair;
+mod requests;
 pub(crate) mod support;
 mod threads;
 mod verify;

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use chunkyard_engine::format::container::{CompactOptions, Container};
@@ -14,8 +13,6 @@ use super::support::{
     create, definition, directory, memory, open, read, try_read, write, write_box,
 };
 use crate::bucket;
-
-static COMPACT: LazyLock<CompactOptions> = LazyLock::new(CompactOptions::default);
 
 /// Flushes what waits, on whatever the others have written; how often that was a conflict.
 async fn flush_at_last(container: &Container) -> u64 {
@@ -56,7 +53,7 @@ async fn writers_of_disjoint_arrays(store: &Store, writers: i32, flushes: i32) {
     for writer in 0..writers {
         assert_eq!(read(&container, &format!("w{writer}")).await, expected, "{writer}");
     }
-    container.compact(&COMPACT).await.unwrap();
+    container.compact(&CompactOptions::default()).await.unwrap();
     for writer in 0..writers {
         assert_eq!(read(&open(store).await, &format!("w{writer}")).await, expected, "{writer}");
     }
@@ -163,7 +160,7 @@ async fn all_at_once(store: &Store, flushes: i32, readers: usize, compactors: us
         let (store, over) = (store.clone(), over.clone());
         tasks.spawn(async move {
             while !over.load(Ordering::Relaxed) {
-                match open(&store).await.compact(&COMPACT).await {
+                match open(&store).await.compact(&CompactOptions::default()).await {
                     Ok(_) => {}
                     Err(error) => assert_eq!(error.kind(), ErrorKind::Conflict, "{error:?}"),
                 }
@@ -191,7 +188,7 @@ async fn all_at_once(store: &Store, flushes: i32, readers: usize, compactors: us
     }
     over.store(true, Ordering::Relaxed);
     tasks.join_all().await;
-    open(store).await.compact(&COMPACT).await.unwrap();
+    open(store).await.compact(&CompactOptions::default()).await.unwrap();
     let container = open(store).await;
     assert_eq!(one_state(&container).await.unwrap(), flushes + 1);
     assert_eq!(container.ignored(), []);

@@ -57,14 +57,14 @@ impl ContainerArray {
 
     /// Writes it. What is written waits for the next flush.
     pub fn writer(&self) -> Result<Writer> {
-        self.inner.refuse_read_only()?;
+        self.inner.refuse_changes()?;
         Ok(Writer::new(self.reader()?.clone(), self.target(false)))
     }
 
     /// Writes a chunk as the container stores it, unpacked: elements in row-major order, only those
     /// inside of the array.
     pub async fn write_chunk(&self, index: &[u64], bytes: Bytes) -> Result<()> {
-        self.inner.refuse_read_only()?;
+        self.inner.refuse_changes()?;
         let grid = grid_of(&self.described)?;
         let meta = &self.described.meta;
         if !grid.contains(index) {
@@ -126,7 +126,7 @@ struct Target {
 impl Target {
     /// Refuses chunks of an array that is another one by now.
     async fn refuse_outdated(&self) -> Result<()> {
-        self.inner.refuse_read_only()?;
+        self.inner.refuse_changes()?;
         let (was, name) = (&self.described.meta, &self.described.meta.name);
         let now = self.inner.describe(name).await?.ok_or_else(|| no_array(name))?;
         let same = now.meta.dtype == was.dtype

@@ -51,7 +51,7 @@ impl Container {
     /// Merges all layers into the base. Changes that wait are flushed first.
     pub async fn compact(&self, options: &CompactOptions) -> Result<Compacted> {
         let inner: &Inner = &self.inner;
-        inner.refuse_read_only()?;
+        inner.refuse_changes()?;
         self.flush().await?;
         let _alone = inner.writers.exclude(true).await;
         let lock = match inner.store.kind() {

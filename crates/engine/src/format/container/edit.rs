@@ -1,6 +1,6 @@
 //! Changing what there is: arrays, attributes, extents. All of it waits for a flush.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use chunkyard_array::{ChunkIndex, Grid, Region};
@@ -81,23 +81,37 @@ impl Definition {
             index_width: IndexWidth::default(),
         };
         let mut described = Description { meta, attributes: Vec::new() };
+        // There may be very many, so they are not looked for one by one.
+        let mut places: HashMap<String, usize> = HashMap::new();
         for (key, value) in self.attributes {
-            described.set_attribute(&key, value)?;
+            described.refuse_list(&key, &value)?;
+            match places.get(&key).and_then(|&at| described.attributes.get_mut(at)) {
+                Some((_, old)) => *old = value,
+                None => {
+                    places.insert(key.clone(), described.attributes.len());
+                    described.attributes.push((key, value));
+                }
+            }
         }
         Ok(described)
     }
 }
 
 impl Description {
-    /// Sets an attribute. Refuses values that the container cannot hold.
-    fn set_attribute(&mut self, key: &str, value: AttributeValue) -> Result<()> {
-        if !value.is_scalar() {
-            return Err(Error::invalid(format!(
+    fn refuse_list(&self, key: &str, value: &AttributeValue) -> Result<()> {
+        match value.is_scalar() {
+            true => Ok(()),
+            false => Err(Error::invalid(format!(
                 "attribute {key:?} of {:?}: a container of this version holds numbers, strings and \
                  booleans only",
                 self.meta.name
-            )));
+            ))),
         }
+    }
+
+    /// Sets an attribute. Refuses values that the container cannot hold.
+    fn set_attribute(&mut self, key: &str, value: AttributeValue) -> Result<()> {
+        self.refuse_list(key, &value)?;
         match self.attributes.iter_mut().find(|(known, _)| known == key) {
             Some((_, old)) => *old = value,
             None => self.attributes.push((key.to_owned(), value)),
@@ -110,7 +124,7 @@ impl Container {
     /// Defines an array. One of that name must not be there.
     pub async fn define(&self, definition: Definition) -> Result<Arc<Description>> {
         let described = Arc::new(definition.describe()?);
-        self.inner.refuse_read_only()?;
+        self.inner.refuse_changes()?;
         let _alone = self.inner.writers.exclude(true).await;
         let name = described.meta.name.clone();
         if self.inner.describe(&name).await?.is_some() {
@@ -128,7 +142,7 @@ impl Container {
 
     /// Deletes an array.
     pub async fn delete(&self, name: &str) -> Result<()> {
-        self.inner.refuse_read_only()?;
+        self.inner.refuse_changes()?;
         let _alone = self.inner.writers.exclude(true).await;
         if self.inner.describe(name).await?.is_none() {
             return Err(no_array(name));
@@ -192,7 +206,7 @@ impl Container {
         name: &str,
         change: impl FnOnce(&mut Description) -> Result<()>,
     ) -> Result<()> {
-        self.inner.refuse_read_only()?;
+        self.inner.refuse_changes()?;
         let _alone = self.inner.writers.exclude(true).await;
         let was = self.describe(name).await?;
         let mut described = (*was).clone();
@@ -208,7 +222,7 @@ impl Container {
     /// Gives an array other extents. What it grows by holds the fill value; what lies outside of what
     /// it shrinks to is gone, also when it grows again.
     pub async fn resize(&self, name: &str, shape: &[u64]) -> Result<()> {
-        self.inner.refuse_read_only()?;
+        self.inner.refuse_changes()?;
         let _alone = self.inner.writers.exclude(true).await;
         let was = self.describe(name).await?;
         if shape.len() != was.meta.shape.len() {

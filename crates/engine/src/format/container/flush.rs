@@ -79,7 +79,7 @@ impl Container {
             state.frozen = Some(pending.clone());
             (state.stack.clone(), Frozen { inner, pending, flushed: false })
         };
-        inner.refuse_read_only()?;
+        inner.refuse_changes()?;
         let Written { stack, number, bytes, statistics } =
             match inner.write_layer(&stack, &frozen.pending).await {
                 Ok(written) => written,
@@ -169,7 +169,14 @@ impl Stack {
         let next = layer.number + 1;
         let layers = self.layers.iter().cloned().chain([Arc::new(layer)]).collect();
         let known = std::sync::Mutex::default();
-        Self { layers, ignored: self.ignored.clone(), next, base: self.base.clone(), known }
+        Self {
+            layers,
+            ignored: self.ignored.clone(),
+            next,
+            base: self.base.clone(),
+            known,
+            statistics_file: Default::default(),
+        }
     }
 
     /// The identity of the container, if any of its layers knows it.

@@ -83,6 +83,13 @@ impl FooterReader {
         }
     }
 
+    /// Keeps the last page of a footer that was read by the way.
+    pub(super) fn keep(&self, page: u64, bytes: Bytes) -> Result<()> {
+        self.check_pages(page, &bytes)?;
+        self.windows.insert((self.key, page), bytes);
+        Ok(())
+    }
+
     /// Compares a footer that is here as a whole with its checksums.
     pub(super) fn check_whole(&self) -> Result<()> {
         self.whole.as_ref().map_or(Ok(()), |whole| self.check_pages(0, &whole.0))

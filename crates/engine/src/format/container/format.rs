@@ -6,7 +6,8 @@ use async_trait::async_trait;
 
 use super::express;
 use super::handle::located;
-use super::sink::{ContainerSink, Member};
+use super::member::Member;
+use super::sink::ContainerSink;
 use super::source::ContainerSource;
 use super::trailer::TRAILER_LEN;
 use crate::error::{Error, Result};
@@ -70,6 +71,6 @@ impl Format for ContainerFormat {
         dataset: &Dataset,
         ticket: &Ticket,
     ) -> Result<Box<dyn PackSink>> {
-        Ok(Box::new(Member::join(place, dataset, ticket)?))
+        Ok(Box::new(Member::join(place, dataset, ticket).await?))
     }
 }

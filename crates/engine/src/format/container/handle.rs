@@ -25,6 +25,9 @@ use crate::store::{
 /// Windows of large footers that are kept in memory.
 const WINDOW_BYTES_MAX: u64 = 16 << 20;
 
+/// Unpacked blocks of several chunks that are kept in memory.
+const BLOCK_BYTES_MAX: u64 = 256 << 20;
+
 /// How a container is opened or created.
 #[derive(Debug, Clone)]
 pub struct ContainerOptions {
@@ -147,7 +150,8 @@ impl Container {
     ) -> Result<Self> {
         let limits = *store.limits();
         let nowhere = Arc::new(Remotes::new(Vec::new(), crate::store::Options::default()));
-        let fetcher = Fetcher::new(store.clone(), nowhere, limits, true);
+        let fetcher =
+            Fetcher::new(store.clone(), nowhere, limits, true).with_block_cache(BLOCK_BYTES_MAX);
         let state = State {
             stack: Arc::new(stack),
             frozen: None,
@@ -313,14 +317,10 @@ impl Inner {
         Ok(references)
     }
 
-    /// Refuses to change what was opened as of an older layer, or where nothing can be written.
-    pub(super) fn refuse_read_only(&self) -> Result<()> {
-        if let Some(layer) = self.options.as_of {
-            return Err(Error::invalid(format!(
-                "{} was opened as of layer {layer}, so it cannot be changed",
-                self.names.base()
-            )));
-        }
+    /// Refuses changes where there can be none: see [`Self::refuse_read_only`]; or where what is there
+    /// is not known.
+    pub(super) fn refuse_changes(&self) -> Result<()> {
+        self.refuse_read_only()?;
         let (stack, unsettled) = {
             let state = self.state();
             (state.stack.clone(), state.unsettled)
@@ -334,7 +334,18 @@ impl Inner {
                 conflicts: Vec::new(),
             });
         }
-        stack.refuse_torn()?;
+        stack.refuse_torn()
+    }
+
+    /// Refuses to change what was opened as of an older layer, or where nothing can be written.
+    pub(super) fn refuse_read_only(&self) -> Result<()> {
+        if let Some(layer) = self.options.as_of {
+            return Err(Error::invalid(format!(
+                "{} was opened as of layer {layer}, so it cannot be changed",
+                self.names.base()
+            )));
+        }
+        let stack = self.state().stack.clone();
         if stack.layers.iter().any(|layer| layer.root.version != 4) {
             return Err(Error::unsupported(format!(
                 "changing {}, which is of a version that we only read: convert it to a new one",

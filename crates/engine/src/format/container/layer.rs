@@ -15,7 +15,7 @@ use super::footer::{self, Root};
 use super::footer_reader::{FooterReader, Windows, blame, read};
 use super::layer_names::NameIndex;
 use super::model::{ArrayStats, BlockMeta};
-use super::seal::{self, Seal};
+use super::seal::{self, PAGE_LEN, Seal};
 use super::stack::Id;
 use super::stats_file;
 use super::trailer::{TRAILER_LEN, parse_trailer};
@@ -24,6 +24,9 @@ use crate::store::{Block, Guard, Meta, Store};
 
 /// What is read of a file before anything is known about it.
 const TAIL_BYTES: u64 = 64 << 10;
+
+/// What is read of a seal before anything is known about it.
+const SEAL_BYTES: u64 = 32 << 10;
 
 /// Footers up to this size are kept whole.
 const RESIDENT_BYTES_MAX: u64 = 4 << 20;
@@ -55,6 +58,7 @@ pub(super) struct Layer {
     block_positions: OnceLock<HashMap<u32, u64>>,
     known_blocks: Mutex<HashMap<u32, Arc<Block>>>,
     name_index: tokio::sync::OnceCell<NameIndex>,
+    statistics: tokio::sync::OnceCell<HashMap<String, ArrayStats>>,
     id: Id,
 }
 
@@ -94,8 +98,12 @@ impl Layer {
         // The seal, if there is one, ends where the footer begins; its length stands at its end.
         let fixed_at = footer_at.saturating_sub(seal::TAIL_LEN);
         let resident = footer_len <= RESIDENT_BYTES_MAX;
-        let wanted = if resident { fixed_at..size } else { fixed_at..footer_at };
-        tail.cover(wanted, store, &path, guard.as_ref()).await?;
+        if fixed_at < tail.at {
+            // With what may be in front of it: the checksums of the pages, of the blocks.
+            let front = footer_at.saturating_sub(SEAL_BYTES);
+            let wanted = if resident { front..size } else { front..footer_at };
+            tail.cover(wanted, store, &path, guard.as_ref()).await?;
+        }
         // Taken now: what is read next may be far in front of it, and take its place.
         let whole = resident.then(|| Resident(tail.get_bytes(footer_at..trailer_at)));
         let seal = match seal::parse_tail(tail.get(fixed_at..footer_at).unwrap_or_default())
@@ -123,6 +131,10 @@ impl Layer {
                 Some(seal)
             }
         };
+        let block_crcs = seal.as_ref().and_then(|seal| {
+            let range = absolute(footer_at - seal.len(), seal.block_crcs(0..seal.blocks));
+            tail.get(range).map(Bytes::copy_from_slice)
+        });
         let page_crcs = match &seal {
             None => None,
             Some(seal) => {
@@ -142,6 +154,13 @@ impl Layer {
             page_crcs,
         };
         reader.check_whole()?;
+        if !resident {
+            let last = (footer_len - 1) / PAGE_LEN;
+            let page = Tail { at: tail_at, bytes: first.clone() }
+                .get(footer_at + last * PAGE_LEN..trailer_at)
+                .map(Bytes::copy_from_slice);
+            page.map_or(Ok(()), |page| reader.keep(last, page))?;
+        }
         let root = reader.parse(footer::root).await?;
         let id = match &seal {
             Some(seal) => seal.layer,
@@ -156,10 +175,11 @@ impl Layer {
             root,
             key: reader.key,
             reader,
-            block_crcs: tokio::sync::OnceCell::new(),
+            block_crcs: tokio::sync::OnceCell::new_with(block_crcs.map(Some)),
             block_positions: OnceLock::new(),
             known_blocks: Mutex::default(),
             name_index: tokio::sync::OnceCell::new(),
+            statistics: tokio::sync::OnceCell::new(),
             id,
         })
     }
@@ -293,10 +313,14 @@ impl Layer {
         Ok(crc.map(|crc| u32::from_le_bytes(*crc)))
     }
 
-    /// The statistics that the seal holds; none where there is no seal.
-    pub(super) async fn sealed_statistics(&self) -> Result<Vec<ArrayStats>> {
+    /// The statistics that the seal holds, by name; none where there is no seal.
+    pub(super) async fn sealed_statistics(&self) -> Result<&HashMap<String, ArrayStats>> {
+        self.statistics.get_or_try_init(|| self.read_statistics()).await
+    }
+
+    async fn read_statistics(&self) -> Result<HashMap<String, ArrayStats>> {
         let Some(seal) = self.seal.as_ref().filter(|seal| seal.statistics_len > 0) else {
-            return Ok(Vec::new());
+            return Ok(HashMap::new());
         };
         let range = absolute(self.data_len() - seal.len(), seal.statistics());
         let bytes = self.reader.read(range).await?;
@@ -311,7 +335,8 @@ impl Layer {
         if expected != found {
             return Err(damaged(expected, found));
         }
-        stats_file::parse_payload(payload).map_err(|error| blame(&self.path, error))
+        let all = stats_file::parse_payload(payload).map_err(|error| blame(&self.path, error))?;
+        Ok(all.into_iter().map(|stats| (stats.name.clone(), stats)).collect())
     }
 }
 

@@ -35,6 +35,7 @@ mod inspect;
 mod layer;
 mod layer_names;
 pub mod mapping;
+mod member;
 mod merge;
 pub mod model;
 mod names;

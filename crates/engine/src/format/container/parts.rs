@@ -88,12 +88,19 @@ impl PartsSource {
             .await?;
         let mut statistics = ChunkStats::default();
         for layer in &layers {
-            for found in layer.sealed_statistics().await? {
-                statistics.merge(chunk_stats(found));
+            for found in layer.sealed_statistics().await?.values() {
+                statistics.merge(chunk_stats(found.clone()));
             }
         }
         let base = Version { etag: None, version: None };
-        let stack = Stack { layers, ignored: Vec::new(), next: 0, base, known: Mutex::default() };
+        let stack = Stack {
+            layers,
+            ignored: Vec::new(),
+            next: 0,
+            base,
+            known: Mutex::default(),
+            statistics_file: Default::default(),
+        };
         Ok(Merged { array: stack.array(name).await?, statistics })
     }
 }

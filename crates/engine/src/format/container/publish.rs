@@ -174,7 +174,7 @@ async fn ask(store: &Store, number: u64, path: &str, id: Id, error: Error) -> Re
 }
 
 /// Whether the object at a path is the layer with this identity.
-async fn is_ours(store: &Store, number: u64, path: &str, id: Id) -> Result<bool> {
+pub(super) async fn is_ours(store: &Store, number: u64, path: &str, id: Id) -> Result<bool> {
     let meta = match store.head(path).await {
         Err(Error::NotFound { .. }) => return Ok(false),
         other => other?,

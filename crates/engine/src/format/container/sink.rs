@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use serde_json::json;
 
 use super::draft::{Draft, Identity};
 use super::handle::{aside, fresh_id, located, refuse_occupied};
@@ -18,16 +17,17 @@ use super::part_writer::{PartWriter, file_of};
 use super::parts::{Parts, PartsSource};
 use super::pending::Description;
 use super::stack::{Id, Search, Stack};
-use super::{express, mapping, merge, publish, stats_file};
+use super::{express, mapping, member, merge, publish, stats_file};
 use crate::error::{Error, Result};
+use crate::format::joined::has_plan;
 use crate::format::{
-    CreateOptions, Dataset, JOURNAL_PLAN, Pack, PackSink, PackWriter, Place, Published, Receipt,
-    Sink, Source, Ticket,
+    CreateOptions, Dataset, Pack, PackSink, PackWriter, Place, Published, Receipt, Sink, Source,
+    Ticket,
 };
 use crate::meter::Meter;
 use crate::store::{BlockCodec, Kind, Lock, Store, Version, block_codec};
 
-const JOURNAL: &str = "journal";
+pub(super) const JOURNAL: &str = "journal";
 pub(super) const PARTS: &str = "parts";
 
 /// A container being written.
@@ -61,7 +61,7 @@ pub(super) struct Planned {
 }
 
 impl Shared {
-    fn new(store: Store, names: Names, dataset: &Dataset) -> Result<Self> {
+    pub(super) fn new(store: Store, names: Names, dataset: &Dataset) -> Result<Self> {
         let entries = mapping::entries_of(&express::without_packing(dataset)?)?;
         let entries: BTreeMap<String, Arc<Description>> =
             entries.into_iter().map(|entry| (entry.meta.name.clone(), Arc::new(entry))).collect();
@@ -76,7 +76,7 @@ impl Shared {
     }
 
     /// A writer of a pack, which counts among the parts when it is complete, if there are any here.
-    fn writer(
+    pub(super) fn writer(
         self: &Arc<Self>,
         pack: &Pack,
         parts: Option<Arc<Mutex<Parts>>>,
@@ -86,7 +86,7 @@ impl Shared {
         Ok(Box::new(PartWriter::new(self.clone(), planned.clone(), pack, parts)))
     }
 
-    async fn sync(&self, receipts: &[Receipt]) -> Result<()> {
+    pub(super) async fn sync(&self, receipts: &[Receipt]) -> Result<()> {
         let files: Result<Vec<Option<String>>> = receipts.iter().map(file_of).collect();
         self.store.sync(&files?.into_iter().flatten().collect::<Vec<_>>()).await
     }
@@ -119,8 +119,10 @@ impl ContainerSink {
                 )));
             }
             Err(error) => {
-                // An unfinished conversion may lie there, to be resumed when told to replace.
-                if store.list_dir(&work).await?.dirs.is_empty() {
+                // An unfinished conversion may lie there, to be resumed when told to replace; or what is
+                // left of the one that made this container.
+                let unfinished = !store.list_dir(&work).await?.dirs.is_empty();
+                if !unfinished || made_by(&store, &names).await? {
                     store.delete_dir(&work).await?;
                 }
                 return Err(error);
@@ -178,6 +180,9 @@ impl ContainerSink {
             statistics.push(part.statistics.to_array_stats(name, &described.meta.shape));
         }
         let finished = draft.finish(&identity, &statistics).await?;
+        let made_of = made_of(names);
+        store.put(&made_of, vec![layer.to_vec().into()]).await?;
+        store.sync(&[made_of]).await?;
         match self.replace {
             false => publish::create(store, names, 0, layer, finished, &aside).await.map_err(
                 |error| match error {
@@ -224,6 +229,21 @@ impl ContainerSink {
     }
 }
 
+/// Where the work says which base it became.
+fn made_of(names: &Names) -> String {
+    format!("{}/base", names.work())
+}
+
+/// Whether the base is what became of the work beside it.
+async fn made_by(store: &Store, names: &Names) -> Result<bool> {
+    let made = match store.get(&made_of(names)).await {
+        Err(Error::NotFound { .. }) => return Ok(false),
+        made => made?.bytes,
+    };
+    let id = made.first_chunk().copied().unwrap_or_default();
+    publish::is_ours(store, 0, &names.base(), id).await
+}
+
 /// What there is of a container that is replaced.
 #[derive(Debug, Default)]
 struct Replaced {
@@ -234,14 +254,6 @@ struct Replaced {
     /// Its layers. The new base says that it holds them, so that those which nobody came to delete
     /// are not taken for its own: layers of other programs do not say which container they belong to.
     absorbed: Vec<(u64, Id)>,
-}
-
-async fn has_plan(journal: &Store) -> Result<bool> {
-    match journal.head(JOURNAL_PLAN).await {
-        Ok(_) => Ok(true),
-        Err(Error::NotFound { .. }) => Ok(false),
-        Err(error) => Err(error),
-    }
 }
 
 #[async_trait]
@@ -270,7 +282,7 @@ impl Sink for ContainerSink {
     }
 
     async fn ticket(&self) -> Result<Ticket> {
-        Ok(Ticket(json!({ "container": self.shared.names.base() })))
+        member::ticket(&self.journal, &self.shared.names.base()).await
     }
 
     async fn accept(&self, pack: &Pack, receipt: Receipt) -> Result<Receipt> {
@@ -293,32 +305,5 @@ impl Sink for ContainerSink {
         self.shared.store.delete_dir(&self.shared.names.work()).await.ok();
         drop(self.lock);
         Ok(Published::default())
-    }
-}
-
-/// Writes parts for a sink elsewhere.
-#[derive(Debug)]
-pub(super) struct Member {
-    shared: Arc<Shared>,
-}
-
-impl Member {
-    pub(super) fn join(place: &Place, dataset: &Dataset, ticket: &Ticket) -> Result<Self> {
-        let (store, names) = located(place)?;
-        if ticket.0.get("container").and_then(|name| name.as_str()) != Some(&names.base()) {
-            return Err(Error::invalid(format!("this is no ticket for {}", names.base())));
-        }
-        Ok(Self { shared: Arc::new(Shared::new(store, names, dataset)?) })
-    }
-}
-
-#[async_trait]
-impl PackSink for Member {
-    async fn open_pack(&self, pack: &Pack) -> Result<Box<dyn PackWriter>> {
-        self.shared.writer(pack, None)
-    }
-
-    async fn sync(&self, receipts: &[Receipt]) -> Result<()> {
-        self.shared.sync(receipts).await
     }
 }

@@ -19,6 +19,7 @@ use futures::{StreamExt, stream};
 use super::array_state::ArrayState;
 use super::footer_reader::Windows;
 use super::layer::Layer;
+use super::model::ArrayStats;
 use super::names::Names;
 use crate::error::{Error, Result};
 use crate::store::{Meta, Store, Version};
@@ -90,6 +91,8 @@ pub(super) struct Stack {
     pub(super) base: Version,
     /// Arrays that somebody asked for.
     pub(super) known: Mutex<HashMap<Arc<str>, Option<Arc<ArrayState>>>>,
+    /// What the statistics file says, once somebody asked.
+    pub(super) statistics_file: tokio::sync::OnceCell<HashMap<String, ArrayStats>>,
 }
 
 impl Stack {
@@ -180,6 +183,7 @@ async fn attempt(store: &Store, names: &Names, search: Search, windows: &Windows
         next: newest.max(sequence) + 1,
         base: Version::from(&base),
         known: Mutex::default(),
+        statistics_file: tokio::sync::OnceCell::new(),
     })
 }
 

@@ -63,11 +63,14 @@ impl Inner {
                 let head = layer.parse(|view| footer::array(view, &layer.root, position)).await?;
                 return Ok(head.stats);
             }
-            let all = match layer.seal.is_some() {
-                true => layer.sealed_statistics().await?,
-                false => self.read_statistics_file().await?.unwrap_or_default(),
-            };
-            return Ok(all.into_iter().find(|stats| stats.name == name));
+            if layer.seal.is_some() {
+                return Ok(layer.sealed_statistics().await?.get(name).cloned());
+            }
+            let file = stack.statistics_file.get_or_try_init(|| async {
+                let all = self.read_statistics_file().await?.unwrap_or_default();
+                Ok::<_, Error>(all.into_iter().map(|stats| (stats.name.clone(), stats)).collect())
+            });
+            return Ok(file.await?.get(name).cloned());
         }
         Ok(None)
     }

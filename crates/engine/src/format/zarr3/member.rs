@@ -16,24 +16,16 @@ use serde_json::json;
 use super::sink::{Layouts, parse_receipt, receipt};
 use super::staging::{Shared, Staging};
 use crate::error::{Error, Result};
-use crate::format::{Dataset, JOURNAL_PLAN, Pack, PackSink, PackWriter, Place, Receipt, Ticket};
+use crate::format::joined::{PLAN, check_plan, plan_of};
+use crate::format::{Dataset, Pack, PackSink, PackWriter, Place, Receipt, Ticket};
 use crate::store::Store;
 
-/// The key of a ticket that names the plan, by the checksum of what the journal says of it.
-const PLAN: &str = "plan";
 /// How the first line of a receipt begins that names an attempt. No path is absolute.
 const ATTEMPT: &str = "/";
 
 /// A ticket for the work that a journal is of.
 pub(super) async fn ticket(journal: &Store) -> Result<Ticket> {
     Ok(Ticket(json!({ PLAN: plan_of(journal).await? })))
-}
-
-/// What tells the plan of a journal from others: the checksum at its end. (That of all of it would be
-/// the same for every plan.)
-async fn plan_of(journal: &Store) -> Result<u32> {
-    let bytes = journal.get(JOURNAL_PLAN).await?.bytes;
-    Ok(bytes.last_chunk().map_or(0, |crc| u32::from_le_bytes(*crc)))
 }
 
 /// Writes packs of a Zarr hierarchy.
@@ -55,21 +47,8 @@ impl Member {
         Ok(member)
     }
 
-    /// Fails where the work is over, or was never here.
     async fn check_plan(&self) -> Result<()> {
-        match plan_of(&self.shared.journal).await {
-            Ok(found) if u64::from(found) == self.plan => Ok(()),
-            Ok(_) => Err(self.over("another conversion is under way there")),
-            Err(Error::NotFound { .. }) => {
-                Err(self.over("the conversion is over, or this place is not shared by all workers"))
-            }
-            Err(error) => Err(error),
-        }
-    }
-
-    fn over(&self, why: &str) -> Error {
-        let message = format!("{} takes no packs of this plan: {why}", self.url);
-        Error::Conflict { message, conflicts: Vec::new() }
+        check_plan(&self.shared.journal, self.plan, &self.url).await
     }
 }
 

@@ -12,6 +12,7 @@
 //! (`.NAME.chunkyard/attempts/ID`), from where it is taken over; on an object store, in its place.
 
 use crate::error::{Error, Result};
+use crate::format::joined::has_plan;
 use crate::format::{CreateOptions, JOURNAL_PLAN, Place};
 use crate::store::{Kind, Lock, Store, TEMP_PREFIX};
 use futures::TryStreamExt;
@@ -201,15 +202,6 @@ fn folder_of(name: &str) -> String {
 async fn forget(parent: &Store, folder: &str) -> Result<()> {
     parent.delete_dir(&format!("{folder}/{JOURNAL}")).await?;
     parent.sync_dir(folder).await
-}
-
-/// Whether an attempt got so far that there may be something to resume.
-async fn has_plan(journal: &Store) -> Result<bool> {
-    match journal.head(JOURNAL_PLAN).await {
-        Ok(_) => Ok(true),
-        Err(Error::NotFound { .. }) => Ok(false),
-        Err(error) => Err(error),
-    }
 }
 
 /// Deletes all of a journal but the plan.

@@ -1,0 +1,325 @@
+//! A process is killed, a machine loses power, a reply is lost or the disk is full, at any operation
+//! of anything that a container does.
+//!
+//! The same work is run again and again with the fault at operation 0, 1, 2, … until it is no longer
+//! reached. Afterwards the container is as before or as after the work, nothing in between; what was
+//! acknowledged is there; and life goes on.
+
+use chunkyard_array::{ElementsBuf, Region};
+use chunkyard_engine::format::container::model::AttributeValue;
+use chunkyard_engine::format::container::{CompactOptions, Container, ContainerOptions};
+use chunkyard_engine::store::Store;
+use chunkyard_engine::store::fault::{Fault, Mode, Plan, Refusal, Unsynced};
+use chunkyard_engine::{Error, ErrorKind, Result};
+
+use super::support::{
+    Contents, contents, definition, files, furnished, open, place, read, text, write,
+};
+use crate::repo::support::{Place, duplicate};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Work {
+    Flush,
+    Compact,
+    Repack,
+    FlushAndCompact,
+}
+
+impl Work {
+    const ALL: [Self; 4] = [Self::Flush, Self::Compact, Self::Repack, Self::FlushAndCompact];
+
+    /// Changes everything that can be changed.
+    async fn change(container: &Container) -> Result<()> {
+        put(container, "a/b", Region::new([2, 2], [3, 2])?, numbers(100..106)).await?;
+        put(container, "text", Region::new([1], [1])?, text(&["zwei"])).await?;
+        container.set_attribute("a/b", "units", AttributeValue::String("m".into())).await?;
+        container.resize("a/b", &[7, 4]).await?;
+        container.delete("c").await?;
+        container.define(definition("c", &[6], &[2])).await?;
+        put(container, "c", Region::new([4], [1])?, numbers(9..10)).await?;
+        container.define(definition("d", &[1], &[1])).await.map(drop)
+    }
+
+    async fn run(self, store: &Store) -> Result<()> {
+        let container = Container::open(&place(store), ContainerOptions::default()).await?;
+        let repack = self == Self::Repack;
+        if matches!(self, Self::Flush | Self::FlushAndCompact) {
+            Self::change(&container).await?;
+        }
+        match self {
+            Self::Flush => container.flush().await.map(drop),
+            _ => container
+                .compact(&CompactOptions { repack, ..CompactOptions::default() })
+                .await
+                .map(drop),
+        }
+    }
+}
+
+async fn put(
+    container: &Container,
+    name: &str,
+    region: Region,
+    elements: ElementsBuf,
+) -> Result<()> {
+    container.array(name).await?.writer()?.write_elements(&region, elements).await
+}
+
+fn numbers(values: std::ops::Range<i32>) -> ElementsBuf {
+    ElementsBuf::Fixed(values.flat_map(i32::to_ne_bytes).collect())
+}
+
+/// The deaths worth trying: only file systems tear files and forget what was not synced.
+fn deaths(place: Place) -> Vec<(Mode, Unsynced)> {
+    let mut deaths = vec![(Mode::Die, Unsynced::Kept), (Mode::DieAfter, Unsynced::Kept)];
+    if place == Place::Local {
+        deaths.extend([
+            (Mode::Die, Unsynced::Reverted),
+            (Mode::Die, Unsynced::Emptied),
+            (Mode::DieAfter, Unsynced::Reverted),
+            (Mode::DieAfter, Unsynced::Emptied),
+            (Mode::Tear, Unsynced::Kept),
+            (Mode::Tear, Unsynced::Emptied),
+        ]);
+    }
+    deaths
+}
+
+async fn found(store: &Store, what: &str) -> Contents {
+    let container = Container::open(&place(store), ContainerOptions::default()).await;
+    let container = container.unwrap_or_else(|error| panic!("{what}: {error}"));
+    let found = contents(&container).await.unwrap_or_else(|error| panic!("{what}: {error}"));
+    let torn = container.ignored().into_iter().filter(|file| file.reason.word() == "torn").count();
+    assert_eq!(torn, 0, "{what}");
+    found
+}
+
+/// The container is in the state before or after, and goes on.
+async fn survives(
+    store: &Store,
+    before: &Contents,
+    after: &Contents,
+    acknowledged: bool,
+    what: &str,
+) {
+    let now = found(store, what).await;
+    assert!(now == *after || (now == *before && !acknowledged), "{what}\n{now:#?}");
+    let container = open(store).await;
+    write(&container, "c", &[0], vec![77]).await;
+    container.flush().await.unwrap_or_else(|error| panic!("{what}: {error}"));
+    assert_eq!(read(&open(store).await, "c").await[0], 77, "{what}");
+    let now = found(store, what).await;
+    container.compact(&CompactOptions::default()).await.unwrap();
+    assert_eq!(found(store, what).await, now, "{what}");
+    assert_eq!(files_of(store).await, ["x.af", "x.stats"], "{what}");
+}
+
+/// The files that belong to the container; what died halfway may have left others.
+async fn files_of(store: &Store) -> Vec<String> {
+    files(store).await.into_iter().filter(|name| name.starts_with("x.")).collect()
+}
+
+async fn before_and_after(template: &Store, place: Place, work: Work) -> (Contents, Contents) {
+    let before = found(template, "before").await;
+    let (_guard, store) = duplicate(template, place).await;
+    work.run(&store).await.unwrap();
+    (before, found(&store, "after").await)
+}
+
+async fn template(place: Place) -> (Option<tempfile::TempDir>, Store) {
+    let (guard, store) = place.open();
+    furnished(&store).await;
+    (guard, store)
+}
+
+async fn interrupt_everywhere(place: Place, work: Work) {
+    let (_guard, template) = template(place).await;
+    let (before, after) = before_and_after(&template, place, work).await;
+    for (mode, unsynced) in deaths(place) {
+        for n in 0.. {
+            let (_guard, store) = duplicate(&template, place).await;
+            let plan = Plan::new(n, mode).with_power_cut(unsynced);
+            let (faulty, fault) = Fault::wrap(&store, plan);
+            let outcome = work.run(&faulty).await;
+            fault.die().await.unwrap();
+            let what = format!("{place:?} {work:?} {plan:?}: {outcome:?} {:#?}", fault.log());
+            survives(&store, &before, &after, outcome.is_ok(), &what).await;
+            if !fault.fired() {
+                assert!(outcome.is_ok() && n > 1, "{what}");
+                break;
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_operation_can_be_the_last() {
+    for work in Work::ALL {
+        interrupt_everywhere(Place::Local, work).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_operation_can_be_the_last_on_an_object_store() {
+    for work in Work::ALL {
+        interrupt_everywhere(Place::Memory, work).await;
+    }
+    interrupt_flush_where_objects_can_only_be_created().await;
+}
+
+/// Without conditional puts nothing but a flush is safe beside others, so nothing else is offered.
+async fn interrupt_flush_where_objects_can_only_be_created() {
+    let (_guard, template) = template(Place::CreateOnly).await;
+    let refused = Work::Compact.run(&template).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Unsupported, "{refused}");
+    let (before, after) = before_and_after(&template, Place::CreateOnly, Work::Flush).await;
+    for n in 0.. {
+        let (_guard, store) = duplicate(&template, Place::CreateOnly).await;
+        let (faulty, fault) = Fault::wrap(&store, Plan::new(n, Mode::DieAfter));
+        let outcome = Work::Flush.run(&faulty).await;
+        let now = found(&store, "create only").await;
+        assert!(now == after || (now == before && outcome.is_err()), "{:?}", fault.log());
+        if !fault.fired() {
+            break;
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_operation_of_creating_a_container_can_be_the_last() {
+    for place in [Place::Local, Place::Memory] {
+        for (mode, unsynced) in deaths(place) {
+            for n in 0.. {
+                let (_guard, store) = place.open();
+                let plan = Plan::new(n, mode).with_power_cut(unsynced);
+                let (faulty, fault) = Fault::wrap(&store, plan);
+                let here = super::support::place(&faulty);
+                let outcome = Container::create(&here, ContainerOptions::default()).await;
+                fault.die().await.unwrap();
+                let what = format!("{place:?} {plan:?}: {:#?}", fault.log());
+                let there = super::support::place(&store);
+                match Container::open(&there, ContainerOptions::default()).await {
+                    Ok(container) => assert!(container.names().await.unwrap().is_empty()),
+                    Err(Error::NotFound { .. }) => {
+                        assert!(outcome.is_err(), "acknowledged and lost: {what}");
+                        super::support::create(&store).await;
+                    }
+                    Err(error) => panic!("{what}: {error}"),
+                }
+                if !fault.fired() {
+                    assert!(outcome.is_ok(), "{what}");
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// One request fails or its reply is lost, reads included, and the client lives on.
+async fn one_request_goes_wrong(place: Place, mode: Mode) {
+    let (_guard, template) = template(place).await;
+    let (before, after) = before_and_after(&template, place, Work::Flush).await;
+    for n in 0.. {
+        let (_guard, store) = duplicate(&template, place).await;
+        let plan = Plan::new(n, mode).with_reads();
+        let (faulty, fault) = Fault::wrap(&store, plan);
+        let here = super::support::place(&faulty);
+        let what = |step: &str| format!("{place:?} {plan:?} {step}: {:#?}", fault.log());
+        let opened = Container::open(&here, ContainerOptions::default()).await;
+        let Ok(container) = opened else { continue };
+        // What is changed by half is changed anew: changing reads too.
+        while Work::change(&container).await.is_err() {
+            container.discard().await;
+        }
+        let outcome = container.flush().await;
+        fault.relent();
+        let now = found(&store, &what("flush")).await;
+        match &outcome {
+            Ok(_) => assert_eq!(now, after, "{}", what("acknowledged")),
+            Err(Error::OutcomeUnknown { .. }) => {
+                assert!(now == after || now == before, "{}", what("unknown"));
+            }
+            Err(error) => assert_eq!(now, before, "{} {error:?}", what("failed")),
+        }
+        // What one reads here is what one wrote, whatever became of it.
+        assert_eq!(contents(&container).await.unwrap(), after, "{}", what("own reads"));
+        if outcome.is_err() {
+            assert!(container.is_changed());
+            let again = container.flush().await;
+            assert!(again.is_ok(), "{} {again:?}", what("again"));
+        }
+        assert!(!container.is_changed());
+        assert_eq!(found(&store, &what("again")).await, after);
+        let layers = open(&store).await.layers().await.unwrap().len();
+        assert_eq!(layers, 4, "{}", what("flushed twice"));
+        write(&container, "c", &[0], vec![5]).await;
+        container.flush().await.unwrap();
+        let alone = place == Place::CreateOnly;
+        container.compact(&CompactOptions { alone, ..CompactOptions::default() }).await.unwrap();
+        if !fault.fired() {
+            assert!(outcome.is_ok(), "{}", what("undisturbed"));
+            break;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flush_is_acknowledged_exactly_if_it_is_there() {
+    for mode in [Mode::LoseReply, Mode::FailOnce] {
+        one_request_goes_wrong(Place::Memory, mode).await;
+    }
+    one_request_goes_wrong(Place::CreateOnly, Mode::LoseReply).await;
+    one_request_goes_wrong(Place::Local, Mode::FailOnce).await;
+}
+
+/// A compaction changes nothing that one can read, whatever becomes of its requests.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_compaction_can_be_tried_again_after_any_request_that_failed() {
+    for place in [Place::Memory, Place::Local] {
+        let (_guard, template) = template(place).await;
+        let expected = found(&template, "before").await;
+        let mode = if place == Place::Local { Mode::FailOnce } else { Mode::LoseReply };
+        for n in 0.. {
+            let (_guard, store) = duplicate(&template, place).await;
+            let (faulty, fault) = Fault::wrap(&store, Plan::new(n, mode).with_reads());
+            let outcome = Work::Compact.run(&faulty).await;
+            let what = format!("{place:?} {n}: {outcome:?} {:#?}", fault.log());
+            assert_eq!(found(&store, &what).await, expected, "{what}");
+            fault.relent();
+            Work::Compact.run(&faulty).await.unwrap_or_else(|error| panic!("{what}: {error}"));
+            assert_eq!(found(&store, &what).await, expected, "{what}");
+            assert_eq!(files_of(&store).await, ["x.af", "x.stats"], "{what}");
+            if !fault.fired() {
+                break;
+            }
+        }
+    }
+}
+
+/// The disk is full, has become read-only, or no file can be opened: an answer, not a crash.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn changes_wait_until_there_is_room() {
+    for refusal in [Refusal::NoSpace, Refusal::ReadOnly, Refusal::TooManyFiles] {
+        let (_guard, template) = template(Place::Local).await;
+        let (before, after) = before_and_after(&template, Place::Local, Work::Flush).await;
+        for n in 0.. {
+            let (_guard, store) = duplicate(&template, Place::Local).await;
+            let (faulty, fault) = Fault::wrap(&store, Plan::new(n, Mode::Refuse(refusal)));
+            let container = open(&faulty).await;
+            Work::change(&container).await.unwrap();
+            let outcome = container.flush().await;
+            let what = format!("{refusal:?} at {n}: {outcome:?} {:#?}", fault.log());
+            let now = found(&store, &what).await;
+            assert!(now == after || (now == before && outcome.is_err()), "{what}");
+            fault.relent();
+            if outcome.is_err() {
+                assert!(container.is_changed(), "{what}");
+                container.flush().await.unwrap_or_else(|error| panic!("{what}: {error}"));
+            }
+            survives(&store, &after, &after, true, &what).await;
+            if !fault.fired() {
+                break;
+            }
+        }
+    }
+}

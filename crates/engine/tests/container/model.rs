@@ -1,0 +1,454 @@
+//! Whatever one does to a container, it is what a naive model says: arrays as plain lists.
+
+use std::collections::BTreeMap;
+
+use chunkyard_array::{ElementsBuf, Region};
+use chunkyard_engine::format::container::model::{
+    ArrayStats, AttributeValue, DType, FillValue, StatValue,
+};
+use chunkyard_engine::format::container::{
+    CompactOptions, Container, ContainerOptions, Definition,
+};
+use chunkyard_engine::store::{Store, block_codec};
+use proptest::prelude::*;
+use proptest::test_runner::Config;
+
+use super::support::{memory, open, place};
+
+/// The types that are tried, each with a fill value and a way to write down a small number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Int8,
+    Int32,
+    UInt64,
+    Float32,
+    Float64,
+    Bool,
+    Timestamp,
+    Text,
+    Binary,
+}
+
+const KINDS: [Kind; 9] = [
+    Kind::Int8,
+    Kind::Int32,
+    Kind::UInt64,
+    Kind::Float32,
+    Kind::Float64,
+    Kind::Bool,
+    Kind::Timestamp,
+    Kind::Text,
+    Kind::Binary,
+];
+
+/// The number that stands for the fill value of every type.
+const FILL: u8 = 0;
+
+impl Kind {
+    fn dtype(self) -> DType {
+        match self {
+            Self::Int8 => DType::Int8,
+            Self::Int32 => DType::Int32,
+            Self::UInt64 => DType::UInt64,
+            Self::Float32 => DType::Float32,
+            Self::Float64 => DType::Float64,
+            Self::Bool => DType::Bool,
+            Self::Timestamp => DType::TimestampNs,
+            Self::Text => DType::String,
+            Self::Binary => DType::Binary,
+        }
+    }
+
+    fn fill_value(self) -> FillValue {
+        match self {
+            Self::Int8 | Self::Int32 => FillValue::Int(-7),
+            Self::UInt64 => FillValue::UInt(u64::MAX),
+            Self::Float32 | Self::Float64 => FillValue::Float(f64::NAN),
+            Self::Bool => FillValue::Bool(true),
+            Self::Timestamp => FillValue::TimestampNs(i64::MIN),
+            Self::Text | Self::Binary => FillValue::String("fill".to_owned()),
+        }
+    }
+
+    /// The element that a number stands for. Different numbers may be the same element.
+    fn element(self, number: u8) -> Vec<u8> {
+        let n = i64::from(number) - 128;
+        let fill = number == FILL;
+        match self {
+            Self::Int8 => vec![if fill { -7_i8 as u8 } else { number }],
+            Self::Int32 => (if fill { -7 } else { n as i32 * 1000 }).to_ne_bytes().to_vec(),
+            Self::UInt64 => {
+                (if fill { u64::MAX } else { u64::from(number) << 40 }).to_ne_bytes().to_vec()
+            }
+            Self::Float32 => (if fill { f32::NAN } else { n as f32 / 4.0 }).to_ne_bytes().to_vec(),
+            Self::Float64 => (if fill { f64::NAN } else { n as f64 / 4.0 }).to_ne_bytes().to_vec(),
+            Self::Bool => vec![u8::from(fill || number % 2 == 1)],
+            Self::Timestamp => (if fill { i64::MIN } else { n }).to_ne_bytes().to_vec(),
+            Self::Text | Self::Binary if fill => b"fill".to_vec(),
+            Self::Text => "ä".repeat(usize::from(number) % 4).into_bytes(),
+            Self::Binary => vec![number; usize::from(number) % 4],
+        }
+    }
+
+    fn stat(self, element: &[u8]) -> StatValue {
+        match self {
+            Self::Int8 => StatValue::Int(i64::from(element[0] as i8)),
+            Self::Int32 => StatValue::Int(i32::from_ne_bytes(element.try_into().unwrap()).into()),
+            Self::UInt64 => StatValue::UInt(u64::from_ne_bytes(element.try_into().unwrap())),
+            Self::Float32 => {
+                StatValue::Float(f32::from_ne_bytes(element.try_into().unwrap()).into())
+            }
+            Self::Float64 => StatValue::Float(f64::from_ne_bytes(element.try_into().unwrap())),
+            Self::Bool => StatValue::UInt(element[0].into()),
+            Self::Timestamp => {
+                StatValue::TimestampNs(i64::from_ne_bytes(element.try_into().unwrap()))
+            }
+            Self::Text | Self::Binary => StatValue::Bytes(element.to_vec()),
+        }
+    }
+
+    fn is_variable(self) -> bool {
+        matches!(self, Self::Text | Self::Binary)
+    }
+
+    fn elements(self, numbers: &[u8]) -> ElementsBuf {
+        let all: Vec<Vec<u8>> = numbers.iter().map(|&number| self.element(number)).collect();
+        if !self.is_variable() {
+            return ElementsBuf::Fixed(all.concat());
+        }
+        let ends = all.iter().scan(0, |end, element| {
+            *end += element.len() as u64;
+            Some(*end)
+        });
+        ElementsBuf::Variable {
+            offsets: [0].into_iter().chain(ends).collect(),
+            bytes: all.concat(),
+        }
+    }
+}
+
+/// An array as the model has it: every element by its position, as the number it was written as.
+#[derive(Debug, Clone)]
+struct Naive {
+    kind: Kind,
+    shape: Vec<u64>,
+    cells: BTreeMap<Vec<u64>, u8>,
+    attributes: BTreeMap<String, i64>,
+}
+
+fn positions(shape: &[u64]) -> Vec<Vec<u64>> {
+    shape.iter().fold(vec![Vec::new()], |heads, &extent| {
+        let tails = |head: Vec<u64>| (0..extent).map(move |n| [&head[..], &[n]].concat());
+        heads.into_iter().flat_map(tails).collect()
+    })
+}
+
+impl Naive {
+    fn numbers(&self) -> Vec<u8> {
+        let cell = |at: Vec<u64>| self.cells.get(&at).copied().unwrap_or(FILL);
+        positions(&self.shape).into_iter().map(cell).collect()
+    }
+
+    fn resize(&mut self, shape: &[u64]) {
+        self.shape = shape.to_vec();
+        self.cells.retain(|at, _| at.iter().zip(shape).all(|(at, extent)| at < extent));
+    }
+
+    fn statistics(&self, name: &str) -> ArrayStats {
+        let fill = self.kind.element(FILL);
+        let numbers = self.numbers();
+        let elements = numbers.iter().map(|&number| self.kind.element(number));
+        let mut written: Vec<Vec<u8>> = elements.filter(|element| *element != fill).collect();
+        written.sort_by(|a, b| compare(&self.kind.stat(a), &self.kind.stat(b)));
+        ArrayStats {
+            name: name.to_owned(),
+            min: written.first().map(|element| self.kind.stat(element)),
+            max: written.last().map(|element| self.kind.stat(element)),
+            null_count: (numbers.len() - written.len()) as u64,
+            row_count: numbers.len() as u64,
+        }
+    }
+}
+
+fn compare(a: &StatValue, b: &StatValue) -> std::cmp::Ordering {
+    match (a, b) {
+        (StatValue::Int(a), StatValue::Int(b)) => a.cmp(b),
+        (StatValue::UInt(a), StatValue::UInt(b)) => a.cmp(b),
+        (StatValue::Float(a), StatValue::Float(b)) => a.total_cmp(b),
+        (StatValue::Bytes(a), StatValue::Bytes(b)) => a.cmp(b),
+        (StatValue::TimestampNs(a), StatValue::TimestampNs(b)) => a.cmp(b),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Something that is done. Numbers are taken modulo what there is.
+#[derive(Debug, Clone)]
+enum Step {
+    Define {
+        name: u8,
+        kind: usize,
+        shape: Vec<u64>,
+        chunks: Vec<u64>,
+    },
+    Write {
+        name: u8,
+        origin: [u64; 3],
+        shape: [u64; 3],
+        seed: u8,
+    },
+    Erase {
+        name: u8,
+        origin: [u64; 3],
+        shape: [u64; 3],
+    },
+    Delete {
+        name: u8,
+    },
+    Attribute {
+        name: u8,
+        key: u8,
+        value: Option<i64>,
+    },
+    Resize {
+        name: u8,
+        shape: [u64; 3],
+    },
+    Flush,
+    Discard,
+    Compact {
+        repack: bool,
+    },
+    Reopen,
+    /// Somebody else flushes an array of its own.
+    Other,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let name = 0..4_u8;
+    let extents = [0..9_u64, 0..9, 0..9];
+    let box_of = (extents.clone(), extents.clone());
+    let step = prop_oneof![
+        4 => (name.clone(), 0..KINDS.len(), prop::collection::vec((0..9_u64, 1..6_u64), 0..4))
+            .prop_map(|(name, kind, axes)| {
+                let (shape, chunks) = axes.into_iter().unzip();
+                Step::Define { name, kind, shape, chunks }
+            }),
+        8 => (name.clone(), box_of.clone(), any::<u8>())
+            .prop_map(|(name, (origin, shape), seed)| Step::Write { name, origin, shape, seed }),
+        1 => (name.clone(), box_of)
+            .prop_map(|(name, (origin, shape))| Step::Erase { name, origin, shape }),
+        1 => name.clone().prop_map(|name| Step::Delete { name }),
+        2 => (name.clone(), 0..3_u8, prop::option::weighted(0.7, -3..3_i64))
+            .prop_map(|(name, key, value)| Step::Attribute { name, key, value }),
+        2 => (name, extents).prop_map(|(name, shape)| Step::Resize { name, shape }),
+        4 => Just(Step::Flush),
+        1 => Just(Step::Discard),
+        1 => any::<bool>().prop_map(|repack| Step::Compact { repack }),
+        2 => Just(Step::Reopen),
+        1 => Just(Step::Other),
+    ];
+    prop::collection::vec(step, 1..40)
+}
+
+struct Run {
+    store: Store,
+    container: Container,
+    options: ContainerOptions,
+    /// What is there now, and what was there at the last flush.
+    now: BTreeMap<String, Naive>,
+    flushed: BTreeMap<String, Naive>,
+}
+
+impl Run {
+    async fn new(options: ContainerOptions) -> Self {
+        let store = memory();
+        let container = Container::create(&place(&store), options.clone()).await.unwrap();
+        Self { store, container, options, now: BTreeMap::new(), flushed: BTreeMap::new() }
+    }
+
+    /// A box inside of an array, or nothing if it has no elements there.
+    fn region(&self, name: &str, origin: &[u64], shape: &[u64]) -> Option<(Vec<u64>, Vec<u64>)> {
+        let array = self.now.get(name)?;
+        let axes = array.shape.iter().zip(origin.iter().zip(shape));
+        let axes: Option<Vec<(u64, u64)>> = axes
+            .map(|(&extent, (&at, &len))| {
+                let at = at.checked_rem(extent)?;
+                Some((at, len.clamp(1, extent - at)))
+            })
+            .collect();
+        Some(axes?.into_iter().unzip())
+    }
+
+    async fn write(&mut self, name: &str, origin: &[u64], shape: &[u64], numbers: Vec<u8>) {
+        let array = self.now.get_mut(name).unwrap();
+        for (at, &number) in positions(shape).into_iter().zip(&numbers) {
+            let at = at.iter().zip(origin).map(|(a, b)| a + b).collect();
+            array.cells.insert(at, number);
+        }
+        let elements = array.kind.elements(&numbers);
+        let opened = self.container.array(name).await.unwrap();
+        let region = Region::new(origin, shape).unwrap();
+        opened.writer().unwrap().write_elements(&region, elements).await.unwrap();
+    }
+
+    async fn step(&mut self, step: Step) {
+        match step {
+            Step::Define { name, kind, shape, chunks } => {
+                let (name, kind) = (name_of(name), KINDS[kind]);
+                let definition = Definition {
+                    chunk_shape: Some(chunks),
+                    fill_value: Some(kind.fill_value()),
+                    ..Definition::new(&name, kind.dtype(), &shape)
+                };
+                let defined = self.container.define(definition).await;
+                assert_eq!(defined.is_err(), self.now.contains_key(&name), "{defined:?}");
+                let (cells, attributes) = (BTreeMap::new(), BTreeMap::new());
+                self.now.entry(name).or_insert(Naive { kind, shape, cells, attributes });
+            }
+            Step::Write { name, origin, shape, seed } => {
+                let name = name_of(name);
+                let Some((origin, shape)) = self.region(&name, &origin, &shape) else { return };
+                let count: u64 = shape.iter().product();
+                let numbers = (0..count).map(|n| seed.wrapping_add((n * 37) as u8)).collect();
+                self.write(&name, &origin, &shape, numbers).await;
+            }
+            Step::Erase { name, origin, shape } => {
+                let name = name_of(name);
+                let Some((origin, shape)) = self.region(&name, &origin, &shape) else { return };
+                let count: u64 = shape.iter().product();
+                self.write(&name, &origin, &shape, vec![FILL; count as usize]).await;
+            }
+            Step::Delete { name } => {
+                let name = name_of(name);
+                let deleted = self.container.delete(&name).await;
+                assert_eq!(deleted.is_ok(), self.now.remove(&name).is_some(), "{deleted:?}");
+            }
+            Step::Attribute { name, key, value } => {
+                let (name, key) = (name_of(name), format!("key {key}"));
+                let Some(array) = self.now.get_mut(&name) else { return };
+                match value {
+                    Some(value) => {
+                        array.attributes.insert(key.clone(), value);
+                        let value = AttributeValue::Int64(value);
+                        self.container.set_attribute(&name, &key, value).await.unwrap();
+                    }
+                    None => {
+                        let was = array.attributes.remove(&key).is_some();
+                        let removed = self.container.remove_attribute(&name, &key).await;
+                        assert_eq!(removed.unwrap(), was);
+                    }
+                }
+            }
+            Step::Resize { name, shape } => {
+                let name = name_of(name);
+                let Some(array) = self.now.get_mut(&name) else { return };
+                let shape = &shape[..array.shape.len()];
+                array.resize(shape);
+                self.container.resize(&name, shape).await.unwrap();
+            }
+            Step::Flush => {
+                self.container.flush().await.unwrap();
+                self.flushed = self.now.clone();
+                self.check_statistics().await;
+            }
+            Step::Discard => {
+                self.container.discard().await;
+                self.now = self.flushed.clone();
+            }
+            Step::Compact { repack } => {
+                let options = CompactOptions { repack, ..CompactOptions::default() };
+                self.container.compact(&options).await.unwrap();
+                self.flushed = self.now.clone();
+                self.check_statistics().await;
+            }
+            Step::Reopen => {
+                let opened = Container::open(&place(&self.store), self.options.clone()).await;
+                self.container = opened.unwrap();
+                self.now = self.flushed.clone();
+            }
+            Step::Other => self.other().await,
+        }
+        check(&self.container, &self.now).await;
+        check(&open(&self.store).await, &self.flushed).await;
+    }
+
+    async fn other(&mut self) {
+        let other = open(&self.store).await;
+        let name = format!("other {}", self.now.len());
+        if self.now.contains_key(&name) || self.flushed.contains_key(&name) {
+            return;
+        }
+        let kind = Kind::Int32;
+        let definition = Definition {
+            fill_value: Some(kind.fill_value()),
+            ..Definition::new(&name, kind.dtype(), &[])
+        };
+        other.define(definition).await.unwrap();
+        other.flush().await.unwrap();
+        let (cells, attributes) = (BTreeMap::new(), BTreeMap::new());
+        let theirs = Naive { kind, shape: Vec::new(), cells, attributes };
+        self.now.insert(name.clone(), theirs.clone());
+        self.flushed.insert(name, theirs);
+        self.container.refresh().await.unwrap();
+    }
+
+    async fn check_statistics(&self) {
+        for container in [&self.container, &open(&self.store).await] {
+            for (name, array) in &self.flushed {
+                let found = container.statistics(name).await.unwrap().unwrap();
+                assert_eq!(found, array.statistics(name), "{name}");
+            }
+        }
+    }
+}
+
+fn name_of(number: u8) -> String {
+    ["a", "b", "group/c", "long name of more than sixteen bytes"][usize::from(number)].to_owned()
+}
+
+async fn check(container: &Container, expected: &BTreeMap<String, Naive>) {
+    let names: Vec<String> = expected.keys().cloned().collect();
+    assert_eq!(container.names().await.unwrap(), names);
+    for (name, naive) in expected {
+        let array = container.array(name).await.unwrap();
+        let shape: Vec<u64> = array.described().meta.shape.iter().map(|&n| n.into()).collect();
+        assert_eq!(shape, naive.shape, "{name}");
+        let attributes = array.described().attributes.iter();
+        let attributes: BTreeMap<_, _> = attributes.cloned().collect();
+        let wanted = naive.attributes.iter();
+        let wanted: BTreeMap<_, _> =
+            wanted.map(|(key, &value)| (key.clone(), AttributeValue::Int64(value))).collect();
+        assert_eq!(attributes, wanted, "{name}");
+        let found = array.reader().unwrap().read_elements(&Region::whole(&shape)).await.unwrap();
+        assert_eq!(found, naive.kind.elements(&naive.numbers()), "{name}: {naive:?}");
+    }
+}
+
+fn run(steps: Vec<Step>, options: ContainerOptions) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut run = Run::new(options).await;
+        for step in steps {
+            run.step(step).await;
+        }
+        run.step(Step::Flush).await;
+        run.step(Step::Reopen).await;
+        run.step(Step::Compact { repack: true }).await;
+    });
+}
+
+proptest! {
+    #![proptest_config(Config { cases: 48, ..Config::default() })]
+
+    #[test]
+    fn a_container_is_what_the_model_says(steps in steps()) {
+        run(steps, ContainerOptions::default());
+    }
+
+    /// Blocks of a few bytes, and changes that do not fit in memory.
+    #[test]
+    fn it_is_so_when_everything_is_small(steps in steps()) {
+        let codec = block_codec("lz4").unwrap();
+        run(steps, ContainerOptions { codec, block_bytes: 20, pending_bytes_max: 60, ..Default::default() });
+    }
+}
