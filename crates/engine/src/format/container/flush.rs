@@ -7,10 +7,10 @@ use bytes::Bytes;
 use chunkyard_array::{Assembly, ChunkIndex, ElementsBuf, fill_slice};
 use futures::{StreamExt, TryStreamExt, stream};
 
-use super::draft::{Draft, Identity, Piece, to_u32};
+use super::draft::{Draft, Identity, Piece};
 use super::handle::{Container, Inner, aside, fresh_id, grid_of};
 use super::layer::Layer;
-use super::model::{ArrayMeta, ArrayStats};
+use super::model::{ArrayMeta, ArrayStats, to_u32};
 use super::pending::{Change, Description, Pending, Waiting};
 use super::settle::Failed;
 use super::stack::{Id, Stack};
