@@ -42,7 +42,7 @@ pub(crate) async fn read(
 pub(crate) async fn open(file: &std::path::Path) -> Result<Reader> {
     let file = file.to_owned();
     let opening = tokio::task::spawn_blocking(move || Reader::open(&file));
-    Ok(opening.await?.context(Input)?)
+    opening.await?.context(Input)
 }
 
 /// Reads slab after slab of a file, the next one while the last one is written.

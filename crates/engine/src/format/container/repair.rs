@@ -24,10 +24,13 @@ impl Container {
     pub async fn repair(place: &Place) -> Result<Vec<Repaired>> {
         let container = Self::open(place, ContainerOptions::default()).await?;
         let inner: &Inner = &container.inner;
-        inner.refuse_read_only()?;
         let _lock = match inner.store.kind() {
             Kind::Local => Some(inner.store.lock(&format!("{}/lock", inner.names.work())).await?),
-            _ => None,
+            Kind::Object { .. } => None,
+            Kind::ReadOnly => {
+                let what = format!("writing to {}, a web server", inner.store.url());
+                return Err(Error::unsupported(what));
+            }
         };
         // Only what is so now, while nobody compacts, counts.
         let search = Search::default();
