@@ -43,6 +43,7 @@ mod part_writer;
 mod parts;
 mod pending;
 mod publish;
+mod refuse;
 mod repair;
 pub mod seal;
 mod settle;
