@@ -102,6 +102,7 @@ bench-scale: bench-build ## ours alone with 10^7 references, 10^5 arrays, 10^4 c
 bench-build: bench/.venv/.installed wheel
 	cd bench/ours && CARGO_TARGET_DIR=target $(CARGO) build --locked --release
 	cd bench/zarrs && CARGO_TARGET_DIR=target $(CARGO) build --locked --release
+	cd bench/array_format && CARGO_TARGET_DIR=target $(CARGO) build --locked --release
 	bench/.venv/bin/pip install --quiet --disable-pip-version-check --no-deps --force-reinstall $(TARGET_DIR)/wheels/*.whl
 
 # Icechunk needs CPython 3.12 or later.

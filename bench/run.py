@@ -19,7 +19,7 @@ from harness.limits import Limits
 from harness.samples import Record
 from harness.worker import BENCH, call
 from peers.data import make
-from rows import arrays, commits, converts, plain, python
+from rows import arrays, commits, containers, converts, plain, python
 from rows.model import FULL, SHORT, SMOKE, Row, Size, Workload
 
 
@@ -42,10 +42,9 @@ def wanted(row: Row, only: list[str] | None) -> bool:
 
 def of_engine(size: Size, data: Path) -> tuple[list[Row], list[Workload]]:
     """What ours in Rust is measured by."""
-    rows = [row for table in (commits, arrays, plain, converts) for row in table.rows(size)]
-    of_arrays = [
-        work for table in (arrays, plain, converts) for work in table.workloads(size, data)
-    ]
+    tables = (arrays, plain, converts, containers)
+    rows = [row for table in (commits, *tables) for row in table.rows(size)]
+    of_arrays = [work for table in tables for work in table.workloads(size, data)]
     return rows, [*commits.workloads(size), *of_arrays]
 
 

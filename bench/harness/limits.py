@@ -89,6 +89,23 @@ def transcode(limits: Limits, size: float) -> float:
     return limits.time("field-transcode", size)
 
 
+def pack(data: str, codec: str) -> Limit:
+    """Our block codec alone, two threads."""
+    return lambda limits, size: limits.time(f"{data}-{codec}-pack-2", size)
+
+
+def unpack_fresh(data: str, codec: str) -> Limit:
+    """The slower of our block codec alone, two threads, and memcpy into fresh huge pages."""
+
+    def least(limits: Limits, size: float) -> float:
+        copied = limits.time("memcpy-huge-pages", size)
+        if codec == "none":
+            return copied
+        return max(copied, limits.time(f"{data}-{codec}-unpack-2", size))
+
+    return least
+
+
 def write_durably(limits: Limits, size: float) -> float:
     """One file written and synced."""
     return limits.time("file-write-fsync", size)

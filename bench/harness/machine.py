@@ -51,16 +51,20 @@ def cpu_model() -> str:
 
 def versions(bench: Path) -> dict[str, str]:
     found = {"python": platform.python_version(), "chunkyard": commit(bench)}
-    lock = tomllib.loads((bench / "zarrs" / "Cargo.lock").read_text())
-    for package in lock["package"]:
-        if package["name"] == "zarrs":
-            found["zarrs (crate)"] = package["version"]
+    for crate, name in (("zarrs", "zarrs"), ("array_format", "array-format")):
+        lock = tomllib.loads((bench / crate / "Cargo.lock").read_text())
+        used = [package["version"] for package in lock["package"] if package["name"] == name]
+        found[f"{name} (crate)"] = " and ".join(sorted(used, key=release))
     for package in PACKAGES:
         try:
             found[package] = version(package)
         except PackageNotFoundError:
             found[package] = "absent"
     return found
+
+
+def release(version: str) -> list[int]:
+    return [int(part) for part in version.split(".")]
 
 
 def commit(bench: Path) -> str:

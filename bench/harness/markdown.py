@@ -6,12 +6,12 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from harness.table import mib, number, seconds
+from harness.table import at_most, fact, mib, number, seconds
 from rows.targets import AGAINST
 
 Document = dict[str, Any]
 # Words that keys of rows begin with.
-SECTIONS = ("plain", "shards", "convert", "memory")
+SECTIONS = ("plain", "shards", "convert", "memory", "containers")
 
 
 def table(head: list[str], lines: list[list[str]]) -> str:
@@ -36,6 +36,8 @@ def of_result(document: Document) -> dict[str, str]:
         "shards": ratios(rows.get("shards", [])),
         "convert": ratios(rows.get("convert", [])),
         "memory": memory(rows.get("memory", [])),
+        "containers": ratios(rows.get("containers", [])),
+        "container-facts": facts(about_facts(rows.get("containers", []))),
         "cpu": cpu(document["rows"]),
         "facts": facts(commits),
         "cannot": cannot(document["rows"]),
@@ -103,8 +105,8 @@ def verdicts(rows: list[Document]) -> str:
         elif "limit-part" in row:
             reached = f"{number(row['of-limit'])} of the limit"
             must = f"at least {row['limit-part']}"
-        elif row.get("fact-value") is not None:
-            reached, must = mib(row["fact-value"]), f"at most {mib(row['fact-max'])}"
+        elif row.get("fact-value") is not None and "met" in row:
+            reached, must = fact(row), at_most(row)
         elif row["target"] is not None:
             reached = f"{number(row.get('ratio'))} ({row.get('best-peer', 'no rival')})"
             must = f"at least {row['target']}"
@@ -192,6 +194,8 @@ def facts(rows: list[Document]) -> str:
         "bytes-per-reference": "bytes per reference on disk",
         "memory-above-idle": "memory above idle, bytes",
         "files": "files",
+        "memory-growth": "memory that it keeps, bytes",
+        "requests": "requests",
     }
     lines = []
     for row in rows:
@@ -204,6 +208,23 @@ def facts(rows: list[Document]) -> str:
             if said:
                 lines.append([row["key"], title, ", ".join(said)])
     return table(["Row", "What", "Who"], lines)
+
+
+def about_facts(rows: list[Document]) -> list[Document]:
+    """Rows that are about a fact, and no other."""
+
+    def only(side: Document, name: str) -> Document:
+        return {**side, "facts": {name: side.get("facts", {}).get(name)}}
+
+    return [
+        {
+            **row,
+            "ours": only(row["ours"], row["fact"]),
+            "peers": {name: only(side, row["fact"]) for name, side in row["peers"].items()},
+        }
+        for row in rows
+        if "fact" in row
+    ]
 
 
 def cannot(rows: list[Document]) -> str:

@@ -34,6 +34,7 @@ def result(row: Row, records: Records, limits: Limits, earlier: dict[str, Any]) 
     if row.fact is not None:
         found |= {
             "fact": row.fact,
+            "fact-unit": row.fact_unit,
             "fact-max": row.fact_max,
             "fact-value": ours.get("facts", {}).get(row.fact),
         }
@@ -87,5 +88,16 @@ def compare(found: dict[str, Any], row: Row, limits: Limits, earlier: dict[str, 
         growth = seconds / before
         found |= {"against": row.against, "growth": growth, "growth-max": row.against_max}
         found["met"] = growth <= row.against_max
-    if row.fact_max is not None and found["fact-value"] is not None:
+    if row.fact is not None and found["fact-value"] is not None:
+        compare_facts(found, row)
+
+
+def compare_facts(found: dict[str, Any], row: Row) -> None:
+    """Adds whether a fact is as small as it must be."""
+    if row.fact_max is not None:
         found["met"] = found["fact-value"] <= row.fact_max
+    theirs = [peer.get("facts", {}).get(row.fact) for peer in found["peers"].values()]
+    known = [value for value in theirs if value]
+    if row.fact_part is not None and known:
+        part = found["fact-value"] / min(known)
+        found |= {"fact-part": row.fact_part, "of-best-fact": part, "met": part <= row.fact_part}

@@ -54,7 +54,8 @@ def one(workload: Workload, side: Side, work: Path) -> dict[str, object]:
     if workload.prepare is None:
         shutil.rmtree(place, ignore_errors=True)
     elif not place.exists():
-        made = call(side, workload.prepare, place, {**options, "repeats": 0})
+        asked = {**options, "repeats": 0, **workload.prepare_options}
+        made = call(side, workload.prepare, place, asked)
         if "failed" in made or "*" in made.get("cannot", {}):
             return made
     if workload.cold:

@@ -34,8 +34,22 @@ def verdict(row: dict[str, Any]) -> str:
     if "limit-part" in row:
         return f"must reach {row['limit-part']} of the limit: {word}"
     if "fact" in row:
-        return f"{mib(row['fact-value'])}, at most {mib(row['fact-max'])}: {word}"
+        return f"{fact(row)}, {at_most(row)}: {word}"
     return f"must reach {row['target']}: {word}"
+
+
+def fact(row: dict[str, Any]) -> str:
+    """The fact that a row is about, and how it compares."""
+    value = row["fact-value"]
+    said = mib(value) if row["fact-unit"] == "bytes" else f"{value:,} {row['fact-unit']}"
+    return f"{said}, {number(row['of-best-fact'])} of the best" if "of-best-fact" in row else said
+
+
+def at_most(row: dict[str, Any]) -> str:
+    """What that fact may be."""
+    if "fact-part" in row:
+        return f"at most {row['fact-part']} of the best"
+    return f"at most {mib(row['fact-max']) if row['fact-unit'] == 'bytes' else row['fact-max']}"
 
 
 def mib(count: float) -> str:

@@ -24,13 +24,17 @@ class Side:
     options: Mapping[str, str] = field(default_factory=dict)
 
     def command(self) -> list[str]:
-        """The worker. `BENCH_OURS` and `BENCH_ZARRS` name binaries built elsewhere."""
+        """The worker. `BENCH_OURS`, `BENCH_ZARRS` and `BENCH_ARRAY_FORMAT` name binaries built
+        elsewhere."""
         if self.program == "ours":
             default = BENCH / "ours" / "target" / "release" / "chunkyard-bench"
             return [os.environ.get("BENCH_OURS", str(default))]
         if self.program == "zarrs":
             default = BENCH / "zarrs" / "target" / "release" / "zarrs-bench"
             return [os.environ.get("BENCH_ZARRS", str(default))]
+        if self.program == "array-format":
+            default = BENCH / "array_format" / "target" / "release" / "array-format-bench"
+            return [os.environ.get("BENCH_ARRAY_FORMAT", str(default))]
         return [sys.executable, "-m", "peers.worker", self.program]
 
 

@@ -97,6 +97,8 @@ class Workload:
     options: Mapping[str, Any] = field(default_factory=dict)
     # The worker that makes the directory, if it is not there; without one, each call begins afresh.
     prepare: str | None = None
+    # Options that it is given besides.
+    prepare_options: Mapping[str, Any] = field(default_factory=dict)
     # What all sides are given as `source`.
     source: Source | None = None
     # Whether the page cache is dropped before each call. Such a call gives one sample.
@@ -122,9 +124,12 @@ class Row:
     target: float | None = None
     # How near to the limit we must be: 1 is there.
     limit_part: float | None = None
-    # A fact of ours that the row is about, in bytes, and what it may be at most.
+    # A fact of ours that the row is about, and what it may be at most: as such, or as a part of what
+    # the best rival has.
     fact: str | None = None
+    fact_unit: str = "bytes"
     fact_max: int | None = None
+    fact_part: float | None = None
     # The rivals that are shown; all of the workload, if none are named.
     rivals: tuple[str, ...] = ()
     # Rivals that are shown but do not count for the target, and why.

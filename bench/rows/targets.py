@@ -7,6 +7,9 @@ it, on the machine where the aim was set.
 
 from __future__ import annotations
 
+DATA = ("field", "labels")
+CODECS = ("none", "lz4", "zstd")
+
 TARGETS: dict[str, float] = {
     "W1 returned": 1.9,  # 1.25 GB/s against 0.67
     "W1 durable": 1.6,  # 0.9 GB/s against 0.55
@@ -24,6 +27,11 @@ TARGETS: dict[str, float] = {
     "C1 open, 10^5": 1.4,  # 1 ms against 1.4
     "convert copy durable": 0.7,  # of cp -r, durable
     "convert regrid returned": 1.5,  # of TensorStore
+    "containers 16 values": 100,
+    "containers open chunks": 10,
+    "containers open arrays": 10,
+    **{f"containers write {data} {codec}": 5 for data in DATA for codec in CODECS},
+    **{f"containers read {data} {codec}": 2 for data in DATA for codec in CODECS},
 }
 
 # From Python, where nothing else is said: ahead of every rival.
@@ -41,6 +49,16 @@ MEMORY_MAX = 1 << 30
 INDEPENDENT_OF_REFERENCES = 1.25
 INDEPENDENT_OF_HISTORY = 1.25
 
+# Reading a container: how near to its codec alone, on two cores.
+CODEC_PART = 0.8
+
+# What an open container may keep in memory, of what the best rival keeps.
+MEMORY_PART = 0.25
+
+# A chunk under many layers against one under a single one, and ten times as many tiny chunks.
+INDEPENDENT_OF_LAYERS = 1.2
+LINEAR = 12.0
+
 # What must be reached against one rival. Our commits are durable, the rival's are not.
 AGAINST: dict[str, tuple[str, float]] = {
     "C1 one chunk, 10^6, returned": ("Icechunk", 400),
@@ -50,4 +68,7 @@ AGAINST: dict[str, tuple[str, float]] = {
     "C1 bulk, 10^6": ("Icechunk", 2),
     "C1 open cold, 10^6": ("Icechunk", 15),
     "C1 tiny": ("Icechunk", 20),
+    "containers 16 values": ("array-format 0.9", 1000),
+    "containers change": ("array-format 0.9", 20),
+    "containers tiny": ("array-format 0.9", 50),
 }

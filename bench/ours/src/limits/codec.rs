@@ -107,7 +107,7 @@ pub fn alone(mut answer: Answer, data: &str) -> Result<Answer, Box<dyn Error>> {
 }
 
 /// Works on all items by so many threads, each with an output buffer of its own.
-fn spread<T: Sync>(
+pub(super) fn spread<T: Sync>(
     threads: usize,
     items: &[T],
     work: impl Fn(&T, &mut Vec<u8>) -> Result<(), Box<dyn Error + Send + Sync>> + Sync,

@@ -1,5 +1,6 @@
 //! What the machine allows, measured in the same run: memory, files, and the codecs alone.
 
+mod blocks;
 mod codec;
 mod file;
 mod memory;
@@ -30,5 +31,6 @@ pub fn all(directory: &str, options: &Options) -> Outcome {
     let answer = file::transfers(answer, directory)?;
     let answer = file::commits(answer, directory)?;
     let answer = codec::alone(answer, options.text("data"))?;
+    let answer = blocks::alone(answer, options.text("data"))?;
     transcode::alone(answer, options.text("data"))
 }

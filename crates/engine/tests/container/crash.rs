@@ -66,7 +66,7 @@ async fn put(
 }
 
 fn numbers(values: std::ops::Range<i32>) -> ElementsBuf {
-    ElementsBuf::Fixed(values.flat_map(i32::to_ne_bytes).collect())
+    ElementsBuf::Fixed(values.flat_map(i32::to_le_bytes).collect())
 }
 
 /// The deaths worth trying: only file systems tear files and forget what was not synced.

@@ -28,7 +28,7 @@ impl Own {
         for array in expected {
             let case = format!("{:?} of {case}", array.definition.name);
             let (name, dtype) = (&array.definition.name, &array.definition.dtype);
-            check_definition(&case, &*container.describe(name).await.unwrap(), array);
+            check_definition(&case, &container.describe(name).await.unwrap(), array);
             for chunk in &array.chunks {
                 let found = container.read_chunk(name, &extents(chunk)).await.unwrap();
                 let bytes = elements::chunk(dtype, &array.chunk_elements(chunk));

@@ -8,6 +8,7 @@ use chunkyard_array::{ChunkIndex, ElementsBuf, Region};
 use rayon::prelude::*;
 
 use super::adapt;
+use super::flush::Fill;
 use super::handle::{Container, Inner, grid_of, no_array};
 use super::mapping;
 use super::pending::{Description, Waiting};
@@ -173,10 +174,19 @@ impl Target {
 #[async_trait]
 impl Accept for Target {
     async fn accept(&self, chunks: Vec<(ChunkIndex, Option<Bytes>)>) -> Result<()> {
+        // Without a fill value, zeros are elements like others: they are there, and they count.
+        let is_filled = self.described.meta.fill_value.is_some();
+        let zeros = match is_filled || chunks.iter().all(|(_, bytes)| bytes.is_some()) {
+            true => None,
+            false => Some(Fill::new(&self.described)?),
+        };
         let stored = chunks.into_iter().map(|(index, bytes)| {
             let index = adapt::trimmed(&self.described, &index);
-            let adapted = bytes.map(|bytes| adapt::for_container(&self.described, &index, bytes));
-            Ok((index, adapted.transpose()?))
+            let adapted = match (bytes, &zeros) {
+                (Some(bytes), _) => Some(adapt::for_container(&self.described, &index, bytes)?),
+                (None, zeros) => zeros.as_ref().map(|zeros| zeros.chunk(&index)).transpose()?,
+            };
+            Ok((index, adapted))
         });
         self.wait(stored.collect::<Result<Vec<_>>>()?).await
     }

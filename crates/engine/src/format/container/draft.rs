@@ -11,7 +11,9 @@ use bytes::Bytes;
 use rayon::prelude::*;
 
 use super::footer::{NewArray, NewFooter, render};
-use super::model::{ArrayMeta, ArrayStats, AttributeValue, BlockMeta, ChunkAddress, IndexWidth};
+use super::model::{
+    ArrayMeta, ArrayStats, AttributeValue, BlockMeta, ChunkAddress, IndexWidth, to_u32,
+};
 use super::seal::Seal;
 use super::stats_file;
 use super::trailer::render_trailer;
@@ -348,17 +350,6 @@ fn distinct(value: &AttributeValue) -> String {
         AttributeValue::Float64(value) => format!("d{:016x}", value.to_bits()),
         other => format!("{other:?}"),
     }
-}
-
-/// A number that the format keeps in 32 bits.
-pub(super) fn to_u32(what: impl FnOnce() -> String, value: u64) -> Result<u32> {
-    u32::try_from(value).map_err(|_| {
-        Error::invalid(format!(
-            "{}: {value} does not fit the container, which keeps 32 bits of it (at most {})",
-            what(),
-            u32::MAX
-        ))
-    })
 }
 
 /// A layer that is complete, and not yet visible.

@@ -6,9 +6,8 @@ use std::sync::Arc;
 use chunkyard_array::{ChunkIndex, Grid, Region};
 
 use super::adapt;
-use super::draft::to_u32;
 use super::handle::{Container, grid_of, no_array};
-use super::model::{ArrayMeta, AttributeValue, DType, FillValue, IndexWidth};
+use super::model::{ArrayMeta, AttributeValue, DType, FillValue, IndexWidth, to_u32};
 use super::pending::{Change, Description, Waiting};
 use crate::error::{Error, Result};
 

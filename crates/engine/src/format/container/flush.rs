@@ -7,10 +7,10 @@ use bytes::Bytes;
 use chunkyard_array::{Assembly, ChunkIndex, ElementsBuf, fill_slice};
 use futures::{StreamExt, TryStreamExt, stream};
 
-use super::draft::{Draft, Identity, Piece, to_u32};
+use super::draft::{Draft, Identity, Piece};
 use super::handle::{Container, Inner, aside, fresh_id, grid_of};
 use super::layer::Layer;
-use super::model::{ArrayMeta, ArrayStats};
+use super::model::{ArrayMeta, ArrayStats, to_u32};
 use super::pending::{Change, Description, Pending, Waiting};
 use super::settle::Failed;
 use super::stack::{Id, Stack};
@@ -321,19 +321,19 @@ pub(super) fn coord(name: &str, index: &[u64]) -> Result<Vec<u32>> {
     index.iter().map(|&c| to_u32(|| format!("{name:?}, position of a chunk"), c)).collect()
 }
 
-/// Chunks that hold nothing but the fill value, for those that must hide older ones.
-struct Fill<'a> {
+/// Chunks that hold nothing but the fill value.
+pub(super) struct Fill<'a> {
     described: &'a Description,
     codecs: ChunkCodecs,
 }
 
 impl<'a> Fill<'a> {
-    fn new(described: &'a Description) -> Result<Self> {
+    pub(super) fn new(described: &'a Description) -> Result<Self> {
         let codecs = ChunkCodecs::new(&mapping::array_of(described)?)?;
         Ok(Self { described, codecs })
     }
 
-    fn chunk(&self, index: &ChunkIndex) -> Result<Bytes> {
+    pub(super) fn chunk(&self, index: &ChunkIndex) -> Result<Bytes> {
         let rank = self.codecs.grid().rank();
         let (codecs, _) = self.codecs.of(&adapt::extended(index.clone(), rank))?;
         let filled = match codecs.chunk_bytes() {

@@ -3,6 +3,8 @@
 //! The file holds 32-bit extents; these types hold what the file holds, and whoever makes them from
 //! wider numbers refuses what does not fit. No I/O, no bytes: [`super::footer`] parses and renders.
 
+use crate::error::{Error, Result};
+
 /// The type of an array's elements.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DType {
@@ -297,4 +299,15 @@ pub struct ArrayStats {
     pub null_count: u64,
     /// All elements.
     pub row_count: u64,
+}
+
+/// A number that the file keeps in 32 bits; refused where it does not fit.
+pub(super) fn to_u32(what: impl FnOnce() -> String, value: u64) -> Result<u32> {
+    u32::try_from(value).map_err(|_| {
+        Error::invalid(format!(
+            "{}: {value} does not fit the container, which keeps 32 bits of it (at most {})",
+            what(),
+            u32::MAX
+        ))
+    })
 }

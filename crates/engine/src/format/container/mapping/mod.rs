@@ -31,7 +31,7 @@ use serde_json::{Map, Value, json};
 
 pub use self::names::{dataset_of, entries_of, group_name, name_of};
 use self::types::Layout;
-use super::model::{ArrayMeta, AttributeValue, DType, IndexWidth};
+use super::model::{ArrayMeta, AttributeValue, DType, IndexWidth, to_u32};
 use crate::error::{Error, Result};
 use crate::format::{ArrayNode, Edges};
 use crate::repo::NON_FINITE;
@@ -53,13 +53,6 @@ pub struct Entry {
     pub meta: ArrayMeta,
     /// Its attributes.
     pub attributes: Vec<(String, AttributeValue)>,
-}
-
-/// A number in the 32 bits that a container has for it.
-pub fn to_u32(what: &str, value: u64) -> Result<u32> {
-    u32::try_from(value).map_err(|_| {
-        Error::invalid(format!("{what} is {value}, and a container ends at {}", u32::MAX))
-    })
 }
 
 /// The array that an entry describes.
@@ -132,7 +125,7 @@ pub fn entry_of(name: &str, array: &ArrayNode) -> Result<Entry> {
     let rank = spec.shape().len().saturating_sub(layout.inner.len());
     let extents = |what: &str, extents: &[u64]| -> Result<Vec<u32>> {
         let numbered = extents.iter().take(rank).enumerate();
-        numbered.map(|(axis, &n)| to_u32(&format!("{what} of dimension {axis}"), n)).collect()
+        numbered.map(|(axis, &n)| to_u32(|| format!("{what} of dimension {axis}"), n)).collect()
     };
     let dimension_names = dimension_names(spec.dimension_names(), rank, &mut members);
     let attributes = with_members(attributes, members)?;
