@@ -58,11 +58,14 @@ fn a_torn_newest_layer_is_said_by_every_command_and_set_aside_by_repair() {
 #[test]
 fn a_second_torn_layer_does_not_replace_the_first_one() {
     let scratch = with_layers();
-    for code in [0, 4] {
-        scratch.write("x.2.af", b"torn");
+    for (code, bytes) in [(0, b"torn"), (4, b"rent")] {
+        scratch.write("x.2.af", bytes);
         scratch.run(&["af", "repair", "x.af"]).code(code);
     }
-    assert_eq!(scratch.read("x.2.af"), b"torn");
+    assert_eq!(
+        (&*scratch.read("x.2.torn"), &*scratch.read("x.2.af")),
+        (&b"torn"[..], &b"rent"[..])
+    );
 }
 
 #[test]

@@ -22,7 +22,7 @@ use super::{merge, publish};
 use crate::error::Result;
 use crate::format::Locate;
 use crate::meter::Meter;
-use crate::store::Kind;
+use crate::store::{Kind, Lock};
 
 /// How a container is compacted.
 #[derive(Debug, Clone, Default)]
@@ -54,12 +54,34 @@ impl Container {
         inner.refuse_changes()?;
         self.flush().await?;
         let _alone = inner.writers.exclude(true).await;
-        let lock = match inner.store.kind() {
-            Kind::Local => Some(inner.store.lock(&format!("{}/lock", inner.names.work())).await?),
-            _ => None,
-        };
-        let search = Search { strict: true, ..inner.search() };
-        let stack = Stack::open(&inner.store, &inner.names, search, &inner.windows).await?;
+        let lock = inner.lock_upkeep().await?;
+        let compacted = inner.compact_alone(options).await?;
+        inner.unlock_upkeep(lock).await?;
+        Ok(compacted)
+    }
+}
+
+impl Inner {
+    /// Keeps others from compacting and repairing, where there are locks.
+    pub(super) async fn lock_upkeep(&self) -> Result<Option<Lock>> {
+        match self.store.kind() {
+            Kind::Local => self.store.lock(&format!("{}/lock", self.names.work())).await.map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// Lets others go on, and leaves no folder behind.
+    pub(super) async fn unlock_upkeep(&self, lock: Option<Lock>) -> Result<()> {
+        if lock.is_some() && self.store.list_dir(&self.names.work()).await?.dirs.is_empty() {
+            // Only the lock was in it; whoever waits for it makes another.
+            self.store.delete_dir(&self.names.work()).await?;
+        }
+        Ok(())
+    }
+
+    async fn compact_alone(&self, options: &CompactOptions) -> Result<Compacted> {
+        let search = Search { strict: true, ..self.search() };
+        let stack = Stack::open(&self.store, &self.names, search, &self.windows).await?;
         let bytes_before = stack.layers.iter().map(|layer| layer.size).sum();
         let layers = stack.layers.len() as u64;
         let left_over: Vec<String> = stack
@@ -70,29 +92,23 @@ impl Container {
             .collect();
         let done = layers == 1 && !options.repack && stack.container().is_some();
         if done {
-            inner.delete_in_order(&left_over).await?;
+            self.delete_in_order(&left_over).await?;
             return Ok(Compacted { layers, bytes_before, bytes_after: bytes_before });
         }
-        let (statistics, absorbed) = match inner.write_base(&stack, options).await {
-            Err(error) => return Err(inner.explain(error).await),
+        let (statistics, absorbed) = match self.write_base(&stack, options).await {
+            Err(error) => return Err(self.explain(error).await),
             written => written?,
         };
-        let paths = absorbed.iter().map(|(number, _)| inner.names.layer(*number));
+        let paths = absorbed.iter().map(|(number, _)| self.names.layer(*number));
         let stale: Vec<String> = left_over.into_iter().chain(paths).collect();
-        inner.write_statistics_file(&statistics).await?;
-        inner.delete_in_order(&stale).await?;
-        let stack = Stack::open(&inner.store, &inner.names, inner.search(), &inner.windows).await?;
+        self.write_statistics_file(&statistics).await?;
+        self.delete_in_order(&stale).await?;
+        let stack = Stack::open(&self.store, &self.names, self.search(), &self.windows).await?;
         let bytes_after = stack.layers.first().map_or(0, |base| base.size);
-        inner.state().stack = Arc::new(stack);
-        if lock.is_some() && inner.store.list_dir(&inner.names.work()).await?.dirs.is_empty() {
-            // Only the lock was in it; whoever waits for it makes another.
-            inner.store.delete_dir(&inner.names.work()).await?;
-        }
+        self.state().stack = Arc::new(stack);
         Ok(Compacted { layers, bytes_before, bytes_after })
     }
-}
 
-impl Inner {
     /// Writes and publishes a base that holds all layers; gives the statistics and what it holds.
     async fn write_base(
         &self,

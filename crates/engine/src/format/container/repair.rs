@@ -24,34 +24,36 @@ impl Container {
     pub async fn repair(place: &Place) -> Result<Vec<Repaired>> {
         let container = Self::open(place, ContainerOptions::default()).await?;
         let inner: &Inner = &container.inner;
-        let _lock = match inner.store.kind() {
-            Kind::Local => Some(inner.store.lock(&format!("{}/lock", inner.names.work())).await?),
-            Kind::Object { .. } => None,
-            Kind::ReadOnly => {
-                let what = format!("writing to {}, a web server", inner.store.url());
-                return Err(Error::unsupported(what));
-            }
-        };
-        // Only what is so now, while nobody compacts, counts.
-        let search = Search::default();
-        let stack = Stack::open(&inner.store, &inner.names, search, &inner.windows).await?;
-        let mut repaired = Vec::new();
-        for file in &stack.ignored {
-            let renamed = match file.reason {
-                Reason::Foreign => continue,
-                Reason::Merged => {
-                    inner.delete_in_order(std::slice::from_ref(&file.path)).await?;
-                    None
-                }
-                Reason::Torn => Some(inner.set_aside(file).await?),
-            };
-            repaired.push(Repaired { file: file.clone(), renamed });
+        if inner.store.kind() == Kind::ReadOnly {
+            return Err(Error::unsupported(format!("writing to {}, a web server", place.url())));
         }
+        let lock = inner.lock_upkeep().await?;
+        let repaired = inner.repair_alone().await?;
+        inner.unlock_upkeep(lock).await?;
         Ok(repaired)
     }
 }
 
 impl Inner {
+    /// Only what is so now, while nobody compacts, counts.
+    async fn repair_alone(&self) -> Result<Vec<Repaired>> {
+        let search = Search::default();
+        let stack = Stack::open(&self.store, &self.names, search, &self.windows).await?;
+        let mut repaired = Vec::new();
+        for file in &stack.ignored {
+            let renamed = match file.reason {
+                Reason::Foreign => continue,
+                Reason::Merged => {
+                    self.delete_in_order(std::slice::from_ref(&file.path)).await?;
+                    None
+                }
+                Reason::Torn => Some(self.set_aside(file).await?),
+            };
+            repaired.push(Repaired { file: file.clone(), renamed });
+        }
+        Ok(repaired)
+    }
+
     /// Renames a torn layer; what has the new name already stays.
     async fn set_aside(&self, file: &Ignored) -> Result<String> {
         let meta = self.store.head(&file.path).await?;
