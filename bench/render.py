@@ -45,9 +45,18 @@ def inside(document: str, name: str) -> str:
 
 def merge_rows(old: str, new: str) -> str:
     """A table with the rows of another one, which replace those that begin alike."""
-    rows = {line.split("|")[1].strip(): line for line in new.splitlines()}
-    kept = [rows.pop(line.split("|")[1].strip(), line) for line in old.splitlines()]
+    rows = numbered(new)
+    kept = [rows.pop(key, line) for key, line in numbered(old).items()]
     return "\n".join([*kept, *rows.values()])
+
+
+def numbered(table: str) -> dict[tuple[str, int], str]:
+    """Lines of a table by how they begin; several may begin alike, and are told apart by number."""
+    found: dict[tuple[str, int], str] = {}
+    for line in table.splitlines():
+        name = line.split("|")[1].strip()
+        found[name, sum(other == name for other, _ in found)] = line
+    return found
 
 
 def main() -> None:

@@ -107,30 +107,29 @@ impl Layer {
             self.bytes.extend_from_slice(&tiny_value(element).to_le_bytes());
         }
         let size = self.bytes.len() as u64 - position;
-        let id = BlockId(self.blocks.len() as u32);
-        let is_full = self.blocks.last().is_none_or(|block| block.uncompressed_size >= BLOCK);
-        if is_full {
-            self.blocks.push(BlockMeta {
-                id,
-                file_offset: position,
-                compressed_size: 0,
-                uncompressed_size: 0,
-                codec: CodecId::None,
-            });
-        }
-        let mut address = ChunkAddress { block_id: id, offset: 0, size: size as u32 };
-        if let Some(block) = self.blocks.last_mut() {
-            address.block_id = block.id;
-            address.offset = block.uncompressed_size as u32;
-            block.uncompressed_size += size;
-            block.compressed_size += size;
-        }
+        let block = match self.blocks.pop() {
+            Some(block) if block.uncompressed_size < BLOCK => block,
+            full => {
+                self.blocks.extend(full);
+                BlockMeta {
+                    id: BlockId(self.blocks.len() as u32),
+                    file_offset: position,
+                    compressed_size: 0,
+                    uncompressed_size: 0,
+                    codec: CodecId::None,
+                }
+            }
+        };
+        let (block_id, offset) = (block.id, block.uncompressed_size);
+        let length = offset + size;
+        self.blocks.push(BlockMeta { compressed_size: length, uncompressed_size: length, ..block });
+        let address = ChunkAddress { block_id, offset: offset as u32, size: size as u32 };
         ChunkEntry { coord: vec![at as u32], address }
     }
 
     /// Writes the layer as the base, and the statistics.
     async fn put(mut self, place: &Place, attributes: usize) -> Result<()> {
-        let stats = StatsFile { arrays: self.arrays.iter().map(|array| stats_of(array)).collect() };
+        let stats = StatsFile { arrays: self.arrays.iter().map(stats_of).collect() };
         let footer = Footer {
             version: FOOTER_VERSION,
             blocks: self.blocks,

@@ -1,9 +1,9 @@
 //! The workloads, for any release.
 
 use bench_measure::{Answer, Clock, Data, Idle, Options, Samples, resident};
-use ndarray::{ArrayD, ArrayViewD, IxDyn};
+use ndarray::{ArrayD, IxDyn};
 
-use crate::release::{Array, Element, Release, Result, TINY, name_of, tiny_value};
+use crate::release::{Array, Element, Release, Result, TINY, tiny_value};
 use crate::store::Place;
 
 /// The first planes of the field or of the segmentation.
@@ -166,9 +166,8 @@ pub async fn layers<R: Release>(options: &Options) -> Result<Answer> {
     let array = Array { name: "a".into(), chunk: vec![1024], values: values.view() };
     R::write(&place, "none", &array).await?;
     for layer in 1..count(options, "layers")? {
-        let change: ArrayViewD<'_, f32> = values.view();
-        let change = change.slice_move(ndarray::s![..1024]).into_dyn();
-        R::change(&place, "a", &[(layer % 256) * 1024], change).await?;
+        let value = ArrayD::from_elem(IxDyn(&[1024]), layer as f32);
+        R::change(&place, "a", &[(layer % 256) * 1024], value.view()).await?;
     }
     Ok(Answer::default())
 }
@@ -196,15 +195,11 @@ pub async fn first<R: Release>(options: &Options) -> Result<Answer> {
     let file = R::open(&place).await?;
     let before = place.requests();
     let clock = Clock::start();
-    R::read::<f32>(&file, &name_or_a(options), &[0, 0, 0], &[1, 512, 512]).await?;
+    R::read::<f32>(&file, "a", &[0, 0, 0], &[1, 512, 512]).await?;
     let mut latency = Samples::default();
     latency.add(clock);
     let requests = place.requests() - before;
     Ok(Answer::default().measure("latency", &latency).fact("requests", requests))
-}
-
-fn name_or_a(options: &Options) -> String {
-    if options.text("arrays").is_empty() { "a".into() } else { name_of(0) }
 }
 
 fn count(options: &Options, key: &str) -> Result<usize> {
