@@ -293,7 +293,7 @@ impl<'a> Judge<'a> {
                 self.ignored.push(ignored(Reason::Merged, held.to_owned()));
                 return Ok(());
             }
-            Err(error @ (Error::Corrupt { .. } | Error::Unsupported { .. })) => {
+            Err(error @ Error::Corrupt { .. }) => {
                 self.torn = Some((ignored(Reason::Torn, error.to_string()), error));
                 return Ok(());
             }
