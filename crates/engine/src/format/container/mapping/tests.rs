@@ -184,8 +184,8 @@ fn extents_that_do_not_fit_are_refused() {
     assert_eq!(entry_of("a", &node(&spec)).unwrap().meta.shape, [u32::MAX, 1]);
     let error = entry_of("a", &node(&spec.with_shape(&[1, limit + 1]).unwrap())).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid);
-    let said = "the extent of dimension 1 is 4294967296, and a container ends at 4294967295";
-    assert_eq!(error.to_string(), said);
+    let said = error.to_string();
+    assert!(said.starts_with("the extent of dimension 1: 4294967296 does not fit"), "{said}");
     let wide = spec.with_chunk_shape(&[limit + 1, 1]).unwrap();
     assert!(entry_of("a", &node(&wide)).unwrap_err().to_string().contains("the chunk extent"));
 }
