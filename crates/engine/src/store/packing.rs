@@ -27,6 +27,12 @@ pub trait BlockCodec: Send + Sync + std::fmt::Debug {
     /// Packs a block.
     fn pack(&self, plain: &[u8]) -> Result<Vec<u8>>;
 
+    /// Packs a block into memory that is used again; what is in it goes.
+    fn pack_into(&self, plain: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        *out = self.pack(plain)?;
+        Ok(())
+    }
+
     /// Unpacks a block. Packed bytes that do not fill exactly `into` are an error.
     fn unpack(&self, packed: &[u8], into: &mut [u8]) -> Result<()>;
 
@@ -58,6 +64,11 @@ impl BlockCodec for Lz4 {
         Ok(out)
     }
 
+    fn pack_into(&self, plain: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        out.clear();
+        Ok(packed::lz4_pack(plain, out)?)
+    }
+
     fn unpack(&self, packed: &[u8], into: &mut [u8]) -> Result<()> {
         Ok(packed::lz4_unpack(packed, into)?)
     }
@@ -82,6 +93,11 @@ impl BlockCodec for Zstd {
         let mut out = Vec::new();
         packed::zstd_pack(plain, self.level, &mut out)?;
         Ok(out)
+    }
+
+    fn pack_into(&self, plain: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        out.clear();
+        Ok(packed::zstd_pack(plain, self.level, out)?)
     }
 
     fn unpack(&self, packed: &[u8], into: &mut [u8]) -> Result<()> {

@@ -1,14 +1,15 @@
 //! Memory for bytes on their way: read from a file or encoded for one, and soon let go.
 //!
 //! The allocator gives large blocks back to the system, and the next one comes as fresh pages, each
-//! of which costs a fault: for a chunk of half a megabyte more than reading it. A block from here
+//! of which costs a fault: for a chunk of half a megabyte more than reading it. Large blocks ask for huge
+//! pages, of which few are needed. A block from here
 //! returns here when the last [`Bytes`] of it is dropped, up to [`KEPT_BYTES_MAX`] in all.
 
-use std::collections::TryReserveError;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
+use chunkyard_array::Buffer;
 
 /// Smaller blocks are the allocator's business.
 const POOLED_BYTES_MIN: usize = 64 << 10;
@@ -19,15 +20,15 @@ static FREE: Mutex<Free> = Mutex::new(Free { blocks: Vec::new(), bytes: 0 });
 
 /// Blocks nobody uses, and how much memory they are.
 struct Free {
-    blocks: Vec<Vec<u8>>,
+    blocks: Vec<Buffer>,
     bytes: usize,
 }
 
 impl Free {
     /// The smallest block of at least `len` bytes that is not much too large; of equal ones that
     /// which was used last, because a part of it may still be in the processor's caches.
-    fn take(&mut self, len: usize) -> Option<Vec<u8>> {
-        let fits = |block: &Vec<u8>| (len..=len.saturating_mul(2)).contains(&block.len());
+    fn take(&mut self, len: usize) -> Option<Buffer> {
+        let fits = |block: &Buffer| (len..=len.saturating_mul(2)).contains(&block.len());
         let candidates = self.blocks.iter().enumerate().rev().filter(|(_, block)| fits(block));
         let (at, _) = candidates.min_by_key(|(_, block)| block.len())?;
         let block = self.blocks.remove(at);
@@ -35,7 +36,7 @@ impl Free {
         Some(block)
     }
 
-    fn give(&mut self, block: Vec<u8>) {
+    fn give(&mut self, block: Buffer) {
         if !(POOLED_BYTES_MIN..=KEPT_BYTES_MAX).contains(&block.len()) {
             return;
         }
@@ -55,29 +56,26 @@ fn free() -> std::sync::MutexGuard<'static, Free> {
 /// Bytes whose memory goes back to the pool.
 #[derive(Debug)]
 pub(crate) struct Pooled {
-    /// Never shorter than `len`, and all of it initialised, by whoever had it first.
-    block: Vec<u8>,
+    /// Never shorter than `len`; `None` only while it is dropped.
+    block: Option<Buffer>,
     len: usize,
 }
 
 impl Pooled {
     /// `len` bytes of unspecified content.
-    pub(crate) fn new(len: usize) -> Result<Self, TryReserveError> {
+    pub(crate) fn new(len: usize) -> Result<Self, chunkyard_array::Error> {
         if len >= POOLED_BYTES_MIN
             && let Some(block) = free().take(len)
         {
-            return Ok(Self { block, len });
+            return Ok(Self { block: Some(block), len });
         }
         // Room to spare, so that the next chunk, a little larger, finds it useful as well.
         let room = if len < POOLED_BYTES_MIN { len } else { len.saturating_add(len / 8) };
-        let mut block = Vec::new();
-        block.try_reserve_exact(room)?;
-        block.resize(room, 0);
-        Ok(Self { block, len })
+        Ok(Self { block: Some(Buffer::zeroed(room)?), len })
     }
 
     /// A copy of `bytes`.
-    pub(crate) fn copy_of(bytes: &[u8]) -> Result<Self, TryReserveError> {
+    pub(crate) fn copy_of(bytes: &[u8]) -> Result<Self, chunkyard_array::Error> {
         let mut copy = Self::new(bytes.len())?;
         copy.copy_from_slice(bytes);
         Ok(copy)
@@ -85,7 +83,7 @@ impl Pooled {
 
     /// The memory that these bytes keep from others, which may be more than they need.
     pub(crate) fn room(&self) -> usize {
-        self.block.len()
+        self.block.as_ref().map_or(0, |block| block.len())
     }
 
     /// The bytes, shared from now on.
@@ -96,7 +94,9 @@ impl Pooled {
 
 impl Drop for Pooled {
     fn drop(&mut self) {
-        free().give(std::mem::take(&mut self.block));
+        if let Some(block) = self.block.take() {
+            free().give(block);
+        }
     }
 }
 
@@ -104,13 +104,13 @@ impl Deref for Pooled {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        &self.block[..self.len]
+        self.block.as_ref().map_or(&[], |block| &block[..self.len])
     }
 }
 
 impl DerefMut for Pooled {
     fn deref_mut(&mut self) -> &mut [u8] {
-        &mut self.block[..self.len]
+        self.block.as_mut().map_or(&mut [], |block| &mut block[..self.len])
     }
 }
 
@@ -145,10 +145,10 @@ mod tests {
     fn what_is_kept_is_bounded_and_fits() {
         let mut free = Free { blocks: Vec::new(), bytes: 0 };
         for _ in 0..100 {
-            free.give(vec![0; 1 << 20]);
+            free.give(Buffer::zeroed(1 << 20).unwrap());
         }
-        free.give(vec![0; 100]);
-        free.give(vec![0; KEPT_BYTES_MAX + 1]);
+        free.give(Buffer::zeroed(100).unwrap());
+        free.give(Buffer::zeroed(KEPT_BYTES_MAX + 1).unwrap());
         assert!(free.bytes <= KEPT_BYTES_MAX && free.blocks.len() == 64);
         assert!(free.take(100).is_none(), "a megabyte for a hundred bytes");
         assert!(free.take((1 << 20) + 1).is_none());

@@ -19,6 +19,9 @@ use crate::pipeline::cpu;
 /// Unpacked bytes that are under way at once in one call, unless a single block has more.
 const WAVE_BYTES: u64 = 64 << 20;
 
+/// Blocks up to this size are kept even if they hold one chunk only.
+const SMALL_BYTES_MAX: u64 = 64 << 10;
+
 /// Up to here unpacking takes less time than asking another thread for it.
 const INLINE_BYTES_MAX: u64 = 128 << 10;
 
@@ -166,7 +169,8 @@ impl Wanted {
             }
         }
         let shared = self.chunks.iter().any(|(_, within)| !block.is_all(within));
-        let keep = shared && blocks.has_room(block);
+        // A small block is kept also when it is one chunk: reading it costs more than keeping it.
+        let keep = (shared || block.len <= SMALL_BYTES_MAX) && blocks.has_room(block);
         let unpacked = match &self.codec {
             Some(codec) => Self::unpacked(block, codec, packed)?,
             // What was read together with it would be kept along.

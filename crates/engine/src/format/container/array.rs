@@ -1,6 +1,7 @@
 //! An array of a container, for reading and writing.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -29,15 +30,10 @@ pub struct ContainerArray {
 impl ContainerArray {
     pub(super) fn new(container: &Container, described: Arc<Description>) -> Result<Self> {
         let inner = container.inner.clone();
-        let node = match mapping::array_of(&described) {
-            Ok(node) => {
-                let codecs = ChunkCodecs::new(&node)?;
-                let reader = Reader::of(inner.clone(), &described.meta.name, codecs);
-                Ok((Arc::new(node), reader))
-            }
-            Err(Error::Unsupported { what }) => Err(what),
-            Err(error) => return Err(error),
-        };
+        let node = inner.models.of(&described)?.map(|(node, codecs)| {
+            let reader = Reader::of(inner.clone(), &described.meta.name, codecs);
+            (node, reader)
+        });
         Ok(Self { inner, described, node })
     }
 
@@ -112,6 +108,40 @@ impl Container {
     /// The array of a description, which may be ahead of what others see.
     pub(super) fn array_of(&self, described: Arc<Description>) -> Result<ContainerArray> {
         ContainerArray::new(self, described)
+    }
+}
+
+/// What arrays are in the one data model, for those that were asked for last: making it costs more than
+/// reading a small chunk.
+#[derive(Debug, Default)]
+pub(super) struct Models(Mutex<HashMap<String, (Arc<Description>, Model)>>);
+
+/// An array in the one data model, or why it is not in it.
+type Model = std::result::Result<(Arc<ArrayNode>, ChunkCodecs), String>;
+
+/// Arrays whose models are kept.
+const MODELS_MAX: usize = 1024;
+
+impl Models {
+    fn of(&self, described: &Arc<Description>) -> Result<Model> {
+        let name = &described.meta.name;
+        let known = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((of, model)) = known().get(name)
+            && Arc::ptr_eq(of, described)
+        {
+            return Ok(model.clone());
+        }
+        let model = match mapping::array_of(described) {
+            Ok(node) => Ok((Arc::new(node.clone()), ChunkCodecs::new(&node)?)),
+            Err(Error::Unsupported { what }) => Err(what),
+            Err(error) => return Err(error),
+        };
+        let mut known = known();
+        if known.len() >= MODELS_MAX {
+            known.clear();
+        }
+        known.insert(name.clone(), (described.clone(), model.clone()));
+        Ok(model)
     }
 }
 

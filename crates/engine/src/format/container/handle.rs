@@ -7,7 +7,7 @@ use bytes::Bytes;
 use chunkyard_array::{ChunkIndex, Grid};
 
 use super::adapt;
-use super::array::ContainerArray;
+use super::array::{ContainerArray, Models};
 use super::draft::{Draft, Identity};
 use super::footer_reader::Windows;
 use super::model::DType;
@@ -77,6 +77,7 @@ pub(super) struct Inner {
     pub(super) options: ContainerOptions,
     pub(super) windows: Windows,
     pub(super) writers: Writers,
+    pub(super) models: Models,
     fetcher: Fetcher,
     state: Mutex<State>,
 }
@@ -160,7 +161,16 @@ impl Container {
         };
         let (writers, state) = (Writers::default(), Mutex::new(state));
         Ok(Self {
-            inner: Arc::new(Inner { store, names, options, windows, writers, fetcher, state }),
+            inner: Arc::new(Inner {
+                store,
+                names,
+                options,
+                windows,
+                writers,
+                models: Models::default(),
+                fetcher,
+                state,
+            }),
         })
     }
 

@@ -29,7 +29,7 @@ const TAIL_BYTES: u64 = 64 << 10;
 const SEAL_BYTES: u64 = 32 << 10;
 
 /// Footers up to this size are kept whole.
-const RESIDENT_BYTES_MAX: u64 = 4 << 20;
+const RESIDENT_BYTES_MAX: u64 = 512 << 10;
 
 /// Blocks of a layer whose places are remembered.
 const KNOWN_BLOCKS_MAX: usize = 16 << 10;

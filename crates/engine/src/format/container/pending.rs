@@ -4,6 +4,7 @@
 //! however often it was written. Large chunks wait packed, small ones as they are: they are packed
 //! together when it is known which of them stay. Beyond a bound, what waits is moved to a file aside.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,8 +14,8 @@ use chunkyard_array::ChunkIndex;
 
 use super::draft::WHOLE_BYTES_MIN;
 use super::statistics::ChunkStats;
-use crate::error::Result;
-use crate::store::BlockCodec;
+use crate::error::{Error, Result};
+use crate::store::{BlockCodec, Pooled};
 
 /// What an array is, apart from its chunks.
 pub use super::mapping::Entry as Description;
@@ -69,9 +70,16 @@ impl Waiting {
         if codec.name() == "none" {
             return Ok(Self::Plain { bytes, stats });
         }
-        let packed = codec.pack(&bytes)?;
+        thread_local! {
+            static PACKED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+        }
+        let packed = PACKED.with_borrow_mut(|buffer| {
+            codec.pack_into(&bytes, buffer)?;
+            // Of its own size: how long it gets is known only afterwards.
+            Ok::<_, Error>(Pooled::copy_of(buffer)?.freeze())
+        })?;
         let len = bytes.len() as u64;
-        Ok(Self::Packed { bytes: packed.into(), len, codec: codec.name().into(), stats })
+        Ok(Self::Packed { bytes: packed, len, codec: codec.name().into(), stats })
     }
 
     /// Bytes that it takes in memory.
