@@ -14,7 +14,7 @@ use super::{
 /// The most findings that are listed; a footer that is wrong in a hundred places is wrong.
 pub const FINDINGS_MAX: usize = 100;
 
-/// Checks all of a footer: that the readers of array-format accept it ([walk](super::walk)), that names
+/// Checks all of a footer: that the readers of array-format accept it (`walk`), that names
 /// are unique, that indices of attributes lead somewhere, that chunks are on their grid and in their
 /// blocks, and that blocks are within the `data_len` bytes before the footer (and before the seal).
 /// Empty if nothing is wrong. The view must be of a footer that is here; one that is not is a finding.
