@@ -1,9 +1,11 @@
 //! What one writes is what one reads, layer by layer.
 
+use chunkyard_array::{ElementsBuf, Region};
 use chunkyard_engine::format::container::Container;
 use chunkyard_engine::format::container::model::{AttributeValue, StatValue};
 use chunkyard_engine::format::container::{CompactOptions, ContainerOptions};
 use chunkyard_engine::{Error, ErrorKind};
+use futures::TryStreamExt;
 
 use super::support::{create, definition, directory, memory, open, place, read, write, write_box};
 
@@ -118,4 +120,35 @@ async fn an_array_grows_and_shrinks_and_forgets_what_was_cut_off() {
     assert_eq!(read(&open(&store).await, "a").await, [1, 2, 3, 0, 0, 0, 0, 0]);
     let stats = container.statistics("a").await.unwrap().unwrap();
     assert_eq!((stats.null_count, stats.row_count), (4, 8));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_array_is_appended_to_and_read_as_a_stream() {
+    let store = memory();
+    let container = create(&store).await;
+    container.define(definition("a", &[0, 3], &[2, 2])).await.unwrap();
+    let rows = |values: std::ops::Range<i32>| {
+        ElementsBuf::Fixed(values.flat_map(i32::to_le_bytes).collect())
+    };
+    container.append("a", 0, 1, rows(0..3)).await.unwrap();
+    container.flush().await.unwrap();
+    container.append("a", 0, 4, rows(3..15)).await.unwrap();
+    // Too few elements: nothing has happened.
+    let refused = container.append("a", 0, 2, rows(0..1)).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Invalid, "{refused}");
+    assert_eq!(
+        container.append("a", 2, 1, rows(0..3)).await.unwrap_err().kind(),
+        ErrorKind::Invalid
+    );
+    container.flush().await.unwrap();
+    let container = open(&store).await;
+    assert_eq!(read(&container, "a").await, (0..15).collect::<Vec<_>>());
+    let array = container.array("a").await.unwrap();
+    let whole = Region::new([1, 0], [4, 3]).unwrap();
+    let parts: Vec<_> = array.stream(&whole).unwrap().try_collect().await.unwrap();
+    let origins: Vec<_> = parts.iter().map(|(part, _)| part.origin().to_vec()).collect();
+    assert_eq!(origins, [[1, 0], [1, 2], [2, 0], [2, 2], [4, 0], [4, 2]]);
+    let elements = parts.iter().map(|(part, _)| part.num_elements()).sum::<u64>();
+    assert_eq!(elements, 12);
+    assert!(matches!(&parts[1].1, ElementsBuf::Fixed(bytes) if bytes == &5_i32.to_le_bytes()));
 }

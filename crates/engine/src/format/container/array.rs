@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use bytes::Bytes;
 use chunkyard_array::{ChunkIndex, ElementsBuf, Region};
+use futures::stream::{self, BoxStream, StreamExt};
 use rayon::prelude::*;
 
 use super::adapt;
@@ -17,6 +18,9 @@ use super::statistics::of_chunk;
 use crate::error::{Error, Result};
 use crate::format::{Accept, ArrayNode, ChunkCodecs, Exclusion, Reader, Writer};
 use crate::pipeline::cpu;
+
+/// Chunks of a stream that are read ahead.
+const READ_AHEAD: usize = 4;
 
 /// An array as it was when it was opened here. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -50,6 +54,27 @@ impl ContainerArray {
     /// Reads it.
     pub fn reader(&self) -> Result<&Reader> {
         self.known().map(|(_, reader)| reader)
+    }
+
+    /// Reads a region chunk by chunk, in row-major order: each with the part of the region that it holds.
+    /// A few are read ahead, so memory does not grow with the region.
+    pub fn stream(
+        &self,
+        region: &Region,
+    ) -> Result<BoxStream<'static, Result<(Region, ElementsBuf)>>> {
+        let reader = self.reader()?.clone();
+        reader.check(region)?;
+        let (grid, region) = (reader.codecs().grid().clone(), region.clone());
+        let parts = grid.chunks_in(&region);
+        let parts = parts.filter_map(move |index| grid.clipped_region(&index).intersect(&region));
+        let read = parts.map(move |part| {
+            let reader = reader.clone();
+            async move {
+                let elements = reader.read_elements(&part).await?;
+                Ok((part, elements))
+            }
+        });
+        Ok(stream::iter(read).buffered(READ_AHEAD).boxed())
     }
 
     /// Writes it. What is written waits for the next flush.

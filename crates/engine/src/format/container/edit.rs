@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use chunkyard_array::{ChunkIndex, Grid, Region};
+use chunkyard_array::{ChunkIndex, ElementsBuf, Grid, Region};
 
 use super::adapt;
 use super::handle::{Container, grid_of, no_array};
@@ -277,6 +277,38 @@ impl Container {
             after.write_alone(&kept, elements).await?;
         }
         Ok(())
+    }
+
+    /// Makes an array longer along a dimension by so many positions, and writes what these hold.
+    pub async fn append(
+        &self,
+        name: &str,
+        axis: usize,
+        positions: u64,
+        elements: ElementsBuf,
+    ) -> Result<()> {
+        let was: Vec<u64> =
+            self.describe(name).await?.meta.shape.iter().map(|&extent| extent.into()).collect();
+        let Some(&extent) = was.get(axis) else {
+            return Err(Error::invalid(format!("{name:?} has no dimension {axis}")));
+        };
+        let (mut shape, mut origin, mut added) = (was.clone(), vec![0; was.len()], was.clone());
+        shape[axis] = extent.saturating_add(positions);
+        (origin[axis], added[axis]) = (extent, positions);
+        self.resize(name, &shape).await?;
+        let written = async {
+            let array = self.array(name).await?;
+            let region = Region::new(origin, added)?;
+            let region = adapt::region_for_model(&region, array.node()?.spec.shape())?;
+            array.writer()?.write_elements(&region, elements).await
+        };
+        match written.await {
+            Ok(()) => Ok(()),
+            Err(error) => {
+                self.resize(name, &was).await?;
+                Err(error)
+            }
+        }
     }
 }
 

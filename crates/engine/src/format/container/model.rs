@@ -311,3 +311,15 @@ pub(super) fn to_u32(what: impl FnOnce() -> String, value: u64) -> Result<u32> {
         ))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_32_bits_do_not_hold_is_refused_with_value_and_limit() {
+        assert_eq!(to_u32(|| "size of a chunk".into(), u32::MAX.into()).unwrap(), u32::MAX);
+        let error = to_u32(|| "size of a chunk".into(), 1 << 32).unwrap_err().to_string();
+        assert!(error.contains("size of a chunk") && error.contains("4294967296"), "{error}");
+    }
+}
