@@ -25,8 +25,12 @@ pub(crate) struct Define {
     /// The array, such as north/temperature
     name: String,
 
-    /// Data type: bool, int8 … uint64, float32, float64, string, bytes, datetime64[ns]
-    #[arg(long, value_name = "TYPE")]
+    // Not a comment for the documentation, where brackets are links.
+    #[arg(
+        long,
+        value_name = "TYPE",
+        help = "Data type: bool, int8 … uint64, float32, float64, string, bytes, datetime64[ns]"
+    )]
     dtype: String,
 
     /// Shape, such as 1000,200; an empty one is a scalar
