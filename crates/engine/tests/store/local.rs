@@ -138,6 +138,28 @@ async fn a_lock_has_one_holder_at_a_time() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn the_folder_of_a_lock_may_be_taken_away_by_its_holder() {
+    let store = scratch(Durability::None);
+    let inside = Arc::new(AtomicUsize::new(0));
+    let tasks = (0..8).map(|_| {
+        let (store, inside) = (store.store.clone(), inside.clone());
+        tokio::spawn(async move {
+            for _ in 0..50 {
+                let held = store.lock("work/lock").await.unwrap();
+                assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
+                assert_eq!(inside.fetch_sub(1, Ordering::SeqCst), 1);
+                // Not empty, if somebody made the lock anew meanwhile.
+                store.delete_dir("work").await.ok();
+                drop(held);
+            }
+        })
+    });
+    for outcome in futures::future::join_all(tasks).await {
+        outcome.unwrap();
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_deleted_lock_file_does_not_split_the_lock() {
     let store = scratch(Durability::None);

@@ -73,8 +73,9 @@ impl Inner {
     /// Lets others go on, and leaves no folder behind.
     pub(super) async fn unlock_upkeep(&self, lock: Option<Lock>) -> Result<()> {
         if lock.is_some() && self.store.list_dir(&self.names.work()).await?.dirs.is_empty() {
-            // Only the lock was in it; whoever waits for it makes another.
-            self.store.delete_dir(&self.names.work()).await?;
+            // Only the lock was in it; whoever waits for it makes another, and may have done so in
+            // between: then the folder is not empty, and theirs to take away.
+            self.store.delete_dir(&self.names.work()).await.ok();
         }
         Ok(())
     }

@@ -9,6 +9,9 @@ use super::durable::Directories;
 use crate::error::{Error, Result};
 use crate::store::backend::Lock;
 
+/// How often a folder is made again that others take away; a link that leads nowhere never ends.
+const ATTEMPTS: usize = 1000;
+
 /// Waits for the lock. The kernel releases it when the file is closed, also if the process dies.
 pub(super) fn lock(file: &File, directories: &Directories) -> Result<Lock> {
     let wait = || loop {
@@ -24,14 +27,22 @@ pub(super) fn lock(file: &File, directories: &Directories) -> Result<Lock> {
 }
 
 fn open(file: &File, directories: &Directories) -> io::Result<fs::File> {
-    let open =
-        || OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&file.path);
-    match open() {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            directories.create_parents(&file.path)?;
-            open()
+    let mut attempts = 0;
+    loop {
+        match OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&file.path)
+        {
+            // Its folder is not there yet, or whoever held the lock before took it away meanwhile.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && attempts < ATTEMPTS => {
+                attempts += 1;
+                directories.create_parents(&file.path)?;
+            }
+            other => return other,
         }
-        other => other,
     }
 }
 
