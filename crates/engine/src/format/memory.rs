@@ -14,7 +14,7 @@ use super::dataset::{ArrayNode, Dataset, Node};
 use super::source::{ChunkStream, Locate, Source};
 use crate::error::{Error, Result};
 use crate::repo::Uid;
-use crate::store::{self, ChunkRef, Fetcher, Remotes, Store};
+use crate::store::{self, ChunkRef, Fetcher, Store};
 
 /// Where a fetcher looks that is never asked for anything but inline bytes.
 const NOWHERE: &str = "memory://elements";
@@ -49,11 +49,7 @@ impl MemorySource {
         let spec = spec.with_codecs(plain)?.with_chunk_shape(&chunk)?;
         let mut dataset = Dataset::default();
         dataset.insert(path, Node::Array(Arc::new(ArrayNode::new(&spec)?)));
-        let options = store::Options::default();
-        let store = Store::open(NOWHERE, &options)?;
-        let limits = *store.limits();
-        let fetcher =
-            Fetcher::new(store, Arc::new(Remotes::new(Vec::new(), options)), limits, true);
+        let fetcher = Fetcher::within(&Store::open(NOWHERE, &store::Options::default())?);
         // No two are the same: what lies in memory cannot be found again by another process.
         let identity = format!("memory {}", Uid::fresh()?);
         Ok(Self { dataset, elements, fetcher, identity })

@@ -53,6 +53,12 @@ impl Fetcher {
         Self { blocks: Blocks::new(bytes_max), ..self }
     }
 
+    /// Fetches from `store` and from nowhere else, within its limits, and checks what can be checked.
+    pub(crate) fn within(store: &Store) -> Self {
+        let nowhere = Remotes::new(Vec::new(), super::Options::default());
+        Self::new(store.clone(), Arc::new(nowhere), *store.limits(), true)
+    }
+
     /// The store that references without a URL are in.
     pub fn store(&self) -> &Store {
         &self.store

@@ -140,7 +140,7 @@ impl Inner {
             let described = &array.described;
             let meta = ArrayMeta { deleted: false, ..described.meta.clone() };
             draft.begin_array(meta, described.attributes.clone());
-            let fetcher = self.fetcher_ref();
+            let fetcher = self.fetcher();
             merge::push_all(&mut draft, fetcher, &array, options.repack, &options.meter).await?;
             statistics.push(match self.known_statistics(stack, &name).await? {
                 Some(known) => known,

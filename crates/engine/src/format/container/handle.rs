@@ -18,9 +18,7 @@ use super::stack::{Id, Ignored, Search, Stack};
 use crate::error::{Error, Result};
 use crate::format::{Locate, Place, Writers};
 use crate::repo::Uid;
-use crate::store::{
-    Block, BlockCodec, ChunkRef, Fetcher, Kind, Remotes, Store, TEMP_PREFIX, block_codec,
-};
+use crate::store::{Block, BlockCodec, ChunkRef, Fetcher, Kind, Store, TEMP_PREFIX, block_codec};
 
 /// Windows of large footers that are kept in memory.
 const WINDOW_BYTES_MAX: u64 = 16 << 20;
@@ -149,10 +147,7 @@ impl Container {
         windows: Windows,
         stack: Stack,
     ) -> Result<Self> {
-        let limits = *store.limits();
-        let nowhere = Arc::new(Remotes::new(Vec::new(), crate::store::Options::default()));
-        let fetcher =
-            Fetcher::new(store.clone(), nowhere, limits, true).with_block_cache(BLOCK_BYTES_MAX);
+        let fetcher = Fetcher::within(&store).with_block_cache(BLOCK_BYTES_MAX);
         let state = State {
             stack: Arc::new(stack),
             frozen: None,
@@ -277,10 +272,6 @@ impl State {
 impl Inner {
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn fetcher_ref(&self) -> &Fetcher {
-        &self.fetcher
     }
 
     pub(super) fn search(&self) -> Search {

@@ -16,6 +16,7 @@ use super::layer::Layer;
 use super::stack::{Reason, Stack};
 use super::stats_file;
 use crate::error::{Error, Result};
+use crate::format::Locate;
 use crate::repo::{Finding, Level, Severity};
 use crate::store::ChunkRef;
 
@@ -61,7 +62,7 @@ impl Inner {
                         Err(error) => return finding_of(layer, &format!("block {id}"), error),
                     };
                     let whole = ChunkRef::Slice { within: 0..block.len, block };
-                    match self.fetcher_ref().fetch(&[&whole]).await {
+                    match self.fetcher().fetch(&[&whole]).await {
                         Ok(_) => Ok(None),
                         Err(error) => finding_of(layer, &format!("block {id}"), error),
                     }

@@ -17,7 +17,7 @@ use super::stack::Stack;
 use super::statistics::ChunkStats;
 use crate::error::{Error, Result};
 use crate::format::{ChunkStream, Dataset, Locate, Source};
-use crate::store::{ChunkRef, Fetcher, Remotes, Store, Version};
+use crate::store::{ChunkRef, Fetcher, Store, Version};
 
 /// Which files hold the packs of each array.
 #[derive(Debug, Clone, Default)]
@@ -53,13 +53,8 @@ pub(super) struct PartsSource {
 
 impl PartsSource {
     pub(super) fn new(store: &Store, dataset: Dataset, parts: Parts) -> Result<Self> {
-        let nowhere = Arc::new(Remotes::new(Vec::new(), crate::store::Options::default()));
-        let fetcher = Fetcher::new(store.clone(), nowhere, *store.limits(), true);
+        let fetcher = Fetcher::within(store);
         Ok(Self { store: store.clone(), dataset, parts, fetcher, open: Mutex::default() })
-    }
-
-    pub(super) fn fetcher_ref(&self) -> &Fetcher {
-        &self.fetcher
     }
 
     /// An array by its name in the container.

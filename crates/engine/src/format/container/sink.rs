@@ -21,8 +21,8 @@ use super::{express, mapping, member, merge, publish, stats_file};
 use crate::error::{Error, Result};
 use crate::format::joined::has_plan;
 use crate::format::{
-    CreateOptions, Dataset, Pack, PackSink, PackWriter, Place, Published, Receipt, Sink, Source,
-    Ticket,
+    CreateOptions, Dataset, Locate, Pack, PackSink, PackWriter, Place, Published, Receipt, Sink,
+    Source, Ticket,
 };
 use crate::meter::Meter;
 use crate::store::{BlockCodec, Kind, Lock, Store, Version, block_codec};
@@ -175,7 +175,7 @@ impl ContainerSink {
             let part = source.merged(name).await?;
             if let Some(array) = &part.array {
                 let meter = Meter::default();
-                merge::push_all(&mut draft, source.fetcher_ref(), array, false, &meter).await?;
+                merge::push_all(&mut draft, source.fetcher(), array, false, &meter).await?;
             }
             statistics.push(part.statistics.to_array_stats(name, &described.meta.shape));
         }

@@ -60,7 +60,7 @@ impl ContainerSource {
 #[async_trait]
 impl Locate for ContainerSource {
     fn fetcher(&self) -> &Fetcher {
-        self.inner().fetcher_ref()
+        self.inner().fetcher()
     }
 
     async fn locate(&self, array: &str, chunks: &[ChunkIndex]) -> Result<Vec<Option<ChunkRef>>> {
@@ -120,7 +120,7 @@ impl Source for ContainerSource {
                     async move {
                         let stored = adapt::trimmed(&state.described, &index);
                         let found = state.reference(&stored).await?;
-                        let fetcher = self.inner().fetcher_ref();
+                        let fetcher = self.inner().fetcher();
                         let found = adapt::for_model(fetcher, &state.described, &stored, found);
                         Ok(found.await?.map(|reference| (index, reference)))
                     }

@@ -20,6 +20,7 @@ use super::stack::Stack;
 use super::statistics::{ChunkStats, compare, of_chunk};
 use super::stats_file;
 use crate::error::{Error, Result};
+use crate::format::Locate;
 use crate::pipeline::cpu;
 
 /// The statistics file is kept up to date while it is not larger.
@@ -132,7 +133,7 @@ impl Inner {
             .map(|at| async move {
                 let reference = array.reference(&array.index(at)).await?;
                 let Some(reference) = reference else { return Ok(ChunkStats::default()) };
-                let bytes = self.fetcher_ref().fetch(&[&reference]).await?.pop().flatten();
+                let bytes = self.fetcher().fetch(&[&reference]).await?.pop().flatten();
                 let (bytes, described) = (bytes.unwrap_or_default(), described.clone());
                 cpu(move || {
                     let meta = &described.meta;

@@ -17,7 +17,7 @@ use super::text;
 use crate::error::{Error, Result};
 use crate::format::{ArrayNode, ChunkStream, Dataset, Locate, Node, Source};
 use crate::pipeline;
-use crate::store::{self, ChunkRef, Fetcher, Remotes, Store};
+use crate::store::{ChunkRef, Fetcher, Store};
 
 /// An HDF5 or NetCDF-4 file whose structure and chunk indexes have been read, and none of its data.
 #[derive(Debug)]
@@ -56,8 +56,7 @@ impl Hdf5Source {
             dataset.insert(array.path.clone(), Node::Array(Arc::new(node)));
             arrays.insert(array.path.clone(), Open { array, grid, text: OnceCell::new() });
         }
-        let nowhere = Remotes::new(Vec::new(), store::Options::default());
-        let fetcher = Fetcher::new(store.clone(), Arc::new(nowhere), *store.limits(), true);
+        let fetcher = Fetcher::within(store);
         Ok(Self { object, dataset, arrays, fetcher })
     }
 

@@ -13,7 +13,7 @@ use super::{Accept, Exclusion, Writer, Writers};
 use crate::error::Result;
 use crate::format::read::Reader;
 use crate::format::{ArrayNode, ChunkCodecs, Edges, Locate};
-use crate::store::{ChunkRef, Fetcher, Options, Remotes, Store};
+use crate::store::{ChunkRef, Fetcher, Options, Store};
 
 /// Encoded chunks in memory.
 #[derive(Debug)]
@@ -57,8 +57,7 @@ impl Accept for Chunks {
 fn clipped(spec: &ArraySpec) -> (Arc<Chunks>, Writer) {
     let node = ArrayNode { edges: Edges::Clipped, ..ArrayNode::new(spec).unwrap() };
     let store = Store::open("memory://clipped-writes", &Options::default()).unwrap();
-    let nowhere = Arc::new(Remotes::new(Vec::new(), Options::default()));
-    let fetcher = Fetcher::new(store.clone(), nowhere, *store.limits(), true);
+    let fetcher = Fetcher::within(&store);
     let writers = Writers::default();
     let chunks = Arc::new(Chunks { stored: Mutex::default(), fetcher, writers });
     let reader = Reader::of(chunks.clone(), "/a", ChunkCodecs::new(&node).unwrap());

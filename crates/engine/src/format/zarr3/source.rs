@@ -11,7 +11,7 @@ use futures::{StreamExt, TryStreamExt, future};
 use super::{hierarchy, prefix_of};
 use crate::error::{Error, Result};
 use crate::format::{ArrayNode, ChunkStream, Dataset, Locate, Source, in_chunk};
-use crate::store::{self, ByteCache, ChunkRef, Fetcher, Guard, Meta, Remotes, Store};
+use crate::store::{ByteCache, ChunkRef, Fetcher, Guard, Meta, Store};
 
 /// Bound of the cache of shard indices, in bytes.
 const INDEX_CACHE_BYTES_MAX: u64 = 64 << 20;
@@ -71,9 +71,7 @@ impl Zarr3Source {
     /// A hierarchy whose metadata is known.
     pub(super) fn of(store: Store, dataset: Dataset, identity: String) -> Result<Self> {
         let layouts = layouts_of(&dataset)?;
-        let limits = *store.limits();
-        let nowhere = Remotes::new(Vec::new(), store::Options::default());
-        let fetcher = Fetcher::new(store.clone(), Arc::new(nowhere), limits, true);
+        let fetcher = Fetcher::within(&store);
         let weigh = |_: &Arc<str>, shard: &Arc<OpenShard>| shard.index_bytes as usize + 128;
         let indices = ByteCache::new(INDEX_CACHE_BYTES_MAX, weigh);
         Ok(Self { store, dataset, layouts, fetcher, identity, indices })
