@@ -34,6 +34,7 @@ pub(crate) mod publish;
 mod read;
 mod sink;
 mod source;
+pub mod superchunk;
 mod write;
 pub mod zarr3;
 
