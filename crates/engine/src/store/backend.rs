@@ -16,7 +16,8 @@ use crate::error::{Error, Result};
 /// What a store can do, for code that must choose between two ways of committing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// A file system: has `link`, `rename`, `exchange`, `lock` and `sync_dir`; needs `sync`.
+    /// A file system: has `link`, `rename`, `exchange`, `lock`, `sync_dir`, `write_at`, `truncate`
+    /// and [`Upload::patch`]; needs `sync`.
     Local,
     /// An object store: has `create`; a put is durable when it returns.
     Object {
@@ -179,6 +180,25 @@ pub trait Backend: fmt::Debug + Send + Sync {
 
     /// Begins to write an object piece by piece, replacing one that is there when it is finished.
     async fn begin(&self, path: &str) -> Result<Box<dyn Upload>>;
+
+    /// Writes buffers, back to back, at a position of a file that is there: over what is there, and
+    /// beyond its end if that comes first. Nothing else of the file changes, and whoever knows it by
+    /// another name finds it changed too. A position beyond the end is [`Error::Invalid`], because it
+    /// would leave a hole; so is a path that leads out of the store through a link.
+    ///
+    /// It is not one step: after an error or a crash any part of the bytes may be there, and readers
+    /// see them arrive. Durable after [`Backend::sync`], and until then a power cut may take any part
+    /// of them, of one call as of several. File systems only.
+    async fn write_at(&self, path: &str, position: u64, bytes: Vec<Bytes>) -> Result<()> {
+        let size: usize = bytes.iter().map(Bytes::len).sum();
+        Err(no(self.kind(), "write", &format!("{size} bytes at {position} of {path}")))
+    }
+
+    /// Cuts a file that is there to a length; one that is shorter is [`Error::Invalid`], like a path
+    /// that leads out of the store through a link. Durable after [`Backend::sync`]. File systems only.
+    async fn truncate(&self, path: &str, len: u64) -> Result<()> {
+        Err(no(self.kind(), "truncation", &format!("{path} to {len} bytes")))
+    }
 
     /// The durability barrier: when it returns, these objects survive a power cut, by name and by
     /// content. Nothing to do on object stores.

@@ -105,6 +105,14 @@ impl Backend for Below {
         self.inner.begin(&self.object(path)?).await
     }
 
+    async fn write_at(&self, path: &str, position: u64, bytes: Vec<Bytes>) -> Result<()> {
+        self.inner.write_at(&self.object(path)?, position, bytes).await
+    }
+
+    async fn truncate(&self, path: &str, len: u64) -> Result<()> {
+        self.inner.truncate(&self.object(path)?, len).await
+    }
+
     async fn sync(&self, paths: &[String]) -> Result<()> {
         self.inner.sync(&self.objects(paths)?).await
     }

@@ -22,7 +22,7 @@ pub struct Counts {
     pub gets: u64,
     /// Bytes of these.
     pub get_bytes: u64,
-    /// Objects that were written: put, uploaded, created or replaced.
+    /// Objects that were written: put, uploaded, created, replaced, or changed in place.
     pub puts: u64,
     /// Bytes of these.
     pub put_bytes: u64,
@@ -140,6 +140,19 @@ impl Backend for Counted {
         Ok(Box::new(CountedUpload { inner, counters }))
     }
 
+    async fn write_at(&self, path: &str, position: u64, bytes: Vec<Bytes>) -> Result<()> {
+        let size = total(&bytes);
+        add(&self.counters.puts, 1);
+        self.inner.write_at(path, position, bytes).await?;
+        add(&self.counters.put_bytes, size);
+        Ok(())
+    }
+
+    async fn truncate(&self, path: &str, len: u64) -> Result<()> {
+        add(&self.counters.puts, 1);
+        self.inner.truncate(path, len).await
+    }
+
     async fn sync(&self, paths: &[String]) -> Result<()> {
         self.inner.sync(paths).await
     }
@@ -216,6 +229,13 @@ impl Upload for CountedUpload {
     async fn write(&mut self, bytes: Vec<Bytes>) -> Result<()> {
         let size = total(&bytes);
         self.inner.write(bytes).await?;
+        add(&self.counters.put_bytes, size);
+        Ok(())
+    }
+
+    async fn patch(&mut self, position: u64, bytes: Bytes) -> Result<()> {
+        let size = bytes.len();
+        self.inner.patch(position, bytes).await?;
         add(&self.counters.put_bytes, size);
         Ok(())
     }

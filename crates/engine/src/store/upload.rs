@@ -18,6 +18,12 @@ pub trait Upload: fmt::Debug + Send {
     /// way, which is what bounds the memory.
     async fn write(&mut self, bytes: Vec<Bytes>) -> Result<()>;
 
+    /// Writes over bytes that were written through this upload, for what is known only at the end and
+    /// belongs at the front, such as an index; a range beyond what was written is
+    /// [`Error::Invalid`](crate::Error::Invalid). File systems only: an object store has sent the
+    /// front already, and says [`Error::Unsupported`](crate::Error::Unsupported).
+    async fn patch(&mut self, position: u64, bytes: Bytes) -> Result<()>;
+
     /// Makes the object visible. It is durable after [`Backend::sync`](super::Backend::sync), like
     /// one that was put.
     async fn finish(self: Box<Self>) -> Result<()>;

@@ -1,7 +1,9 @@
 //! The store: the same promises on every backend, and what each adds.
 
+mod change;
 mod conformance;
 pub(crate) mod crash;
+mod crash_change;
 mod crash_tree;
 mod crash_upload;
 mod fetch;

@@ -11,6 +11,7 @@ use futures::stream::BoxStream;
 use super::Fault;
 use super::moves::{Move, is_dir};
 use super::power::before;
+use super::unsynced::Change;
 use super::upload::FaultUpload;
 use crate::error::Result;
 use crate::store::backend::{
@@ -83,6 +84,29 @@ impl Backend for Fault {
         let result = self.inner.begin(path).await;
         let upload = |inner| FaultUpload::new(self.clone(), path.to_owned(), inner);
         let result = result.map(|inner| Box::new(upload(inner)) as Box<dyn Upload>);
+        self.end(step, result).await
+    }
+
+    async fn write_at(&self, path: &str, position: u64, mut bytes: Vec<Bytes>) -> Result<()> {
+        let step = self.begin_tearable("write_at", path).await?;
+        let previous = self.before(path).await?;
+        if step.tears() {
+            bytes = first_half(&bytes);
+        }
+        let result = self.inner.write_at(path, position, bytes.clone()).await;
+        if result.is_ok() {
+            self.ledger.changed(path, previous, Change::Write { position, bytes });
+        }
+        self.end(step, result).await
+    }
+
+    async fn truncate(&self, path: &str, len: u64) -> Result<()> {
+        let step = self.begin_write("truncate", path).await?;
+        let previous = self.before(path).await?;
+        let result = self.inner.truncate(path, len).await;
+        if result.is_ok() {
+            self.ledger.changed(path, previous, Change::Truncate { len });
+        }
         self.end(step, result).await
     }
 

@@ -32,6 +32,7 @@ mod backend;
 mod moves;
 mod plan;
 mod power;
+mod unsynced;
 mod upload;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

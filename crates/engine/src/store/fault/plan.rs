@@ -12,7 +12,7 @@ pub enum Mode {
     Die,
     /// It takes effect; it and everything after it fails: the process is killed just after.
     DieAfter,
-    /// It takes effect by half, then everything fails: a put or write writes a prefix, a sync
+    /// It takes effect by half, then everything fails: a put, write or patch writes a prefix, a sync
     /// or delete reaches half of its paths. What is atomic does not happen at all.
     Tear,
     /// It takes effect and fails; what comes after works: the reply got lost.
@@ -49,12 +49,19 @@ impl Refusal {
             return true;
         }
         match self {
-            Self::NoSpace => reads || matches!(op, "delete" | "delete_dir"),
+            Self::NoSpace => reads || matches!(op, "delete" | "delete_dir" | "truncate"),
             Self::ReadOnly | Self::Denied => reads,
             Self::TooManyFiles => {
                 matches!(
                     op,
-                    "delete" | "link" | "rename" | "exchange" | "head" | "write" | "finish"
+                    "delete"
+                        | "link"
+                        | "rename"
+                        | "exchange"
+                        | "head"
+                        | "write"
+                        | "patch"
+                        | "finish"
                 )
             }
         }
@@ -79,10 +86,17 @@ pub enum Unsynced {
     /// Nothing: the process died and the machine lives on.
     #[default]
     Kept,
-    /// Names that are not durable go back to what they were.
+    /// Names that are not durable go back to what they were, and so do files that were changed in
+    /// place.
     Reverted,
-    /// Names reach the disk before contents: new files are there and empty.
+    /// Names and sizes reach the disk before contents: new files are there and empty, files that
+    /// grew in place end with zeros, and what was written over the rest is not there.
     Emptied,
+    /// Names go back. Of the changes of a file in place, any part has reached the disk, in any order:
+    /// of each write there are two halves, of each truncation one piece, counted in the order in
+    /// which they were made, and those are there whose bit is set (the 64th counts as the first
+    /// again). A test that goes through all numbers up to two to the number of pieces sees every case.
+    Mixed(u64),
 }
 
 /// When and how a store goes wrong.
@@ -99,8 +113,8 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Goes wrong at the `at`-th operation that changes something: put, begin and each write and
-    /// finish of an upload, sync, create, replace, delete, delete_dir, link, rename, exchange, lock,
+    /// Goes wrong at the `at`-th operation that changes something: put, begin and each write, patch
+    /// and finish of an upload, write_at, truncate, sync, create, replace, delete, delete_dir, link, rename, exchange, lock,
     /// sync_dir.
     pub fn new(at: usize, mode: Mode) -> Self {
         Self { at, mode, count_reads: false, unsynced: Unsynced::Kept }

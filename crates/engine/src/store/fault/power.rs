@@ -1,8 +1,8 @@
 //! What a power cut would take: a ledger of names and contents that are not durable yet.
 //!
 //! A name is durable once its directory was synced, a content once one of its files was, a move of a
-//! tree once the directories of both its names were. Deletions
-//! are taken as durable at once: a deleted file that comes back is one that nothing refers to.
+//! tree once the directories of both its names were. A file that was changed where it is keeps its name,
+//! and of the changes since it was last synced any part may be lost. Deletions are taken as durable at once: a deleted file that comes back is one that nothing refers to.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,6 +11,7 @@ use bytes::Bytes;
 
 use super::moves::Move;
 use super::plan::Unsynced;
+use super::unsynced::{Change, Content};
 use crate::error::{Error, Result};
 use crate::store::backend::Backend;
 
@@ -24,7 +25,9 @@ struct Entries {
     at_risk: BTreeMap<String, Risk>,
     /// In the order in which they happened.
     moves: Vec<Move>,
-    contents: u64,
+    /// Contents that are not durable, by the number that the names of the file know them by.
+    contents: BTreeMap<u64, Content>,
+    numbers: u64,
 }
 
 /// What a power cut would do to a name.
@@ -52,9 +55,22 @@ impl Ledger {
     /// risk.
     pub(super) fn put(&self, path: &str, previous: Option<Bytes>) {
         let mut entries = self.entries();
-        entries.contents += 1;
-        let content = previous.is_none().then_some(entries.contents);
+        let content = previous.is_none().then(|| entries.number(Content::default()));
         entries.risk(path, previous, content);
+    }
+
+    /// A file was changed where it is; `previous` is what it held before.
+    pub(super) fn changed(&self, path: &str, previous: Option<Bytes>, change: Change) {
+        // Nothing is kept where no power is cut.
+        let Some(previous) = previous else { return };
+        let mut entries = self.entries();
+        let number = entries.content(path).unwrap_or_else(|| {
+            let number = entries.number(Content::new(previous.clone()));
+            let durable = Risk { previous: Some(previous), name: false, content: None };
+            entries.at_risk.entry(path.to_owned()).or_insert(durable).content = Some(number);
+            number
+        });
+        entries.contents.entry(number).or_default().change(change);
     }
 
     /// `from` got the further name `to`.
@@ -104,6 +120,7 @@ impl Ledger {
         let mut entries = self.entries();
         for path in paths {
             if let Some(durable) = entries.content(path) {
+                entries.contents.remove(&durable);
                 let same = |risk: &&mut Risk| risk.content == Some(durable);
                 entries.at_risk.values_mut().filter(same).for_each(|risk| risk.content = None);
             }
@@ -119,18 +136,22 @@ impl Ledger {
     /// Does to the store what a power cut does.
     pub(super) async fn lose(&self, inner: &dyn Backend, unsynced: Unsynced) -> Result<()> {
         let mut lost = std::mem::take(&mut *self.entries());
-        if unsynced == Unsynced::Reverted {
+        if unsynced != Unsynced::Emptied {
             for step in std::mem::take(&mut lost.moves).iter().rev() {
                 step.undo(inner).await?;
                 lost.rename_each(|path| step.before(path));
             }
         }
         for (path, risk) in lost.at_risk {
-            let empty = risk.content.is_some() && (!risk.name || unsynced == Unsynced::Emptied);
-            let left = if empty { Some(Bytes::new()) } else { risk.previous };
+            let content = risk.content.and_then(|number| lost.contents.get(&number));
+            let stays = !risk.name || unsynced == Unsynced::Emptied;
+            if let Some(content) = content.filter(|_| stays) {
+                content.lose(inner, &path, unsynced).await?;
+                continue;
+            }
             // Deleted first, so that another name of the same file keeps its content.
             inner.delete(std::slice::from_ref(&path)).await?;
-            if let Some(bytes) = left {
+            if let Some(bytes) = risk.previous {
                 inner.put(&path, vec![bytes]).await?;
             }
         }
@@ -151,6 +172,12 @@ impl Entries {
         risk.content = content;
     }
 
+    fn number(&mut self, content: Content) -> u64 {
+        self.numbers += 1;
+        self.contents.insert(self.numbers, content);
+        self.numbers
+    }
+
     fn rename_each(&mut self, name: impl Fn(&str) -> Option<String>) {
         let entries = std::mem::take(&mut self.at_risk).into_iter();
         self.at_risk = entries.map(|(path, risk)| (name(&path).unwrap_or(path), risk)).collect();
@@ -164,6 +191,10 @@ impl Entries {
         for (path, risk) in &mut self.at_risk {
             if directory(path) == synced {
                 risk.name = false;
+                let content = risk.content.and_then(|number| self.contents.get(&number));
+                if let Some(content) = content {
+                    risk.previous = Some(content.durable.clone());
+                }
             }
         }
         self.at_risk.retain(|_, risk| risk.name || risk.content.is_some());

@@ -22,6 +22,10 @@ impl FaultUpload {
     pub(super) fn new(fault: Fault, path: String, inner: Box<dyn Upload>) -> Self {
         Self { fault, path, inner: Some(inner), soundness: Soundness::default() }
     }
+
+    fn finished(&self) -> Error {
+        Error::store("write", self.path.clone(), "it is finished")
+    }
 }
 
 #[async_trait]
@@ -34,7 +38,20 @@ impl Upload for FaultUpload {
         }
         let result = match &mut self.inner {
             Some(inner) => inner.write(bytes).await,
-            None => Err(Error::store("write", self.path.clone(), "it is finished")),
+            None => Err(self.finished()),
+        };
+        self.fault.end(step, result).await?;
+        self.soundness.done();
+        Ok(())
+    }
+
+    async fn patch(&mut self, position: u64, bytes: Bytes) -> Result<()> {
+        self.soundness.begin(&self.path)?;
+        let step = self.fault.begin_tearable("patch", &self.path).await?;
+        let bytes = if step.tears() { bytes.slice(..bytes.len() / 2) } else { bytes };
+        let result = match &mut self.inner {
+            Some(inner) => inner.patch(position, bytes).await,
+            None => Err(self.finished()),
         };
         self.fault.end(step, result).await?;
         self.soundness.done();

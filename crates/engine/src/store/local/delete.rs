@@ -4,8 +4,8 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use super::File;
 use super::durable::Directories;
+use super::{File, resolved};
 use crate::error::{Error, Result};
 
 const OP: &str = "delete";
@@ -29,16 +29,14 @@ pub(super) fn delete_dir(directory: &Path, root: &Path, directories: &Directorie
         return missing_is_fine(clear(root)).map_err(failed);
     }
     let Some((above, name)) = directory.parent().zip(directory.file_name()) else { return Ok(()) };
-    match (fs::canonicalize(above), fs::canonicalize(root)) {
-        (Ok(above), Ok(root)) if above.starts_with(&root) => {
-            missing_is_fine(remove_tree(&above.join(name))).map_err(failed)
-        }
-        (Ok(_), Ok(_)) => Err(Error::invalid(format!(
+    match resolved(above, root) {
+        Ok(Some(above)) => missing_is_fine(remove_tree(&above.join(name))).map_err(failed),
+        Ok(None) => Err(Error::invalid(format!(
             "{} leads out of {} through a link, and nothing is deleted there",
             directory.display(),
             root.display()
         ))),
-        (Err(error), _) | (_, Err(error)) => missing_is_fine(Err(error)).map_err(failed),
+        Err(error) => missing_is_fine(Err(error)).map_err(failed),
     }
 }
 

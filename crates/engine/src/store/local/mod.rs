@@ -5,6 +5,7 @@
 //! ranges in one go. Every call is one task on the blocking pool, however many ranges or files it
 //! names; only `sync` takes several, because waiting for a disk is worth doing in parallel.
 
+mod change;
 mod delete;
 mod durable;
 mod link;
@@ -14,6 +15,7 @@ mod upload;
 mod walk;
 mod write;
 
+use std::fs;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -98,6 +100,12 @@ impl File {
     }
 }
 
+/// Where a path really is, if that is at or below `root`, whatever the links on the way say.
+fn resolved(path: &Path, root: &Path) -> io::Result<Option<PathBuf>> {
+    let (path, root) = (fs::canonicalize(path)?, fs::canonicalize(root)?);
+    Ok(path.starts_with(root).then_some(path))
+}
+
 /// Runs blocking calls where they block nobody else, or only somebody who does nothing else.
 async fn blocking<T: Send + 'static>(
     op: &'static str,
@@ -156,6 +164,16 @@ impl Backend for Local {
         let (directories, durability) = (self.directories.clone(), self.durability);
         let begin = move || LocalUpload::new(file, &directories, durability);
         Ok(Box::new(blocking("write", begin).await?))
+    }
+
+    async fn write_at(&self, path: &str, position: u64, bytes: Vec<Bytes>) -> Result<()> {
+        let (file, root) = (self.file(path)?, self.root.clone());
+        blocking("write", move || change::write_at(&file, &root, position, &bytes)).await
+    }
+
+    async fn truncate(&self, path: &str, len: u64) -> Result<()> {
+        let (file, root) = (self.file(path)?, self.root.clone());
+        blocking("truncate", move || change::truncate(&file, &root, len)).await
     }
 
     async fn sync(&self, paths: &[String]) -> Result<()> {

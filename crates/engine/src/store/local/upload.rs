@@ -1,6 +1,7 @@
 //! A file written piece by piece beside its place, then renamed to it.
 
 use std::fs;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use bytes::Bytes;
 use super::durable::Directories;
 use super::write::{create_temp, discard, unwritten, write_all};
 use super::{File, blocking};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::store::options::Durability;
 use crate::store::upload::{Soundness, Upload};
 
@@ -20,6 +21,7 @@ pub(super) struct LocalUpload {
     file: Arc<File>,
     open: Arc<fs::File>,
     temp: Temp,
+    written: u64,
     durability: Durability,
     soundness: Soundness,
 }
@@ -48,6 +50,7 @@ impl LocalUpload {
             file: Arc::new(file),
             open: Arc::new(open),
             temp: Temp { path },
+            written: 0,
             durability,
             soundness: Soundness::default(),
         })
@@ -59,7 +62,30 @@ impl Upload for LocalUpload {
     async fn write(&mut self, bytes: Vec<Bytes>) -> Result<()> {
         self.soundness.begin(&self.file.name)?;
         let (file, open) = (self.file.clone(), self.open.clone());
+        let size: usize = bytes.iter().map(Bytes::len).sum();
         let write = move || write_all(&mut &*open, &bytes).map_err(|error| unwritten(&file, error));
+        blocking("write", write).await?;
+        self.written += size as u64;
+        self.soundness.done();
+        Ok(())
+    }
+
+    async fn patch(&mut self, position: u64, bytes: Bytes) -> Result<()> {
+        self.soundness.begin(&self.file.name)?;
+        let end = position.checked_add(bytes.len() as u64);
+        if end.is_none_or(|end| end > self.written) {
+            return Err(Error::invalid(format!(
+                "{} bytes at {position} of {}, of which {} bytes are written",
+                bytes.len(),
+                self.file.name,
+                self.written
+            )));
+        }
+        let (file, open) = (self.file.clone(), self.open.clone());
+        let write = move || {
+            // Leaves the place alone at which the next write goes on.
+            open.write_all_at(&bytes, position).map_err(|error| unwritten(&file, error))
+        };
         blocking("write", write).await?;
         self.soundness.done();
         Ok(())

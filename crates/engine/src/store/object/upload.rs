@@ -13,6 +13,7 @@ use tokio::task::JoinSet;
 use super::ObjectBackend;
 use super::multipart::PARTS_AT_ONCE;
 use crate::error::{Error, Result};
+use crate::store::backend::no;
 use crate::store::upload::{Soundness, Upload};
 
 /// Parts are of equal size, because some services insist. S3 takes 10,000 of them, so this allows for
@@ -129,6 +130,11 @@ impl Upload for ObjectUpload {
         }
         self.soundness.done();
         Ok(())
+    }
+
+    async fn patch(&mut self, _position: u64, _bytes: Bytes) -> Result<()> {
+        self.soundness.begin(&self.path)?;
+        Err(no(self.backend.kind, "patch", &self.path))
     }
 
     async fn finish(mut self: Box<Self>) -> Result<()> {
