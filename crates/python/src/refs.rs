@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use chunkyard_array::ChunkIndex;
-use chunkyard_engine::store::{ChunkRef, Guard, Store};
+use chunkyard_engine::store::{Check, ChunkRef, Guard, Store};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
@@ -85,8 +85,8 @@ pub(crate) fn columns<'py>(
 /// What shows that a chunk is the one that was meant.
 fn evidence(reference: &ChunkRef) -> (Option<&Guard>, Option<u32>) {
     match reference {
-        ChunkRef::Object { guard, crc32c, .. } | ChunkRef::Remote { guard, crc32c, .. } => {
-            (guard.as_ref(), *crc32c)
+        ChunkRef::Object { guard, check, .. } | ChunkRef::Remote { guard, check, .. } => {
+            (guard.as_ref(), check.and_then(Check::crc32c))
         }
         // The checksum is that of the packed block.
         ChunkRef::Slice { block, within } => {

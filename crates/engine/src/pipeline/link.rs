@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::format::{CreateOptions, Place, Published, Sink, Source};
 use crate::meter::Meter;
 use crate::repo::{RepoFormat, RepoSink, Virtual};
-use crate::store::{ChunkRef, Guard};
+use crate::store::{Check, ChunkRef, Guard};
 
 /// References that are set in one go.
 const BATCH: usize = 1024;
@@ -98,7 +98,7 @@ enum Pointed {
 }
 
 fn point(source: &dyn Source, reference: ChunkRef) -> Result<Pointed> {
-    let (url, range, guard, crc32c) = match reference {
+    let (url, range, guard, check) = match reference {
         ChunkRef::Inline(bytes) => return Ok(Pointed::Inline(bytes)),
         ChunkRef::Whole { path } => {
             return Err(Error::unsupported(format!("linking {path}, whose size is not known")));
@@ -112,10 +112,10 @@ fn point(source: &dyn Source, reference: ChunkRef) -> Result<Pointed> {
                 ))),
             };
         }
-        ChunkRef::Remote { url, range, guard, crc32c } => (url, range, guard, crc32c),
-        ChunkRef::Object { path, range, guard, crc32c } => {
+        ChunkRef::Remote { url, range, guard, check } => (url, range, guard, check),
+        ChunkRef::Object { path, range, guard, check } => {
             let url = source.fetcher().store().object_url(&path);
-            (url.into(), range, guard, crc32c)
+            (url.into(), range, guard, check)
         }
     };
     let Guard { etag, not_newer_than_ms } = guard.unwrap_or_default();
@@ -125,6 +125,7 @@ fn point(source: &dyn Source, reference: ChunkRef) -> Result<Pointed> {
         length: range.end.saturating_sub(range.start),
         etag,
         last_modified_ms: not_newer_than_ms,
-        crc32c,
+        // A repository knows no digest behind a chunk: the reference is to the chunk's own bytes.
+        crc32c: check.and_then(Check::crc32c),
     }))
 }

@@ -8,7 +8,7 @@ use super::Repository;
 use super::config::Config;
 use super::manifest::{Native, Payload, Virtual};
 use crate::error::{Error, Result};
-use crate::store::{ChunkRef, Guard, Store};
+use crate::store::{Check, ChunkRef, Guard, Store};
 
 impl Repository {
     /// Fetches the bytes of chunks, in order. Each comes with words for error messages.
@@ -45,7 +45,7 @@ pub(super) fn reference(payload: &Payload, config: &Config) -> Result<ChunkRef> 
             url: expand_container(&remote.url, config)?,
             range: remote.offset..remote.offset.saturating_add(remote.length),
             guard: remote.guard(),
-            crc32c: remote.crc32c,
+            check: remote.crc32c.map(Check::Crc32c),
         },
         Payload::Removed => ChunkRef::Inline(Bytes::new()),
     })
@@ -59,7 +59,7 @@ impl Native {
             range: self.offset..self.offset.saturating_add(self.length),
             // Files of a repository never change.
             guard: None,
-            crc32c: self.crc32c,
+            check: self.crc32c.map(Check::Crc32c),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{ChunkRef, Guard};
+use super::{Check, ChunkRef, Guard};
 use crate::error::{Error, Result};
 
 /// A run of bytes of an object of the same store that holds one or more chunks, packed together.
@@ -59,7 +59,8 @@ impl Block {
     }
 
     fn object(&self, range: Range<u64>, crc32c: Option<u32>) -> ChunkRef {
-        ChunkRef::Object { path: self.path.clone(), range, guard: self.guard.clone(), crc32c }
+        let (path, guard) = (self.path.clone(), self.guard.clone());
+        ChunkRef::Object { path, range, guard, check: crc32c.map(Check::Crc32c) }
     }
 
     /// Refuses a chunk that is not within the block, and a block that contradicts itself.
@@ -97,8 +98,9 @@ mod tests {
     #[test]
     fn a_chunk_of_a_block_that_is_not_packed_is_a_range_of_the_object() {
         let plain = block(100..110, None, 10);
-        let chunk = |range, crc32c| {
-            Some(ChunkRef::Object { path: "a.af".into(), range, guard: None, crc32c })
+        let chunk = |range, crc32c: Option<u32>| {
+            let check = crc32c.map(Check::Crc32c);
+            Some(ChunkRef::Object { path: "a.af".into(), range, guard: None, check })
         };
         assert_eq!(plain.plain(&(2..5)).unwrap(), chunk(102..105, None));
         assert_eq!(plain.plain(&(0..10)).unwrap(), chunk(100..110, Some(7)));

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::block::Block;
+use super::checksum::Check;
 use super::guard::Guard;
 
 /// Where an encoded chunk is: what a format answers when asked to locate one.
@@ -29,8 +30,8 @@ pub enum ChunkRef {
         range: Range<u64>,
         /// What shows that it is still the object in which the range was found.
         guard: Option<Guard>,
-        /// CRC-32C of these bytes, where recorded.
-        crc32c: Option<u32>,
+        /// What shows that the bytes are right, where there is something.
+        check: Option<Check>,
     },
     /// The chunk itself, small enough to be kept where the reference is.
     Inline(Bytes),
@@ -43,8 +44,8 @@ pub enum ChunkRef {
         range: Range<u64>,
         /// What shows that it is still the same object.
         guard: Option<Guard>,
-        /// CRC-32C of these bytes, where recorded.
-        crc32c: Option<u32>,
+        /// What shows that the bytes are right, where there is something.
+        check: Option<Check>,
     },
     /// A part of a block that has to be unpacked first.
     Slice {
@@ -67,13 +68,25 @@ impl ChunkRef {
         }
     }
 
-    /// The bytes that it takes in its store: of a block that is packed, its share.
+    /// The bytes that it takes in its store: of a block that is packed, its share; with a digest that
+    /// lies behind it.
     pub fn stored_len(&self) -> Option<u64> {
-        let Self::Slice { block, within } = self else { return self.len() };
+        let Self::Slice { block, within } = self else {
+            let behind = self.check().map_or(0, Check::bytes_behind) as u64;
+            return Some(self.len()?.saturating_add(behind));
+        };
         let packed = block.range.end.saturating_sub(block.range.start);
         let part = within.end.saturating_sub(within.start);
         let share = u128::from(packed) * u128::from(part) / u128::from(block.len.max(1));
         Some(u64::try_from(share).unwrap_or(u64::MAX))
+    }
+
+    /// What shows that its own bytes are right; of a chunk in a block, nothing but the block's does.
+    pub fn check(&self) -> Option<Check> {
+        match self {
+            Self::Object { check, .. } | Self::Remote { check, .. } => *check,
+            Self::Whole { .. } | Self::Inline(_) | Self::Slice { .. } => None,
+        }
     }
 
     /// Whether the encoded chunk is known to have no bytes.

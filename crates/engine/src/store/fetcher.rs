@@ -2,7 +2,8 @@
 //!
 //! All references of a call are on their way together, whichever store they are in: ranges coalesced
 //! by [`Store::fetch`]'s rules, whole files several to a call, and no more calls under way at once
-//! than the limits say. What carries a checksum is checked. What lies in a packed block is taken out
+//! than the limits say. What carries a checksum is checked, and so is what has one right behind it,
+//! which comes along in the same read. What lies in a packed block is taken out
 //! of it; see [`slices`](super::slices).
 
 use std::collections::{HashMap, HashSet};
@@ -15,12 +16,12 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use futures::{FutureExt, TryFutureExt};
 
 use super::backend::Kind;
-use super::checksum::{self, Checked};
+use super::checksum::{self, Checked, Mismatch};
 use super::fetch::plan;
 use super::group::{Group, Shares};
 use super::local::check_range;
 use super::slices::{self, Blocks, Slices};
-use super::{Block, ChunkRef, Limits, Remotes, Store};
+use super::{Block, Check, ChunkRef, Limits, Remotes, Store};
 use crate::error::{Error, Result};
 
 /// The most files that are read by one call, one after the other, on a file system.
@@ -41,7 +42,7 @@ pub struct Fetcher {
 
 impl Fetcher {
     /// Fetches from `store`, and from other stores as far as `remotes` allows. With `check`, bytes
-    /// are compared with the checksums that references carry.
+    /// are compared with the checksums that references carry or that lie behind them.
     pub fn new(store: Store, remotes: Arc<Remotes>, limits: Limits, check: bool) -> Self {
         Self { store, remotes, limits, check, blocks: Blocks::new(BLOCK_CACHE_BYTES) }
     }
@@ -108,7 +109,7 @@ impl Fetcher {
                 ChunkRef::Object { range, .. } | ChunkRef::Remote { range, .. } => {
                     // An empty range needs no bytes, and is no fill value either.
                     answer[at] = Some(Bytes::new());
-                    ranges.push((at, reference, range.clone()));
+                    ranges.push((at, reference, self.with_check(reference, range)));
                 }
                 ChunkRef::Slice { block, within } => {
                     answer[at] = self.blocks.slice(block, within);
@@ -142,9 +143,20 @@ impl Fetcher {
             wave = next;
         }
         if self.check {
-            check(refs, &answer, name).await?;
+            check(refs, &mut answer, name).await?;
         }
         Ok(answer)
+    }
+
+    /// What to read of a chunk: its range, and with it what it is to be compared with, so that
+    /// neighbours stay one read.
+    fn with_check(&self, reference: &ChunkRef, range: &Range<u64>) -> Range<u64> {
+        let behind = reference.check().filter(|_| self.check).map_or(0, Check::bytes_behind);
+        // One that ends before it starts stays what it is, and is refused.
+        match range.start <= range.end {
+            true => range.start..range.end.saturating_add(behind as u64),
+            false => range.clone(),
+        }
     }
 
     /// The range that a chunk of a block is, where there is nothing to unpack or to check: then no
@@ -300,27 +312,27 @@ fn place(reference: &ChunkRef) -> &str {
     }
 }
 
-/// Compares bytes with the checksums that their references carry.
+/// Compares bytes with the checksums that their references carry or that were read along, and takes
+/// the latter away.
 async fn check(
     refs: &[&ChunkRef],
-    answer: &[Option<Bytes>],
+    answer: &mut [Option<Bytes>],
     name: impl Fn(usize) -> String,
 ) -> Result<()> {
-    let expected = |(at, reference): (usize, &&ChunkRef)| match reference {
-        ChunkRef::Object { crc32c, .. } | ChunkRef::Remote { crc32c, .. } => {
-            Some(Checked { at, expected: (*crc32c)?, bytes: answer.get(at)?.clone()? })
-        }
+    let mut checked = Vec::new();
+    for (at, (reference, bytes)) in refs.iter().zip(answer).enumerate() {
         // Of a block the packed bytes were checked.
-        ChunkRef::Whole { .. } | ChunkRef::Inline(_) | ChunkRef::Slice { .. } => None,
-    };
-    let checked: Vec<Checked> = refs.iter().enumerate().filter_map(expected).collect();
+        let (Some(check), Some(bytes)) = (reference.check(), bytes) else { continue };
+        let behind = bytes.split_off(bytes.len().saturating_sub(check.bytes_behind()));
+        checked.push(Checked { at, check, bytes: bytes.clone(), behind });
+    }
     match checksum::first_mismatch(checked).await? {
         None => Ok(()),
-        Some(wrong) => Err(Error::Corrupt {
-            file: refs.get(wrong.at).map_or("", |reference| place(reference)).to_owned(),
-            what: format!("checksum of {}", name(wrong.at)),
-            expected: format!("{:08x}", wrong.expected),
-            found: format!("{:08x}", wrong.found),
+        Some(Mismatch { at, kind, expected, found }) => Err(Error::Corrupt {
+            file: refs.get(at).map_or("", |reference| place(reference)).to_owned(),
+            what: format!("{kind} of {}", name(at)),
+            expected,
+            found,
         }),
     }
 }

@@ -68,6 +68,7 @@ pub use self::backend::{
 };
 pub use self::block::Block;
 pub use self::cache::ByteCache;
+pub use self::checksum::Check;
 pub use self::chunk_ref::ChunkRef;
 pub use self::counted::{Counted, Counts};
 pub use self::digest::Digest;

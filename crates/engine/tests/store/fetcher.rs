@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use chunkyard_engine::store::fault::{Fault, Plan};
 use chunkyard_engine::store::{
-    ChunkRef, Durability, Fetcher, Guard, Limits, Options, Remotes, Store,
+    Check, ChunkRef, Durability, Fetcher, Guard, Limits, Options, Remotes, Store,
 };
 use chunkyard_engine::{Error, ErrorKind};
 
@@ -16,11 +16,11 @@ fn whole(path: &str) -> ChunkRef {
 }
 
 fn object(path: &str, range: std::ops::Range<u64>, crc32c: Option<u32>) -> ChunkRef {
-    ChunkRef::Object { path: path.into(), range, guard: None, crc32c }
+    ChunkRef::Object { path: path.into(), range, guard: None, check: crc32c.map(Check::Crc32c) }
 }
 
 fn remote(url: &str, range: std::ops::Range<u64>) -> ChunkRef {
-    ChunkRef::Remote { url: url.into(), range, guard: None, crc32c: None }
+    ChunkRef::Remote { url: url.into(), range, guard: None, check: None }
 }
 
 pub(crate) fn fetcher(store: &Store, allowed: &[&str]) -> Fetcher {
@@ -118,7 +118,7 @@ async fn what_goes_wrong_elsewhere_is_named_by_its_url() {
     let fetcher = fetcher(&memory("fetcher-here"), &[elsewhere.url()]);
     let url = format!("{}/there", elsewhere.url());
     let guard = Some(Guard { etag: Some("another".into()), not_newer_than_ms: None });
-    let changed = ChunkRef::Remote { url: url.as_str().into(), range: 0..1, guard, crc32c: None };
+    let changed = ChunkRef::Remote { url: url.as_str().into(), range: 0..1, guard, check: None };
     let missing = format!("{}/missing", elsewhere.url());
     let wrong = [
         (remote(&missing, 0..1), ErrorKind::NotFound),

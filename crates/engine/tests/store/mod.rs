@@ -6,6 +6,7 @@ pub(crate) mod crash;
 mod crash_change;
 mod crash_tree;
 mod crash_upload;
+mod digests;
 mod fetch;
 mod fetcher;
 mod local;

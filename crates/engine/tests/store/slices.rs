@@ -70,7 +70,7 @@ async fn chunks_of_every_packing_are_answered_in_order_with_everything_else() {
             }
         }
     }
-    refs.push(ChunkRef::Object { path: "a.af".into(), range: 0..9, guard: None, crc32c: None });
+    refs.push(ChunkRef::Object { path: "a.af".into(), range: 0..9, guard: None, check: None });
     expected.push("something".into());
     refs.reverse();
     expected.reverse();

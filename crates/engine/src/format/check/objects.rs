@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     fn chunk(path: &str, range: Range<u64>) -> ChunkRef {
-        ChunkRef::Object { path: path.into(), range, guard: None, crc32c: None }
+        ChunkRef::Object { path: path.into(), range, guard: None, check: None }
     }
 
     #[test]

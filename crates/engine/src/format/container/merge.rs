@@ -51,13 +51,7 @@ async fn piece(
     let block = found.layer.block_ref(found.address.block).await?;
     let whole = found.address.offset == 0 && u64::from(found.address.size) == block.len;
     if whole && !repack && block.codec.is_some() {
-        let packed = ChunkRef::Object {
-            path: block.path.clone(),
-            range: block.range.clone(),
-            guard: block.guard.clone(),
-            crc32c: block.crc32c,
-        };
-        let bytes = fetch(fetcher, &packed).await?;
+        let bytes = fetch(fetcher, &block.packed()).await?;
         return Ok(Piece::Packed { bytes, len: block.len, codec: block.codec.clone() });
     }
     let reference = array.slice(found, block, index)?;

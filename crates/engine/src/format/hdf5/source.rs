@@ -95,7 +95,7 @@ impl Hdf5Source {
             path: Arc::clone(&self.object.path),
             range: stored.start..stored.start.saturating_add(stored.bytes),
             guard: self.object.guard.clone(),
-            crc32c: None,
+            check: None,
         }
     }
 

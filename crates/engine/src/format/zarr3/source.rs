@@ -222,7 +222,7 @@ impl OpenShard {
             path: self.path.clone(),
             range,
             guard: self.guard.clone(),
-            crc32c: None,
+            check: None,
         }))
     }
 }
@@ -315,7 +315,7 @@ impl Zarr3Source {
             match &layout.sharded {
                 None if grid.contains(&index) && touches(&index) => {
                     let (range, guard) = (0..meta.size, Guard::of(&meta));
-                    found.push(Ok((index, ChunkRef::Object { path, range, guard, crc32c: None })));
+                    found.push(Ok((index, ChunkRef::Object { path, range, guard, check: None })));
                 }
                 Some(sharded) if sharded.shards.contains(&index) => {
                     let open = self.open_shard(sharded, path, &meta).await?;

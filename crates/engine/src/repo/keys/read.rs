@@ -156,12 +156,8 @@ impl Fetches {
             self.whole.push((at, reference));
             return;
         };
-        let checked = matches!(
-            &reference,
-            ChunkRef::Object { crc32c: Some(_), .. } | ChunkRef::Remote { crc32c: Some(_), .. }
-        );
         let within = range.of(length);
-        if within != (0..length) && (in_part || !checked) {
+        if within != (0..length) && (in_part || reference.check().is_none()) {
             self.parts.push((at, reference, within));
         } else {
             self.whole.push((at, reference));
