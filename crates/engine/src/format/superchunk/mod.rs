@@ -6,9 +6,12 @@
 //!         └ header | metadata | offsets | chunk | digest | chunk | digest …     bloscpack
 //! ```
 //!
-//! [`bloscpack`] is pure functions of bytes and values.
+//! [`bloscpack`], [`dtype`], [`chunklen`] and [`names`] are pure functions of bytes and values.
 
 pub mod bloscpack;
+pub mod chunklen;
+pub mod dtype;
+pub mod names;
 
 use crate::error::Error;
 
