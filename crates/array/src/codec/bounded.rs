@@ -3,7 +3,7 @@
 //! `zarrs` sizes its output by what the compressed bytes say of themselves, or lets it grow. From a
 //! forged header follows an allocation that aborts the process; from a small bomb, all of memory.
 //! Here each decompressor of `zarrs` is wrapped: it encodes as before, and decodes no further than
-//! the size that the metadata allows. The wrappers are registered with `zarrs` once per process, so
+//! the size that the metadata allows. Blosc is [our own](super::blosc) both ways. The wrappers are registered with `zarrs` once per process, so
 //! that they also act inside shards.
 
 use std::any::Any;
@@ -25,14 +25,14 @@ use zarrs::plugin::{
     ExtensionAliases, ExtensionName, PluginCreateError, ZarrVersion, ZarrVersion3,
 };
 
-use super::zstd as frames;
+use super::{blosc, zstd as frames};
 
 /// Limit for a chunk of strings or the like, whose size no metadata tells.
 const VARIABLE_BYTES_MAX: u64 = 2 << 30;
 
 #[derive(Clone, Copy, Debug)]
 enum Kind {
-    Blosc,
+    Blosc(blosc::Params),
     Bz2,
     Gzip,
     Zlib,
@@ -43,11 +43,11 @@ enum Kind {
 pub(super) fn register() {
     static REGISTERED: Once = Once::new();
     REGISTERED.call_once(|| {
-        wrap::<BloscCodec>(Kind::Blosc);
-        wrap::<Bz2Codec>(Kind::Bz2);
-        wrap::<GzipCodec>(Kind::Gzip);
-        wrap::<ZlibCodec>(Kind::Zlib);
-        wrap::<ZstdCodec>(Kind::Zstd);
+        wrap::<BloscCodec>(blosc_kind);
+        wrap::<Bz2Codec>(|_| Ok(Kind::Bz2));
+        wrap::<GzipCodec>(|_| Ok(Kind::Gzip));
+        wrap::<ZlibCodec>(|_| Ok(Kind::Zlib));
+        wrap::<ZstdCodec>(|_| Ok(Kind::Zstd));
         super::fletcher32::register();
         super::lz4::register();
         super::offsets::register();
@@ -55,30 +55,22 @@ pub(super) fn register() {
     });
 }
 
-fn wrap<C: ExtensionAliases<ZarrVersion3> + CodecTraitsV3 + 'static>(kind: Kind) {
-    register_codec_v3(CodecRuntimePluginV3::new(C::matches_name, move |metadata| {
-        if matches!(kind, Kind::Blosc) {
-            check_blosc(metadata)?;
+fn wrap<C: ExtensionAliases<ZarrVersion3> + CodecTraitsV3 + 'static>(
+    kind: fn(&MetadataV3) -> Result<Kind, PluginCreateError>,
+) {
+    register_codec_v3(CodecRuntimePluginV3::new(C::matches_name, move |metadata| match C::create(
+        metadata,
+    )? {
+        Codec::BytesToBytes(inner) => {
+            Ok(Codec::BytesToBytes(Arc::new(Bounded { kind: kind(metadata)?, inner })))
         }
-        match C::create(metadata)? {
-            Codec::BytesToBytes(inner) => {
-                Ok(Codec::BytesToBytes(Arc::new(Bounded { kind, inner })))
-            }
-            other => Ok(other),
-        }
+        other => Ok(other),
     }));
 }
 
-/// c-blosc keeps sizes in an `int` and divides by what is left of them: 2³² is zero there.
-fn check_blosc(metadata: &MetadataV3) -> Result<(), PluginCreateError> {
-    for key in ["typesize", "blocksize"] {
-        let size = metadata.configuration().and_then(|map| map.get(key)?.as_u64());
-        if size.is_some_and(|size| i32::try_from(size).is_err()) {
-            let message = format!("{key} of blosc is too large");
-            return Err(PluginCreateError::Other(message));
-        }
-    }
-    Ok(())
+fn blosc_kind(metadata: &MetadataV3) -> Result<Kind, PluginCreateError> {
+    let unknown = || PluginCreateError::Other(format!("{metadata} is no blosc codec"));
+    blosc::recognise(metadata).map(Kind::Blosc).ok_or_else(unknown)
 }
 
 /// A compression codec of `zarrs` with a bound on what it decodes to.
@@ -102,7 +94,7 @@ impl Bounded {
                 Ok(out)
             }
             Kind::Zstd => read_bounded(zstd::Decoder::new(encoded)?, bytes_max),
-            Kind::Blosc => Err(io::Error::other("blosc is decoded by zarrs")),
+            Kind::Blosc(_) => decode_blosc(encoded, bytes_max),
         }
     }
 }
@@ -130,10 +122,17 @@ fn read_bounded(reader: impl Read, bytes_max: u64) -> io::Result<Vec<u8>> {
     Ok(out)
 }
 
-/// Decoded length according to a Blosc header (bytes 4 to 8, little-endian).
-fn blosc_len(encoded: &[u8]) -> Option<u64> {
-    let bytes = encoded.get(4..8)?.first_chunk::<4>()?;
-    Some(u64::from(u32::from_le_bytes(*bytes)))
+fn decode_blosc(encoded: &[u8], bytes_max: u64) -> io::Result<Vec<u8>> {
+    let buffer = blosc::check(encoded).map_err(io::Error::other)?;
+    let len = blosc::Header::parse(buffer).map_err(io::Error::other)?.decoded_bytes;
+    if len > bytes_max {
+        let what = format!("a blosc buffer of {len} bytes where at most {bytes_max} can be");
+        return Err(io::Error::other(what));
+    }
+    let len = usize::try_from(len).map_err(io::Error::other)?;
+    let mut out = super::scratch::zeroed(len).map_err(io::Error::other)?;
+    blosc::decode_into(buffer, &mut out).map_err(io::Error::other)?;
+    Ok(out)
 }
 
 impl ExtensionName for Bounded {
@@ -188,27 +187,22 @@ impl BytesToBytesCodecTraits for Bounded {
         decoded_value: ArrayBytesRaw<'a>,
         options: &CodecOptions,
     ) -> Result<ArrayBytesRaw<'a>, CodecError> {
-        self.inner.encode(decoded_value, options)
+        let Kind::Blosc(params) = self.kind else {
+            return self.inner.encode(decoded_value, options);
+        };
+        let mut out = Vec::new();
+        blosc::encode_onto(&params, &decoded_value, &mut out)
+            .map_err(|error| CodecError::Other(error.to_string()))?;
+        Ok(Cow::Owned(out))
     }
 
     fn decode<'a>(
         &self,
         encoded_value: ArrayBytesRaw<'a>,
         decoded_representation: &BytesRepresentation,
-        options: &CodecOptions,
+        _options: &CodecOptions,
     ) -> Result<ArrayBytesRaw<'a>, CodecError> {
         let (bytes_max, exact) = decoded_max(decoded_representation);
-        if matches!(self.kind, Kind::Blosc) {
-            return match blosc_len(&encoded_value) {
-                Some(len) if len <= bytes_max => {
-                    self.inner.decode(encoded_value, decoded_representation, options)
-                }
-                Some(len) => Err(CodecError::Other(format!(
-                    "a blosc buffer of {len} bytes where at most {bytes_max} can be"
-                ))),
-                None => Err(CodecError::Other("a blosc buffer without a header".into())),
-            };
-        }
         let decoded = self.decompress(&encoded_value, bytes_max, exact)?;
         Ok(Cow::Owned(decoded))
     }

@@ -206,7 +206,7 @@ impl Codecs {
     /// Decodes a whole chunk.
     pub fn decode(&self, encoded: &[u8]) -> Result<ElementsBuf> {
         if let Some(len) = self.0.chunk_bytes
-            && (self.fast_for(encoded).is_some() || self.0.shard.is_some())
+            && (self.0.fast.is_some() || self.0.shard.is_some())
         {
             let mut out = zeroed(len)?;
             self.decode_into(encoded, &mut out)?;
@@ -245,7 +245,7 @@ impl Codecs {
                 out.len()
             )));
         }
-        if let Some(fast) = self.fast_for(encoded) {
+        if let Some(fast) = &self.0.fast {
             return fast.decode_into(encoded, out);
         }
         if let Some(shard) = &self.0.shard {
@@ -280,7 +280,7 @@ impl Codecs {
             let wanted = view.footprint().clone();
             return shard.decode(encoded, &wanted, |piece, place| self.deliver(piece, place, view));
         }
-        let Some(fast) = self.fast_for(encoded) else {
+        let Some(fast) = &self.0.fast else {
             return view.write_from(&self.decode_fixed(encoded)?, shape);
         };
         if let Some(decoded) = fast.borrow(encoded)? {
@@ -304,7 +304,7 @@ impl Codecs {
         let chunk_bytes = self.fixed_chunk_bytes()?;
         let shape = &self.0.chunk_shape;
         views.iter().try_for_each(|view| self.check_view(view))?;
-        let fast = self.fast_for(encoded);
+        let fast = self.0.fast.as_ref();
         let plain = fast.map(|fast| fast.borrow(encoded)).transpose()?.flatten().is_some();
         // One view may be decoded straight into the output; of what is not compressed, and of a
         // shard, each takes its part.
@@ -376,11 +376,6 @@ impl Codecs {
             Piece::Fill => view.fill_box(&self.0.fill_element, place),
             Piece::Elements(bytes) => view.write_box(bytes, place),
         }
-    }
-
-    /// The direct way, if there is one for this chunk.
-    fn fast_for(&self, encoded: &[u8]) -> Option<&Fast> {
-        self.0.fast.as_ref().filter(|fast| fast.takes(encoded))
     }
 
     /// Bytes of a decoded chunk, or an error for types that have no fixed size.

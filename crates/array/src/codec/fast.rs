@@ -3,7 +3,7 @@
 
 use zarrs::metadata::v3::MetadataV3;
 
-use super::blosc::{self, Blosc};
+use super::blosc;
 use super::packed::{lz4_pack, lz4_unpack};
 use super::zstd::{self, Zstd};
 use super::{lz4, wrong_length};
@@ -34,7 +34,7 @@ const PLAIN_TYPES: &[&str] = &[
 
 #[derive(Clone, Copy, Debug)]
 enum Compression {
-    Blosc(Blosc),
+    Blosc(blosc::Params),
     Lz4,
     Zstd(Zstd),
 }
@@ -42,7 +42,7 @@ enum Compression {
 impl Compression {
     fn recognise(codec: &MetadataV3) -> Option<Self> {
         let zstd = || Zstd::recognise(codec).map(Self::Zstd);
-        let blosc = || Blosc::recognise(codec).map(Self::Blosc);
+        let blosc = || blosc::recognise(codec).map(Self::Blosc);
         zstd().or_else(blosc).or_else(|| (codec.name() == lz4::NAME).then_some(Self::Lz4))
     }
 }
@@ -83,18 +83,12 @@ impl Fast {
         self.compression.is_none() && !self.crc32c
     }
 
-    /// Whether this chunk can be decoded here. A Blosc buffer tells itself how it was made, and
-    /// need not be what the metadata says.
-    pub(super) fn takes(&self, encoded: &[u8]) -> bool {
-        !matches!(self.compression, Some(Compression::Blosc(_))) || blosc::is_ours(encoded)
-    }
-
     /// The decoded chunk, where it lies in the encoded one as it is.
     pub(super) fn borrow<'a>(&self, encoded: &'a [u8]) -> Result<Option<&'a [u8]>> {
         let payload = self.payload(encoded)?;
         match self.compression {
             None => Ok(Some(payload)),
-            Some(Compression::Blosc(_)) => blosc::borrow(payload),
+            Some(Compression::Blosc(_)) => blosc::borrow(blosc::check(payload)?),
             Some(Compression::Zstd(_) | Compression::Lz4) => Ok(None),
         }
     }
@@ -104,7 +98,7 @@ impl Fast {
         let payload = self.payload(encoded)?;
         match self.compression {
             Some(Compression::Zstd(_)) => zstd::decompress_into(payload, out),
-            Some(Compression::Blosc(_)) => blosc::decode_into(payload, out),
+            Some(Compression::Blosc(_)) => blosc::decode_into(blosc::check(payload)?, out),
             Some(Compression::Lz4) => lz4_unpack(payload, out),
             None if payload.len() != out.len() => Err(wrong_length(out.len(), payload.len())),
             None => {
@@ -117,7 +111,9 @@ impl Fast {
     /// Like [`Fast::decode_into`], with several threads where a chunk is made of many blocks.
     pub(super) fn decode_into_together(&self, encoded: &[u8], out: &mut [u8]) -> Result<()> {
         match self.compression {
-            Some(Compression::Blosc(_)) => blosc::decode_into_together(self.payload(encoded)?, out),
+            Some(Compression::Blosc(_)) => {
+                blosc::decode_into_together(blosc::check(self.payload(encoded)?)?, out)
+            }
             _ => self.decode_into(encoded, out),
         }
     }
@@ -131,7 +127,9 @@ impl Fast {
         wanted: impl FnOnce(usize) -> Result<Vec<usize>>,
     ) -> Result<()> {
         match self.compression {
-            Some(Compression::Blosc(_)) => blosc::decode_some(self.payload(encoded)?, out, wanted),
+            Some(Compression::Blosc(_)) => {
+                blosc::decode_some(blosc::check(self.payload(encoded)?)?, out, wanted)
+            }
             _ => self.decode_into(encoded, out),
         }
     }
@@ -141,7 +139,7 @@ impl Fast {
         let start = out.len();
         match self.compression {
             Some(Compression::Zstd(zstd)) => zstd.compress_onto(decoded, out)?,
-            Some(Compression::Blosc(blosc)) => blosc.encode_onto(decoded, out)?,
+            Some(Compression::Blosc(params)) => blosc::encode_onto(&params, decoded, out)?,
             Some(Compression::Lz4) => lz4_pack(decoded, out)?,
             None => out.extend_from_slice(decoded),
         }

@@ -6,7 +6,7 @@
 //! read decodes only the inner chunks it wants. Everything else is `zarrs`' business, behind a
 //! guard: bytes from outside are hostile, and no decoder may allocate or panic on their word.
 
-mod blosc;
+pub mod blosc;
 mod bounded;
 mod chain;
 mod elements;

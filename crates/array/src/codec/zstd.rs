@@ -33,26 +33,42 @@ impl Zstd {
 
     /// Appends a frame to `out`.
     pub(super) fn compress_onto(self, decoded: &[u8], out: &mut Vec<u8>) -> Result<()> {
-        thread_local! {
-            static CONTEXT: RefCell<Option<(Zstd, Compressor<'static>)>> =
-                const { RefCell::new(None) };
-        }
-        let refused =
-            |cause: io::Error| Error::invalid("zstd cannot encode a chunk").because(cause);
-        CONTEXT.with_borrow_mut(|slot| {
-            if slot.as_ref().is_none_or(|(configured, _)| *configured != self) {
-                let mut context = Compressor::new(self.level).map_err(refused)?;
-                let checksum = CParameter::ChecksumFlag(self.checksum);
-                context.set_parameter(checksum).map_err(refused)?;
-                *slot = Some((self, context));
-            }
-            let Some((_, context)) = slot else { return Ok(()) };
+        let compress = |context: &mut Compressor<'_>| {
             let start = out.len();
             out.reserve(compress_bound(decoded.len()));
             let mut end = io::Cursor::new(&mut *out);
             end.set_position(start as u64);
-            context.compress_to_buffer(decoded, &mut end).map_err(refused)?;
-            Ok(())
+            context.compress_to_buffer(decoded, &mut end)
+        };
+        self.with_context(compress)
+            .map_err(|cause| Error::invalid("zstd cannot encode a chunk").because(cause))?;
+        Ok(())
+    }
+
+    /// A frame at the start of `out`, and its length; `None` if there is no room for one.
+    pub(super) fn compress_into(self, decoded: &[u8], out: &mut [u8]) -> Option<usize> {
+        self.with_context(|context| context.compress_to_buffer(decoded, out)).ok()
+    }
+
+    /// The context of this thread, made anew where the last one was for other frames.
+    fn with_context<T>(
+        self,
+        work: impl FnOnce(&mut Compressor<'static>) -> io::Result<T>,
+    ) -> io::Result<T> {
+        thread_local! {
+            static CONTEXT: RefCell<Option<(Zstd, Compressor<'static>)>> =
+                const { RefCell::new(None) };
+        }
+        CONTEXT.with_borrow_mut(|slot| {
+            let (_, context) = match slot {
+                Some(kept) if kept.0 == self => kept,
+                _ => {
+                    let mut context = Compressor::new(self.level)?;
+                    context.set_parameter(CParameter::ChecksumFlag(self.checksum))?;
+                    slot.insert((self, context))
+                }
+            };
+            work(context)
         })
     }
 }

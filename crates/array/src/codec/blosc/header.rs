@@ -1,185 +1,213 @@
-//! The header of a Blosc-1 buffer, and where its blocks lie.
+//! The header of a Blosc-1 buffer.
 //!
 //! ```text
-//! offset  0  format version (2)          8  bytes of a block, u32
-//!         1  version of the inner codec  12 bytes of this buffer, u32
-//!         2  flags                       16 offset of each block, u32
-//!         3  bytes of an element         .. per stream: its length, u32, and its bytes
-//!         4  decoded bytes, u32
-//! flags: 1 byte shuffle, 2 stored as it is, 4 bit shuffle, 16 one stream per block,
-//!        top three bits the inner codec
+//! offset  0  format version (2)          4  decoded bytes, u32
+//!         1  version of the compressor   8  bytes of a block, u32
+//!         2  flags                       12 bytes of this buffer, u32
+//!         3  bytes of an element
+//! flags: 1 byte shuffle, 2 stored as it is, 4 bit shuffle, 8 reserved, 16 one stream per block,
+//!        top three bits the compressor; 1 and 4 together announce the longer header of Blosc2
 //! ```
-//!
-//! A block has one stream, or one per byte of an element. A stream as long as what it decodes to is
-//! stored as it is.
 
+use super::params::{Compressor, Shuffle};
 use crate::{Error, Result};
 
-pub(super) const VERSION: u8 = 2;
-pub(super) const HEADER_BYTES: usize = 16;
-pub(super) const SHUFFLED: u8 = 1;
-pub(super) const STORED: u8 = 2;
-pub(super) const BIT_SHUFFLED: u8 = 4;
-pub(super) const ONE_STREAM: u8 = 16;
-pub(super) const INNER_SHIFT: u8 = 5;
+/// Bytes of a header, and the most that a buffer is larger than what it holds.
+pub const HEADER_BYTES: usize = 16;
 
-/// Blosc does not cut blocks into streams for elements larger than this, nor streams shorter than
-/// [`STREAM_BYTES_MIN`].
+/// The most that a buffer can hold: its sizes are numbers of 31 bits, the header included.
+pub const DECODED_BYTES_MAX: usize = i32::MAX as usize - HEADER_BYTES;
+
+const VERSION: u8 = 2;
+const COMPRESSOR_VERSION: u8 = 1;
+const SHUFFLED: u8 = 1;
+const STORED: u8 = 2;
+const BIT_SHUFFLED: u8 = 4;
+const RESERVED: u8 = 8;
+const ONE_STREAM: u8 = 16;
+const COMPRESSOR_SHIFT: u8 = 5;
+
+/// Blosc does not cut blocks into streams for elements larger than this, nor into streams shorter
+/// than [`STREAM_BYTES_MIN`].
 const STREAMS_MAX: usize = 16;
 pub(super) const STREAM_BYTES_MIN: usize = 128;
 
-/// The codecs inside that are read here.
+/// What the header of a buffer says, checked for being possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Inner {
-    Lz4,
-    Zstd,
+pub struct Header {
+    /// Version of the format: 2.
+    pub version: u8,
+    /// The flags as they are.
+    pub flags: u8,
+    /// Bytes of an element, at least 1.
+    pub item: u8,
+    /// Bytes of what the buffer holds.
+    pub decoded_bytes: u64,
+    /// Decoded bytes of a block; the last one may be shorter.
+    pub block_bytes: u64,
+    /// Bytes of the buffer, the header included.
+    pub encoded_bytes: u64,
+    compressor: Compressor,
 }
 
-impl Inner {
-    pub(super) fn number(self) -> u8 {
-        match self {
-            Self::Lz4 => 1,
-            Self::Zstd => 4,
-        }
-    }
-
-    fn from_flags(flags: u8) -> Option<Self> {
-        match flags >> INNER_SHIFT {
-            1 => Some(Self::Lz4),
-            4 => Some(Self::Zstd),
-            _ => None,
-        }
-    }
-}
-
-/// A buffer whose header has been checked against its length.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Buffer<'a> {
-    bytes: &'a [u8],
-    flags: u8,
-    inner: Inner,
-    item: usize,
-    decoded_bytes: usize,
-    block_bytes: usize,
-}
-
-/// Whether the buffer is of a kind that is read here; its header may still be wrong.
-pub(in crate::codec) fn is_ours(bytes: &[u8]) -> bool {
-    matches!(bytes, [VERSION, _, flags, ..]
-        if flags & BIT_SHUFFLED == 0 && (flags & STORED != 0 || Inner::from_flags(*flags).is_some()))
-}
-
-impl<'a> Buffer<'a> {
-    /// Parses the header of a buffer for which [`is_ours`] holds.
-    pub(super) fn parse(bytes: &'a [u8]) -> Result<Self> {
-        let Some(header) = bytes.first_chunk::<HEADER_BYTES>() else {
+impl Header {
+    /// Parses the first 16 of the bytes, whatever comes after them.
+    ///
+    /// What is right in itself but not Blosc-1, such as the buffers of Blosc2, is
+    /// [`Error::Unsupported`].
+    pub fn parse(bytes: &[u8]) -> Result<Self> {
+        let Some(&[version, compressor_version, flags, item, ref sizes @ ..]) =
+            bytes.first_chunk::<HEADER_BYTES>()
+        else {
             return Err(wrong("a header of 16 bytes", format!("{} bytes", bytes.len())));
         };
-        let [version, _, flags, item, decoded @ .., _, _, _, _, _, _, _, _] = *header;
-        let number = |at: usize| read_u32(bytes, at);
-        let decoded_bytes = u32::from_le_bytes(decoded) as usize;
-        let (block_bytes, buffer_bytes) = (number(8)?, number(12)?);
-        if version != VERSION {
-            return Err(wrong("format version 2", version.to_string()));
+        match version {
+            VERSION => {}
+            3..=5 => {
+                return Err(Error::unsupported(format!("a Blosc2 buffer (version {version})")));
+            }
+            _ => return Err(wrong("format version 2", version.to_string())),
         }
-        if buffer_bytes != bytes.len() {
-            return Err(wrong(
-                format!("a length of {buffer_bytes} bytes"),
-                bytes.len().to_string(),
-            ));
+        if flags & RESERVED != 0 || flags & (SHUFFLED | BIT_SHUFFLED) == SHUFFLED | BIT_SHUFFLED {
+            return Err(Error::unsupported(format!("a blosc buffer with flags {flags:#04x}")));
         }
-        if item == 0 {
+        let Some(compressor) = Compressor::from_format(flags >> COMPRESSOR_SHIFT) else {
+            let number = flags >> COMPRESSOR_SHIFT;
+            return Err(Error::unsupported(format!("compressor {number} of a blosc buffer")));
+        };
+        if flags & STORED == 0 && compressor_version != COMPRESSOR_VERSION {
+            let name = compressor.name();
+            let what = format!("version {compressor_version} of {name} in a blosc buffer");
+            return Err(Error::unsupported(what));
+        }
+        let size = |at: usize| {
+            let bytes = sizes.get(at..).and_then(|rest| rest.first_chunk::<4>());
+            bytes.map_or(0, |bytes| u64::from(u32::from_le_bytes(*bytes)))
+        };
+        let header = Self {
+            version,
+            flags,
+            item,
+            decoded_bytes: size(0),
+            block_bytes: size(4),
+            encoded_bytes: size(8),
+            compressor,
+        };
+        header.check()?;
+        Ok(header)
+    }
+
+    fn check(&self) -> Result<()> {
+        let Self { decoded_bytes, block_bytes, encoded_bytes, .. } = *self;
+        if self.item == 0 {
             return Err(wrong("elements of at least one byte", "0"));
         }
-        let stored = flags & STORED != 0;
-        let inner = match Inner::from_flags(flags) {
-            Some(inner) => inner,
-            // It is not asked for anything.
-            None if stored => Inner::Zstd,
-            None => return Err(wrong("lz4 or zstd inside", format!("flags {flags:#04x}"))),
-        };
-        let buffer = Self { bytes, flags, inner, item: item.into(), decoded_bytes, block_bytes };
-        if stored && bytes.len() != HEADER_BYTES + decoded_bytes {
-            let expected = format!("{decoded_bytes} bytes stored as they are");
-            return Err(wrong(expected, format!("{} bytes", bytes.len() - HEADER_BYTES)));
+        if decoded_bytes > DECODED_BYTES_MAX as u64 {
+            let expected = format!("at most {DECODED_BYTES_MAX} decoded bytes");
+            return Err(wrong(expected, decoded_bytes.to_string()));
         }
-        if !stored && decoded_bytes > 0 {
-            if block_bytes == 0 || block_bytes > decoded_bytes {
-                let expected = format!("blocks of 1 to {decoded_bytes} bytes");
-                return Err(wrong(expected, block_bytes.to_string()));
-            }
-            if buffer.blocks() > (bytes.len() - HEADER_BYTES) / 4 {
-                let expected = format!("offsets of {} blocks", buffer.blocks());
-                return Err(wrong(expected, format!("a buffer of {} bytes", bytes.len())));
-            }
+        let whole = HEADER_BYTES as u64 + decoded_bytes;
+        if self.is_stored() && encoded_bytes != whole {
+            let expected = format!("{whole} bytes around {decoded_bytes} that are stored");
+            return Err(wrong(expected, encoded_bytes.to_string()));
         }
-        Ok(buffer)
+        if !self.is_stored() && decoded_bytes > 0 && !(1..=decoded_bytes).contains(&block_bytes) {
+            let expected = format!("blocks of 1 to {decoded_bytes} bytes");
+            return Err(wrong(expected, block_bytes.to_string()));
+        }
+        let blocks = if self.is_stored() { 0 } else { self.blocks() };
+        let least = HEADER_BYTES as u64 + 4 * blocks;
+        if encoded_bytes < least {
+            let expected = format!("at least {least} bytes, for the offsets of {blocks} blocks");
+            return Err(wrong(expected, encoded_bytes.to_string()));
+        }
+        Ok(())
     }
 
-    /// The decoded bytes, where they lie in the buffer as they are.
-    pub(super) fn stored(&self) -> Option<&'a [u8]> {
-        (self.flags & STORED != 0).then(|| &self.bytes[HEADER_BYTES..])
+    /// What compressed the streams. LZ4 and LZ4HC look alike; in a stored buffer it means nothing.
+    pub fn compressor(&self) -> Compressor {
+        self.compressor
     }
 
-    /// Bytes of all that the buffer holds.
-    pub(super) fn decoded_bytes(&self) -> usize {
-        self.decoded_bytes
+    /// The filter of the blocks. In a stored buffer it means nothing.
+    pub fn shuffle(&self) -> Shuffle {
+        match self.flags & (SHUFFLED | BIT_SHUFFLED) {
+            0 => Shuffle::None,
+            SHUFFLED => Shuffle::Byte,
+            _ => Shuffle::Bit,
+        }
     }
 
-    /// Decoded bytes of a block; the last one may be shorter.
-    pub(super) fn block_bytes(&self) -> usize {
-        self.block_bytes
+    /// Whether the decoded bytes follow the header as they are.
+    pub fn is_stored(&self) -> bool {
+        self.flags & STORED != 0
     }
 
-    pub(super) fn blocks(&self) -> usize {
+    /// Number of blocks.
+    pub fn blocks(&self) -> u64 {
         self.decoded_bytes.div_ceil(self.block_bytes.max(1))
     }
 
-    pub(super) fn inner(&self) -> Inner {
-        self.inner
+    /// Streams of a block of `len` decoded bytes.
+    pub(super) fn streams(&self, len: usize) -> usize {
+        let whole = len as u64 == self.block_bytes;
+        let cut = self.flags & ONE_STREAM == 0 && whole && may_cut(self.item, len);
+        if cut { usize::from(self.item) } else { 1 }
     }
 
-    /// Bytes of an element, if the elements are shuffled.
-    pub(super) fn shuffled(&self) -> Option<usize> {
-        (self.flags & SHUFFLED != 0 && self.item > 1).then_some(self.item)
+    /// The header of a buffer that is being made.
+    pub(super) fn describe(
+        compressor: Compressor,
+        shuffle: Shuffle,
+        item: u8,
+        decoded_bytes: usize,
+        block_bytes: usize,
+    ) -> Self {
+        let shuffled = match shuffle {
+            Shuffle::None => 0,
+            Shuffle::Byte => SHUFFLED,
+            Shuffle::Bit => BIT_SHUFFLED,
+        };
+        let cut = cuts(compressor, item, block_bytes);
+        let streams = if cut { 0 } else { ONE_STREAM };
+        Self {
+            version: VERSION,
+            flags: shuffled | streams | compressor.format() << COMPRESSOR_SHIFT,
+            item,
+            decoded_bytes: decoded_bytes as u64,
+            block_bytes: block_bytes as u64,
+            encoded_bytes: 0,
+            compressor,
+        }
     }
 
-    /// The streams of a block of `len` decoded bytes. They decode to equal parts of it.
-    pub(super) fn streams(&self, block: usize, len: usize) -> Result<Vec<&'a [u8]>> {
-        let cut = self.flags & ONE_STREAM == 0
-            && self.item <= STREAMS_MAX
-            && len == self.block_bytes
-            && len / self.item >= STREAM_BYTES_MIN;
-        let count = if cut { self.item } else { 1 };
-        if !len.is_multiple_of(count) {
-            return Err(wrong(
-                format!("blocks of whole elements of {count} bytes"),
-                len.to_string(),
-            ));
+    /// The same for bytes that are stored as they are.
+    pub(super) fn stored(self) -> Self {
+        Self { flags: self.flags | STORED, ..self }
+    }
+
+    pub(super) fn render(&self) -> [u8; HEADER_BYTES] {
+        let mut bytes = [0; HEADER_BYTES];
+        bytes[..4].copy_from_slice(&[self.version, COMPRESSOR_VERSION, self.flags, self.item]);
+        let sizes = [self.decoded_bytes, self.block_bytes, self.encoded_bytes];
+        for (field, size) in bytes[4..].chunks_exact_mut(4).zip(sizes) {
+            field.copy_from_slice(&(size as u32).to_le_bytes());
         }
-        let mut at = read_u32(self.bytes, HEADER_BYTES + 4 * block)?;
-        let mut streams = Vec::with_capacity(count);
-        for _ in 0..count {
-            let stream_bytes = read_u32(self.bytes, at)?;
-            let stream = self.bytes.get(at + 4..).and_then(|rest| rest.get(..stream_bytes));
-            let Some(stream) = stream else {
-                let expected = format!("block {block} within {} bytes", self.bytes.len());
-                return Err(wrong(expected, format!("{stream_bytes} bytes at {at}")));
-            };
-            streams.push(stream);
-            at += 4 + stream_bytes;
-        }
-        Ok(streams)
+        bytes
     }
 }
 
-fn read_u32(bytes: &[u8], at: usize) -> Result<usize> {
-    match bytes.get(at..).and_then(|rest| rest.first_chunk::<4>()) {
-        Some(number) => Ok(u32::from_le_bytes(*number) as usize),
-        None => Err(wrong(format!("a number at {at}"), format!("{} bytes", bytes.len()))),
-    }
+/// Whether c-blosc cuts blocks of that size into one stream per byte of an element, in its default
+/// mode: for all compressors that are older than the flag which says so.
+pub(super) fn cuts(compressor: Compressor, item: u8, block_bytes: usize) -> bool {
+    compressor != Compressor::Zstd && may_cut(item, block_bytes)
 }
 
-fn wrong(expected: impl Into<String>, found: impl Into<String>) -> Error {
+fn may_cut(item: u8, block_bytes: usize) -> bool {
+    let item = usize::from(item);
+    item <= STREAMS_MAX && block_bytes / item.max(1) >= STREAM_BYTES_MIN
+}
+
+pub(super) fn wrong(expected: impl Into<String>, found: impl Into<String>) -> Error {
     Error::corrupt("blosc buffer", expected, found)
 }

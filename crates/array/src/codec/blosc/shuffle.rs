@@ -32,8 +32,24 @@ pub(super) fn unshuffle(item: usize, shuffled: &[u8], plain: &mut [u8]) {
     unshuffle_any(item, shuffled, plain);
 }
 
+/// Turns each group of eight bytes round, as a matrix of 8 × 8 bits; bytes after the last group
+/// stay as they are.
+pub(super) fn turn_bits(bytes: &mut [u8]) {
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx2") {
+        // SAFETY: as above.
+        return unsafe { avx2::turn_bits(bytes) };
+    }
+    turn_bits_any(bytes);
+}
+
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
+    #[target_feature(enable = "avx2")]
+    pub(super) fn turn_bits(bytes: &mut [u8]) {
+        super::turn_bits_any(bytes);
+    }
+
     #[target_feature(enable = "avx2")]
     pub(super) fn shuffle(item: usize, plain: &[u8], shuffled: &mut [u8]) {
         super::shuffle_any(item, plain, shuffled);
@@ -48,6 +64,7 @@ mod avx2 {
 #[inline(always)]
 fn shuffle_any(item: usize, plain: &[u8], shuffled: &mut [u8]) {
     match item {
+        1 => shuffled.copy_from_slice(plain),
         2 => shuffle_items::<2>(plain, shuffled),
         4 => shuffle_items::<4>(plain, shuffled),
         8 => shuffle_items::<8>(plain, shuffled),
@@ -81,6 +98,7 @@ fn shuffle_items<const N: usize>(plain: &[u8], shuffled: &mut [u8]) {
 #[inline(always)]
 fn unshuffle_any(item: usize, shuffled: &[u8], plain: &mut [u8]) {
     match item {
+        1 => plain.copy_from_slice(shuffled),
         2 => unshuffle_items::<2>(shuffled, plain),
         4 => unshuffle_items::<4>(shuffled, plain),
         8 => unshuffle_items::<8>(shuffled, plain),
@@ -106,4 +124,19 @@ fn unshuffle_items<const N: usize>(shuffled: &[u8], plain: &mut [u8]) {
         *element = std::array::from_fn(|byte| planes[byte][at]);
     }
     tail.copy_from_slice(&shuffled[count * N..]);
+}
+
+#[inline(always)]
+fn turn_bits_any(bytes: &mut [u8]) {
+    for group in bytes.as_chunks_mut::<8>().0 {
+        let mut bits = u64::from_le_bytes(*group);
+        // Squares of one, two and four bits beside the diagonal change places with each other.
+        for (shift, upper) in
+            [(7, 0x00aa_00aa_00aa_00aa), (14, 0x0000_cccc_0000_cccc), (28, 0x0000_0000_f0f0_f0f0)]
+        {
+            let change = (bits ^ (bits >> shift)) & upper;
+            bits ^= change ^ (change << shift);
+        }
+        *group = bits.to_le_bytes();
+    }
 }
