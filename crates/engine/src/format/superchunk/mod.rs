@@ -6,11 +6,12 @@
 //!         └ header | metadata | offsets | chunk | digest | chunk | digest …     bloscpack
 //! ```
 //!
-//! [`bloscpack`], [`dtype`], [`chunklen`] and [`names`] are pure functions of bytes and values.
+//! [`bloscpack`], [`dtype`], [`meta`], [`chunklen`] and [`names`] are pure functions of bytes and values.
 
 pub mod bloscpack;
 pub mod chunklen;
 pub mod dtype;
+pub mod meta;
 pub mod names;
 
 use crate::error::Error;

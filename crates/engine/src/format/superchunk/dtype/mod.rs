@@ -82,11 +82,12 @@ pub fn parse(text: &str) -> Result<RowType> {
         }
         _ => plain(text)?,
     };
-    if item_bytes(&kind) > ROW_BYTES_MAX {
-        let what = format!("NumPy data type {text}: more than {ROW_BYTES_MAX} bytes");
-        return Err(Error::unsupported(what));
+    match item_bytes(&kind) {
+        1..=ROW_BYTES_MAX => Ok(kind),
+        bytes => Err(Error::unsupported(format!(
+            "NumPy data type {text}: rows of {bytes} bytes; 1 to {ROW_BYTES_MAX} are"
+        ))),
     }
-    Ok(kind)
 }
 
 /// The text for a type, as bcolz would write it.
