@@ -19,3 +19,5 @@ mod s3;
 mod select;
 #[cfg(test)]
 mod store;
+#[cfg(test)]
+mod superchunk;

@@ -1,19 +1,43 @@
-//! BLZ directories of Bloscpack files: arrays and tables cut into superchunks of Blosc chunks.
+//! Compressed arrays and tables that grow: BLZ directories of Bloscpack files.
 //!
 //! ```text
-//!  root/meta/{sizes,storage,attributes}   meta        how long, of what type, how compressed
-//!  root/data/__1__.bin …                  names       which file is which superchunk
+//!  Blz ── append, resize (writer) ─▶ write_out ─▶ files that nobody counts yet ─┐
+//!   │                       settle before the first row: lock or claim          │ flush: tail, meta/sizes
+//!   ├─ trim, resize         meta/sizes first, then files go                     ▼
+//!   ├─ reader ─▶ locate ─▶ files ─▶ roots       which file, where in it, in which store
+//!   └─ directory            which layout is there, its columns
+//!
+//!  root/meta/{sizes,storage,attributes}   meta     how long, of what type, how compressed
+//!  root/data/__1__.bin …                  names    which file is which superchunk
 //!         └ header | metadata | offsets | chunk | digest | chunk | digest …     bloscpack
 //! ```
 //!
-//! [`bloscpack`], [`dtype`], [`meta`], [`chunklen`] and [`names`] are pure functions of bytes and values.
+//! The bytes are described in `docs/formats/superchunk.md`, the protocol is argued for in
+//! `docs/design/010-superchunk.md`. [`bloscpack`], [`dtype`], [`meta`], [`chunklen`] and [`names`] are pure
+//! functions of bytes and values; everything that waits is in the files above.
 
+mod attributes;
 pub mod bloscpack;
 pub mod chunklen;
+mod create;
+mod directory;
 pub mod dtype;
+mod files;
+mod flush;
+mod handle;
+mod locate;
 pub mod meta;
+mod model;
 pub mod names;
+mod roots;
+mod settle;
+mod trim;
+mod write_out;
+mod writer;
 
+pub use self::create::{BLOCK_BYTES, Compression, Creation, Wish};
+pub use self::handle::{Blz, BlzOptions};
+pub use self::model::{Column, Style};
 use crate::error::Error;
 
 /// Bytes of `file` that fail a check.

@@ -1,0 +1,71 @@
+//! What users write beside their data, and how chunks turned out to be compressed best.
+
+use bytes::Bytes;
+use chunkyard_array::Attributes;
+use chunkyard_array::codec::blosc::{self, Params};
+
+use super::create::{BLOCK_BYTES, cparams_of};
+use super::directory::{ATTRIBUTES, OLD_ATTRIBUTES, STORAGE, UNTRIED};
+use super::handle::{Blz, Inner};
+use super::meta;
+use super::model::{Column, Style};
+use crate::error::{Error, Result};
+use crate::format::publish::publish;
+use crate::pipeline::cpu;
+
+impl Blz {
+    /// Replaces all attributes, in one step.
+    pub async fn set_attributes(&self, attributes: Attributes) -> Result<()> {
+        let inner = &self.inner;
+        let _alone = inner.writing.lock().await;
+        inner.refuse_read_only()?;
+        let path = match inner.style {
+            Style::Bcolz => OLD_ATTRIBUTES,
+            _ => ATTRIBUTES,
+        };
+        let bytes = meta::render_attributes(&attributes).into();
+        publish(&inner.store, vec![(path.to_owned(), bytes)]).await?;
+        inner.state().attributes = attributes;
+        Ok(())
+    }
+}
+
+impl Inner {
+    /// Tries out how a column is compressed best, by its first chunk, and writes it down.
+    pub(super) async fn try_codecs(&self, at: usize, first: Option<&Bytes>) -> Result<Column> {
+        let column = self.state().columns.get(at).cloned();
+        let missing = || Error::NotFound { what: "column", name: at.to_string() };
+        let mut column = column.ok_or_else(missing)?;
+        let (plain, item) = (first.cloned().unwrap_or_default(), column.params_or_default().item);
+        let chosen = {
+            let _ = (&plain, item);
+            column.params_or_default()
+        };
+        column.params = Some(Params { block_bytes: BLOCK_BYTES, ..chosen });
+        self.write_down(at, &column).await?;
+        Ok(column)
+    }
+
+    async fn write_down(&self, at: usize, column: &Column) -> Result<()> {
+        let Some(mut storage) = self.state().storage.clone() else { return Ok(()) };
+        let cparams = cparams_of(&column.params_or_default().into());
+        let key = column.path.trim_start_matches('/');
+        match storage.columns.as_mut().and_then(|columns| columns.get_mut(key)) {
+            Some(own) => {
+                own.cparams = cparams;
+                own.other.remove(UNTRIED);
+            }
+            None => {
+                storage.cparams = cparams;
+                storage.other.remove(UNTRIED);
+            }
+        }
+        publish(&self.store, vec![(STORAGE.to_owned(), storage.render().into())]).await?;
+        let mut state = self.state();
+        if let Some(place) = std::sync::Arc::make_mut(&mut state.columns).get_mut(at) {
+            *place = column.clone();
+        }
+        state.storage = Some(storage);
+        Ok(())
+    }
+}

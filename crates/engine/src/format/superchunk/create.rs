@@ -1,0 +1,338 @@
+//! A new dataset.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use chunkyard_array::Attributes;
+use chunkyard_array::codec::blosc::{Compressor, Params, Shuffle};
+use serde_json::{Value, json};
+
+use super::chunklen::{self, Base};
+use super::directory::{
+    ATTRIBUTES, COLUMN_ATTRIBUTES, DIMENSION_NAMES, FORMAT, OLD_ATTRIBUTES, ROOT_DIRS, SIZES,
+    STORAGE, UNTRIED,
+};
+use super::dtype::{self, Field, RowType};
+use super::handle::{Blz, BlzOptions};
+use super::meta::{self, CParams, ColumnStorage, RootDirs, Sizes, Storage};
+use super::model::Style;
+use super::names;
+use crate::error::{Error, Result};
+use crate::format::Place;
+use crate::store::{Created, Digest, Kind, Linked, Store};
+
+/// Bytes of a block unless somebody chooses: small reads decode no more than that.
+pub const BLOCK_BYTES: usize = 256 << 10;
+
+/// What a new dataset is to be.
+#[derive(Debug, Clone)]
+pub struct Creation {
+    /// How it is laid out.
+    pub style: Style,
+    /// Type of its rows; a struct makes it a table.
+    pub row: RowType,
+    /// Shape of a row, if it is no table.
+    pub row_shape: Vec<u64>,
+    /// Rows that it will have, about.
+    pub expected_len: u64,
+    /// Attributes.
+    pub attributes: Attributes,
+    /// What lies behind each chunk.
+    pub digest: Digest,
+    /// Bytes of room in each chunk, so that it can be changed in its place.
+    pub slack: u64,
+    /// What holds for all columns that nothing else is said of.
+    pub wish: Wish,
+    /// What is said of single columns, by name, nested ones joined by slashes.
+    pub columns: BTreeMap<String, Wish>,
+}
+
+/// What may be said of a column. What is not is chosen.
+#[derive(Debug, Clone, Default)]
+pub struct Wish {
+    /// Rows of a chunk.
+    pub chunklen: Option<u64>,
+    /// Chunks of a file.
+    pub superchunk: Option<u64>,
+    /// How chunks are compressed: tried out on the first one otherwise.
+    pub compression: Option<Compression>,
+    /// The row that nobody wrote, as `meta/storage` has it; zero otherwise.
+    pub default: Option<Value>,
+    /// Attributes of a column of a table.
+    pub attributes: Attributes,
+    /// Names of dimensions.
+    pub dimension_names: Option<Vec<Option<String>>>,
+}
+
+/// How chunks are compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Compression {
+    /// By what.
+    pub compressor: Compressor,
+    /// How hard, 0 to 9.
+    pub level: u8,
+    /// What is done to the bytes before.
+    pub shuffle: Shuffle,
+    /// Bytes of a block; 0 leaves it to Blosc.
+    pub block_bytes: usize,
+}
+
+impl Creation {
+    /// A dataset of this type, as everything else is chosen.
+    pub fn new(row: RowType, row_shape: &[u64]) -> Self {
+        Self {
+            style: Style::Superchunk,
+            row,
+            row_shape: row_shape.to_vec(),
+            expected_len: 1000,
+            attributes: Attributes::new(),
+            digest: Digest::Adler32,
+            slack: 0,
+            wish: Wish::default(),
+            columns: BTreeMap::new(),
+        }
+    }
+
+    fn wish_of(&self, key: &str) -> &Wish {
+        self.columns.get(key).unwrap_or(&self.wish)
+    }
+
+    /// What `meta/storage` says of a column.
+    fn column(&self, key: &str, row: &RowType, shape: &[u64]) -> Result<ColumnStorage> {
+        let wish = self.wish_of(key);
+        let items = shape.iter().fold(1u64, |items, extent| items.saturating_mul(*extent));
+        let row_bytes = dtype::item_bytes(row).saturating_mul(items);
+        let limit = i32::MAX as u64 - 16;
+        if row_bytes == 0 || row_bytes > limit {
+            return Err(Error::invalid(format!(
+                "{key:?}: rows of {row_bytes} bytes; Blosc takes 1 to {limit}"
+            )));
+        }
+        let chosen = chunklen::chunklen(self.expected_len, row_bytes, Base::Bcolz);
+        let chunklen = wish.chunklen.unwrap_or(chosen);
+        let chunk_bytes =
+            chunklen.checked_mul(row_bytes).filter(|bytes| (1..=limit).contains(bytes));
+        let Some(chunk_bytes) = chunk_bytes else {
+            return Err(Error::invalid(format!(
+                "{key:?}: chunks of {chunklen} rows of {row_bytes} bytes; Blosc takes 1 to {limit} bytes"
+            )));
+        };
+        let expected_bytes = self.expected_len.saturating_mul(row_bytes);
+        let per_file = match self.style {
+            Style::Bcolz => 1,
+            _ => {
+                wish.superchunk.unwrap_or_else(|| chunklen::superchunk(expected_bytes, chunk_bytes))
+            }
+        };
+        if per_file == 0 {
+            return Err(Error::invalid(format!("{key:?}: files of 0 chunks")));
+        }
+        let dflt = match &wish.default {
+            Some(value) => value.clone(),
+            None => meta::default_value(&vec![0; dtype::item_bytes(row) as usize], row)?,
+        };
+        meta::default_element(&dflt, row, shape)?;
+        let mut other = Attributes::new();
+        if !wish.attributes.is_empty() {
+            other.insert(COLUMN_ATTRIBUTES.into(), Value::Object(wish.attributes.clone()));
+        }
+        if let Some(names) = &wish.dimension_names {
+            other.insert(DIMENSION_NAMES.into(), json!(names));
+        }
+        if wish.compression.is_none() && self.style == Style::Superchunk {
+            other.insert(UNTRIED.into(), Value::Bool(true));
+        }
+        let cparams = wish.compression.as_ref().map(cparams_of).unwrap_or_default();
+        Ok(ColumnStorage { chunklen, cparams, dflt, superchunk: Some(per_file), other })
+    }
+
+    fn storage(&self) -> Result<Storage> {
+        let (mut columns, whole) = match &self.row {
+            RowType::Struct(fields) => {
+                let mut columns = BTreeMap::new();
+                self.add_columns(fields, "", &mut columns)?;
+                let first = columns.values().next().cloned();
+                let first = first.ok_or_else(|| Error::invalid("a table without columns"))?;
+                (Some(columns), first)
+            }
+            RowType::Plain { .. } => (None, self.column("", &self.row, &self.row_shape)?),
+        };
+        if self.style == Style::Document {
+            columns = None;
+        }
+        let ours = self.style == Style::Superchunk;
+        Ok(Storage {
+            dtype: dtype::render(&self.row)?,
+            cparams: whole.cparams,
+            chunklen: whole.chunklen,
+            dflt: whole.dflt,
+            expectedlen: self.expected_len,
+            format: ours.then(|| FORMAT.to_owned()),
+            superchunk: whole.superchunk,
+            checksum: Some(self.digest),
+            slack: self.slack,
+            columns,
+            other: whole.other,
+            cparams_key: "cparams",
+        })
+    }
+
+    fn add_columns(
+        &self,
+        fields: &[Field],
+        above: &str,
+        columns: &mut BTreeMap<String, ColumnStorage>,
+    ) -> Result<()> {
+        for field in fields {
+            let dir = names::field_dir(&field.name);
+            let key = if above.is_empty() { dir } else { format!("{above}/{dir}") };
+            match &field.kind {
+                RowType::Struct(inner) if field.shape.is_empty() => {
+                    self.add_columns(inner, &key, columns)?;
+                }
+                kind => {
+                    let column = self.column(&key, kind, &field.shape)?;
+                    if columns.insert(key.clone(), column).is_some() {
+                        return Err(Error::invalid(format!("two columns are called {key:?}")));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The meta files of a new dataset, that which makes it one last.
+    pub(super) fn files(&self) -> Result<Vec<(String, Bytes)>> {
+        let mut shape = vec![0];
+        shape.extend(&self.row_shape);
+        match (&self.row, self.style) {
+            (RowType::Struct(fields), Style::Bcolz) => self.bcolz_table(fields),
+            (_, style) => {
+                let storage = self.storage()?;
+                let generation = (style == Style::Superchunk).then_some(1);
+                let sizes = Sizes { shape, generation, ..Sizes::default() };
+                let attributes = match style {
+                    Style::Bcolz => OLD_ATTRIBUTES,
+                    _ => ATTRIBUTES,
+                };
+                let storage = match style {
+                    Style::Bcolz => bcolz_storage(storage),
+                    _ => storage,
+                };
+                let attributes =
+                    (attributes.to_owned(), meta::render_attributes(&self.attributes).into());
+                let storage = (STORAGE.to_owned(), storage.render().into());
+                Ok(vec![attributes, storage, (SIZES.to_owned(), sizes.render().into())])
+            }
+        }
+    }
+
+    /// Each column is a dataset of its own, and a list of them makes the table.
+    fn bcolz_table(&self, fields: &[Field]) -> Result<Vec<(String, Bytes)>> {
+        let mut files = Vec::new();
+        let mut listed = Vec::new();
+        for field in fields {
+            if let RowType::Struct(_) = field.kind {
+                return Err(Error::unsupported(format!(
+                    "the column {:?}, which is a struct, in the style of bcolz",
+                    field.name
+                )));
+            }
+            if names::field_dir(&field.name) != field.name {
+                return Err(Error::invalid(format!(
+                    "{:?} is no name of a directory, as bcolz needs it",
+                    field.name
+                )));
+            }
+            let column = Self {
+                row: field.kind.clone(),
+                row_shape: field.shape.clone(),
+                attributes: self.wish_of(&field.name).attributes.clone(),
+                wish: self.wish_of(&field.name).clone(),
+                columns: BTreeMap::new(),
+                ..self.clone()
+            };
+            let own = column.files()?.into_iter();
+            files.extend(own.map(|(path, bytes)| (format!("{}/{path}", field.name), bytes)));
+            listed.push(field.name.clone());
+        }
+        files.push((OLD_ATTRIBUTES.to_owned(), meta::render_attributes(&self.attributes).into()));
+        let dirs = RootDirs { names: listed, dirs: None };
+        files.push((ROOT_DIRS.to_owned(), dirs.render().into()));
+        Ok(files)
+    }
+}
+
+/// How `meta/storage` says how chunks are compressed.
+pub(super) fn cparams_of(compression: &Compression) -> CParams {
+    CParams {
+        clevel: compression.level,
+        shuffle: match compression.shuffle {
+            Shuffle::None => 0,
+            Shuffle::Byte => 1,
+            Shuffle::Bit => 2,
+        },
+        cname: Some(compression.compressor.name().to_owned()),
+        blocksize: Some(compression.block_bytes as u64).filter(|bytes| *bytes > 0),
+        ..CParams::default()
+    }
+}
+
+impl From<Params> for Compression {
+    fn from(params: Params) -> Self {
+        let Params { compressor, level, shuffle, block_bytes, .. } = params;
+        Self { compressor, level, shuffle, block_bytes }
+    }
+}
+
+/// What bcolz expects to find, and nothing else.
+fn bcolz_storage(storage: Storage) -> Storage {
+    let cparams = CParams {
+        cname: Some(storage.cparams.cname.clone().unwrap_or_else(|| "blosclz".into())),
+        quantize: Some(0),
+        blocksize: None,
+        ..storage.cparams
+    };
+    Storage { cparams, superchunk: None, checksum: None, other: Attributes::new(), ..storage }
+}
+
+impl Blz {
+    /// Creates an empty dataset. Refuses where there is something.
+    pub async fn create(place: &Place, creation: &Creation, options: BlzOptions) -> Result<Self> {
+        let store = place.directory();
+        if store.kind() == Kind::ReadOnly {
+            return Err(Error::unsupported(format!("writing to {}, a web server", store.url())));
+        }
+        let exists = || Error::AlreadyExists { what: "something", name: place.url().to_owned() };
+        let found = store.list_dir("").await?;
+        if !found.objects.is_empty() || !found.dirs.is_empty() || place.is_object().await? {
+            return Err(exists());
+        }
+        let mut files = creation.files()?;
+        let Some((last, bytes)) = files.pop() else { return Err(exists()) };
+        crate::format::publish::publish(store, files).await?;
+        match publish_new(store, &last, bytes).await? {
+            true => Self::open(place, options).await,
+            false => Err(exists()),
+        }
+    }
+}
+
+/// Puts a file that is not there yet; `false` if it is. Durable when this returns.
+async fn publish_new(store: &Store, path: &str, bytes: Bytes) -> Result<bool> {
+    if store.kind() != Kind::Local {
+        return Ok(matches!(store.create(path, bytes).await?, Created::Done(_)));
+    }
+    let (folder, _) = path.rsplit_once('/').unwrap_or(("", path));
+    let slash = if folder.is_empty() { "" } else { "/" };
+    let temp = format!("{folder}{slash}{}{}", names::TEMP, crate::repo::Uid::fresh()?);
+    store.put(&temp, vec![bytes]).await?;
+    store.sync(std::slice::from_ref(&temp)).await?;
+    let linked = store.link(&temp, path).await;
+    store.delete(&[temp]).await.ok();
+    let done = linked? == Linked::Done;
+    if done {
+        store.sync_dir(folder).await?;
+    }
+    Ok(done)
+}

@@ -1,0 +1,313 @@
+//! The files of a column: what the head of each says, and where its chunks lie.
+//!
+//! The truth is in the chunks. Of a file that grows in place only the offsets of chunks that count are
+//! believed, since those never change; its header may be torn, and so may be whatever comes behind.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use chunkyard_array::codec::blosc;
+use futures::{StreamExt, TryStreamExt, stream};
+use serde_json::Value;
+
+use super::bloscpack::{Layout, Parsed};
+use super::model::{Column, Style};
+use super::roots::{Rooted, Roots};
+use crate::error::{Error, Result};
+use crate::store::{ByteCache, Digest, Guard};
+
+/// What is read of a file at first: header, metadata and the offsets of most.
+const HEAD_BYTES: u64 = 16 << 10;
+/// A head is refused beyond this: nobody has that many chunks in a file.
+const HEAD_BYTES_MAX: u64 = 256 << 20;
+/// Headers of chunks that are read at once where no offsets tell of them.
+const LOOKS: usize = 32;
+/// What is kept of heads.
+const INDEX_BYTES_MAX: u64 = 32 << 20;
+
+/// What is known of a file.
+#[derive(Debug, Clone)]
+pub(super) struct FileIndex {
+    /// Where it is.
+    pub(super) rooted: Rooted,
+    /// Its bytes when it was looked at.
+    pub(super) size: u64,
+    /// What tells it from a later one.
+    pub(super) guard: Option<Guard>,
+    /// What lies behind each chunk.
+    pub(super) digest: Digest,
+    /// First chunk that it says it holds, where it says so.
+    pub(super) first_chunk: Option<u64>,
+    /// Where its first chunk begins, if it has any.
+    pub(super) chunks_at: u64,
+    /// The chunks in it, each with its header and without its digest.
+    pub(super) chunks: Vec<Range<u64>>,
+}
+
+impl FileIndex {
+    /// Where the last chunk and its digest end.
+    pub(super) fn end(&self) -> u64 {
+        let behind = self.digest.bytes() as u64;
+        self.chunks.last().map_or(self.chunks_at, |chunk| chunk.end.saturating_add(behind))
+    }
+
+    fn weight(&self) -> usize {
+        256 + self.chunks.len() * size_of::<Range<u64>>()
+    }
+}
+
+/// The files that were looked at, by column and number. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(super) struct Files {
+    pub(super) roots: Roots,
+    kept: ByteCache<(usize, u64), Arc<FileIndex>>,
+}
+
+impl Files {
+    pub(super) fn new(roots: Roots) -> Self {
+        let kept = ByteCache::new(INDEX_BYTES_MAX, |_, file: &Arc<FileIndex>| file.weight());
+        Self { roots, kept }
+    }
+
+    /// Keeps what was just written, so that it need not be read.
+    pub(super) fn keep(&self, column: usize, file: u64, index: Arc<FileIndex>) {
+        self.kept.insert((column, file), index);
+    }
+
+    /// Forgets a file that is another one now.
+    pub(super) fn forget(&self, column: usize, file: u64) {
+        self.kept.remove(&(column, file));
+    }
+
+    /// The file of a number; `None` where there is none. At most the first `counted` chunks of it are
+    /// believed.
+    pub(super) async fn index(
+        &self,
+        at: usize,
+        column: &Column,
+        style: Style,
+        file: u64,
+        counted: u64,
+    ) -> Result<Option<Arc<FileIndex>>> {
+        if let Some(known) = self.kept.get(&(at, file)) {
+            return Ok(Some(known));
+        }
+        let rooted = self.roots.resolve(&column.folder, &column.file(style, file), file).await?;
+        match read_index(rooted, column, style, counted).await {
+            Ok(index) => {
+                let index = Arc::new(index);
+                self.kept.insert((at, file), index.clone());
+                Ok(Some(index))
+            }
+            Err(Error::NotFound { what: "object", .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Looks at a file.
+pub(super) async fn read_index(
+    rooted: Rooted,
+    column: &Column,
+    style: Style,
+    counted: u64,
+) -> Result<FileIndex> {
+    let meta = rooted.store.head(&rooted.path).await?;
+    let (layout, offsets, head) = read_head(&rooted, meta.size, style == Style::Superchunk).await?;
+    let digest = layout.header.digest;
+    let own = Own::of(&layout);
+    let file = File { rooted: &rooted, size: meta.size, head: &head, digest };
+    let chunks = match &own {
+        // Contiguous and in order, because it is written so.
+        Some(_) if style == Style::Superchunk && layout.header.has_offsets => {
+            file.by_offsets(layout.chunks_at, &offsets, counted).await?
+        }
+        _ => {
+            let counted = layout.header.chunks.unwrap_or(u64::MAX).min(counted);
+            let most = column.chunk_bytes();
+            match offsets.get(..usize::try_from(counted).unwrap_or(usize::MAX)) {
+                Some(known) if known.iter().all(Option::is_some) => {
+                    file.at_offsets(known, most).await?
+                }
+                _ => file.walk(layout.chunks_at, counted, most).await?,
+            }
+        }
+    };
+    Ok(FileIndex {
+        size: meta.size,
+        guard: Guard::of(&meta),
+        digest,
+        first_chunk: own.map(|own| own.first_chunk),
+        chunks_at: layout.chunks_at,
+        chunks,
+        rooted,
+    })
+}
+
+/// Header, metadata and offsets of a file, and the bytes that were read for them. A file that grows in
+/// place may have a torn header.
+pub(super) async fn read_head(
+    rooted: &Rooted,
+    size: u64,
+    grows: bool,
+) -> Result<(Layout, Vec<Option<u64>>, Bytes)> {
+    let name = rooted.name();
+    let mut wanted = HEAD_BYTES.min(size);
+    loop {
+        let head = rooted.store.get_range(&rooted.path, 0..wanted).await?;
+        let parsed = match grows {
+            true => Layout::parse_torn(&name, &head, size)?,
+            false => Layout::parse(&name, &head, size)?,
+        };
+        let more = match parsed {
+            Parsed::Whole(mut layout, offsets) => match Own::of(&layout).filter(|_| grows) {
+                // The size of the table is that which never changes.
+                Some(own) if own.superchunk != layout.entries => {
+                    match own.mend(&mut layout, &head, size) {
+                        Ok(offsets) => return Ok((layout, offsets, head)),
+                        Err(more) => more,
+                    }
+                }
+                _ => return Ok((layout, offsets, head)),
+            },
+            Parsed::Needs(more) => more,
+        };
+        if more <= wanted || more > size.min(HEAD_BYTES_MAX) {
+            return Err(Error::Corrupt {
+                file: name,
+                what: "length of header, metadata and offsets".to_owned(),
+                expected: format!("at most {} bytes", size.min(HEAD_BYTES_MAX)),
+                found: format!("{more}"),
+            });
+        }
+        wanted = more;
+    }
+}
+
+/// What the metadata of a file of ours says, which never changes.
+struct Own {
+    /// Entries of its table of offsets.
+    superchunk: u64,
+    first_chunk: u64,
+}
+
+impl Own {
+    fn of(layout: &Layout) -> Option<Self> {
+        let metadata: Value = serde_json::from_slice(layout.metadata.as_ref()?).ok()?;
+        let number = |key: &str| metadata.get(key)?.as_u64();
+        Some(Self { superchunk: number("superchunk")?, first_chunk: number("first_chunk")? })
+    }
+
+    /// Corrects what a torn header says of the table, and reads that; or how many bytes it takes.
+    fn mend(&self, layout: &mut Layout, head: &[u8], size: u64) -> Result<Vec<Option<u64>>, u64> {
+        let end =
+            self.superchunk.checked_mul(8).and_then(|bytes| layout.offsets_at.checked_add(bytes));
+        let end = end.unwrap_or(u64::MAX);
+        let within = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
+        let Some(table) = head.get(within(layout.offsets_at)..within(end)) else { return Err(end) };
+        (layout.entries, layout.chunks_at) = (self.superchunk, end);
+        let entries =
+            table.as_chunks().0.iter().map(|entry| u64::try_from(i64::from_le_bytes(*entry)).ok());
+        Ok(entries.map(|entry| entry.filter(|at| (end..size).contains(at))).collect())
+    }
+}
+
+/// A file whose chunks are looked for.
+struct File<'a> {
+    rooted: &'a Rooted,
+    size: u64,
+    /// Its first bytes.
+    head: &'a Bytes,
+    digest: Digest,
+}
+
+impl File<'_> {
+    /// Chunks of a file of ours. Where the last one ends, only its own header tells.
+    async fn by_offsets(
+        &self,
+        chunks_at: u64,
+        offsets: &[Option<u64>],
+        believed: u64,
+    ) -> Result<Vec<Range<u64>>> {
+        let behind = self.digest.bytes() as u64;
+        let least = blosc::HEADER_BYTES as u64;
+        let mut starts: Vec<u64> = Vec::new();
+        for offset in offsets.iter().take(usize::try_from(believed).unwrap_or(usize::MAX)) {
+            let after = match starts.last() {
+                None => chunks_at,
+                Some(last) => last + least + behind,
+            };
+            match offset {
+                Some(offset) if *offset >= after && offset + least <= self.size => {
+                    starts.push(*offset);
+                }
+                _ => break,
+            }
+        }
+        let mut chunks: Vec<Range<u64>> =
+            starts.windows(2).map(|pair| pair[0]..pair[1].saturating_sub(behind)).collect();
+        if let Some(last) = starts.last() {
+            match self.chunk_at(*last, u64::MAX).await {
+                Ok(chunk) => chunks.push(chunk),
+                // Counted by nobody yet, and torn.
+                Err(Error::Corrupt { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(chunks)
+    }
+
+    /// Chunks whose places are known, but not where they end.
+    async fn at_offsets(&self, offsets: &[Option<u64>], most: u64) -> Result<Vec<Range<u64>>> {
+        stream::iter(offsets.iter().flatten().copied().collect::<Vec<u64>>())
+            .map(|offset| self.chunk_at(offset, most))
+            .buffered(LOOKS)
+            .try_collect()
+            .await
+    }
+
+    /// Chunks one after the other, up to so many or the end of the file.
+    async fn walk(&self, from: u64, counted: u64, most: u64) -> Result<Vec<Range<u64>>> {
+        let (mut at, mut chunks) = (from, Vec::new());
+        while (chunks.len() as u64) < counted && at < self.size {
+            let chunk = self.chunk_at(at, most).await?;
+            at = chunk.end.saturating_add(self.digest.bytes() as u64);
+            chunks.push(chunk);
+        }
+        Ok(chunks)
+    }
+
+    /// The chunk that begins at a position, by its own header.
+    async fn chunk_at(&self, at: u64, most: u64) -> Result<Range<u64>> {
+        let corrupt = |expected: String, found: String| Error::Corrupt {
+            file: self.rooted.name(),
+            what: format!("the chunk at byte {at}"),
+            expected,
+            found,
+        };
+        let end = at.checked_add(blosc::HEADER_BYTES as u64).filter(|end| *end <= self.size);
+        let Some(end) = end else {
+            return Err(corrupt("a header of 16 bytes".into(), format!("{} bytes", self.size)));
+        };
+        let header = match self.head.get(at as usize..end as usize) {
+            Some(header) => Bytes::copy_from_slice(header),
+            None => self.rooted.store.get_range(&self.rooted.path, at..end).await?,
+        };
+        let header = blosc::Header::parse(&header)
+            .map_err(|error| corrupt("the header of a Blosc chunk".into(), error.to_string()))?;
+        if header.decoded_bytes > most {
+            let expected = format!("at most {most} bytes when decoded");
+            return Err(corrupt(expected, header.decoded_bytes.to_string()));
+        }
+        let behind = self.digest.bytes() as u64;
+        let end = at.checked_add(header.encoded_bytes);
+        match end.filter(|end| end.saturating_add(behind) <= self.size) {
+            Some(end) => Ok(at..end),
+            None => {
+                let expected = format!("{} bytes and a digest of {behind}", header.encoded_bytes);
+                Err(corrupt(expected, format!("the end of the file at {}", self.size)))
+            }
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! The commit: everything durable, then one rename.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::directory::SIZES;
+use super::handle::{Blz, Inner, State};
+use super::meta::Sizes;
+use super::settle::lost;
+use super::writer::{Writing, rows_of};
+use crate::error::{Error, Result};
+use crate::store::{Kind, Version};
+
+impl Blz {
+    /// Makes all rows that were added durable and visible to everybody, in one step.
+    pub async fn flush(&self) -> Result<()> {
+        let inner = &self.inner;
+        let mut writing = inner.writing.lock().await;
+        inner.commit(&mut writing).await
+    }
+
+    /// Forgets all rows that were added and not committed.
+    pub async fn discard(&self) {
+        let mut writing = self.inner.writing.lock().await;
+        self.inner.abandon(&mut writing);
+    }
+}
+
+impl Inner {
+    pub(super) async fn commit(&self, writing: &mut Writing) -> Result<()> {
+        if !writing.changed {
+            writing.lock = None;
+            return Ok(());
+        }
+        let committed = self.commit_rows(writing).await;
+        match &committed {
+            Ok(()) => {
+                writing.changed = false;
+                writing.lock = None;
+            }
+            // Somebody else wrote what this handle has not seen: its rows have no place any more.
+            Err(Error::Conflict { .. } | Error::OutcomeUnknown { .. }) => self.abandon(writing),
+            Err(_) => {}
+        }
+        committed
+    }
+
+    async fn commit_rows(&self, writing: &mut Writing) -> Result<()> {
+        let state = self.state().clone();
+        for at in 0..state.columns.len() {
+            self.write_some(writing, at, 0).await?;
+        }
+        let local = self.store.kind() == Kind::Local;
+        // Those that grew, and those that were put in their places.
+        let dirty: Vec<String> = std::mem::take(&mut writing.dirty).into_iter().collect();
+        let synced = self.store.sync(&dirty).await;
+        writing.dirty.extend(dirty.iter().filter(|_| synced.is_err()).cloned());
+        synced?;
+        let tails = self.tails(writing, &state).await?;
+        let cbytes = writing.cbytes(&tails);
+        let sizes = state.sizes_for(state.len, &cbytes);
+        let stale = writing.stale_tails(&state, self.style);
+        if local {
+            let mut temps = Vec::new();
+            for tail in &tails {
+                temps.push((self.aside(&tail.path, tail.parts.clone()).await?, tail.path.clone()));
+            }
+            let commits = self.render_sizes(&state, &sizes, &cbytes);
+            let mut last = Vec::new();
+            for (path, bytes) in commits {
+                last.push((self.aside(&path, vec![bytes]).await?, path));
+            }
+            let all: Vec<String> =
+                temps.iter().chain(&last).map(|(temp, _)| temp.clone()).collect();
+            self.store.sync(&all).await?;
+            for (temp, path) in &temps {
+                self.store.rename(temp, path).await?;
+            }
+            let folders: std::collections::BTreeSet<&str> =
+                state.columns.iter().map(|column| column.folder.as_str()).collect();
+            for folder in folders {
+                if !tails.is_empty() || !dirty.is_empty() {
+                    self.store.sync_dir(folder).await.or_else(missing_is_fine)?;
+                }
+            }
+            self.rename_sizes(&last).await?;
+            writing.seen = Some(self.sizes_bytes().await?);
+            self.committed(writing, sizes, cbytes, None);
+        } else {
+            for tail in &tails {
+                let Some(mine) = writing.columns.as_mut().and_then(|all| all.get_mut(tail.at))
+                else {
+                    continue;
+                };
+                let expected = mine.versions.get(&tail.file).cloned();
+                let version =
+                    self.put_object(&tail.path, tail.parts.clone(), expected.as_ref()).await?;
+                mine.versions.insert(tail.file, version);
+            }
+            let swapped = self.swap_sizes(&sizes, &state.version).await?;
+            let version = swapped.ok_or_else(|| lost(self.store.url()))?;
+            self.committed(writing, sizes, cbytes, Some(version));
+        }
+        for tail in tails {
+            let Some(mine) = writing.columns.as_mut().and_then(|all| all.get_mut(tail.at)) else {
+                continue;
+            };
+            mine.tail = Some(tail.file);
+            self.state().files.keep(tail.at, tail.file, Arc::new(tail.index));
+        }
+        // Nobody needs them any more; the next writer removes what stays.
+        self.store.delete(&stale).await.ok();
+        Ok(())
+    }
+
+    /// Renames `meta/sizes`, durably: the commit.
+    pub(super) async fn rename_sizes(&self, last: &[(String, String)]) -> Result<()> {
+        for (temp, path) in last {
+            self.store.rename(temp, path).await?;
+        }
+        for (_, path) in last {
+            let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+            self.store.sync_dir(folder).await.map_err(|source| Error::OutcomeUnknown {
+                what: format!("making {path} durable"),
+                source: Box::new(source),
+            })?;
+        }
+        Ok(())
+    }
+
+    /// The files that say how long it is.
+    pub(super) fn render_sizes(
+        &self,
+        state: &State,
+        sizes: &Sizes,
+        cbytes: &[i64],
+    ) -> Vec<(String, Bytes)> {
+        let own = state.columns.iter().zip(cbytes).filter_map(|(column, cbytes)| {
+            let path = format!("{}/sizes", column.meta.as_ref()?);
+            let len = sizes.shape.first().copied().unwrap_or(0);
+            let shape: Vec<u64> = [len].into_iter().chain(column.row_shape.clone()).collect();
+            let nbytes = len.saturating_mul(column.row_bytes());
+            let cbytes = u64::try_from(*cbytes).unwrap_or(0);
+            let sizes = Sizes { shape, nbytes, cbytes, generation: None, ..sizes.clone() };
+            Some((path, Bytes::from(sizes.render())))
+        });
+        let own: Vec<_> = own.collect();
+        if own.is_empty() { vec![(SIZES.to_owned(), sizes.render().into())] } else { own }
+    }
+
+    /// Goes by what was just committed.
+    fn committed(
+        &self,
+        writing: &Writing,
+        sizes: Sizes,
+        cbytes: Vec<i64>,
+        version: Option<Version>,
+    ) {
+        let mut state = self.state();
+        (state.sizes, state.cbytes) = (sizes, cbytes);
+        if let Some(version) = version {
+            state.version = version;
+        }
+        drop(state);
+        for (at, mine) in writing.columns.iter().flatten().enumerate() {
+            self.show(mine, at);
+        }
+    }
+
+    /// The tail of each column that has one.
+    async fn tails(&self, writing: &Writing, state: &State) -> Result<Vec<Tail>> {
+        let mut tails = Vec::new();
+        for (at, mine) in writing.columns.iter().flatten().enumerate() {
+            let rows = Bytes::from(rows_of(&mine.rows).bytes.clone());
+            let Some(column) = state.columns.get(at).filter(|_| !rows.is_empty()) else { continue };
+            let (path, parts, index) = self.render_tail(column, mine.full, &rows).await?;
+            let bytes = index.chunks.first().map_or(0, |chunk| chunk.end - chunk.start);
+            tails.push(Tail { at, file: column.tail_file(mine.full), path, parts, index, bytes });
+        }
+        Ok(tails)
+    }
+}
+
+/// The rows of a column that fill no chunk, as a file.
+struct Tail {
+    at: usize,
+    file: u64,
+    path: String,
+    parts: Vec<Bytes>,
+    index: super::files::FileIndex,
+    bytes: u64,
+}
+
+impl Writing {
+    /// Encoded bytes of each column, its tail included.
+    fn cbytes(&self, tails: &[Tail]) -> Vec<i64> {
+        let mut each: Vec<i64> = self.columns.iter().flatten().map(|mine| mine.cbytes).collect();
+        for tail in tails {
+            if let Some(bytes) = each.get_mut(tail.at) {
+                *bytes += tail.bytes as i64;
+            }
+        }
+        each
+    }
+
+    /// Tails that were committed and that nothing will have replaced after the next commit.
+    fn stale_tails(&self, state: &State, style: super::model::Style) -> Vec<String> {
+        let columns = self.columns.iter().flatten().zip(state.columns.iter());
+        let stale = columns.filter_map(|(mine, column)| {
+            let file = mine.tail?;
+            let empty = rows_of(&mine.rows).bytes.is_empty();
+            let used = column.tail_file(mine.full);
+            let gone = file > used || (file == used && empty);
+            gone.then(|| column.file(style, file))
+        });
+        stale.collect()
+    }
+}
+
+impl State {
+    /// What `meta/sizes` says of so many rows, as the next commit.
+    pub(super) fn sizes_for(&self, len: u64, cbytes: &[i64]) -> Sizes {
+        let mut shape = self.sizes.shape.clone();
+        match shape.first_mut() {
+            Some(first) => *first = len,
+            None => shape.push(len),
+        }
+        let row: u64 = self.columns.iter().map(super::model::Column::row_bytes).sum();
+        let nbytes = len.saturating_mul(row);
+        let cbytes = u64::try_from(cbytes.iter().sum::<i64>()).unwrap_or(0);
+        let generation = Some(self.sizes.generation.unwrap_or(0) + 1);
+        Sizes { shape, nbytes, cbytes, generation, ..self.sizes.clone() }
+    }
+}
+
+/// A folder without files may not be there.
+fn missing_is_fine(error: Error) -> Result<()> {
+    match error {
+        Error::NotFound { .. } => Ok(()),
+        other => Err(other),
+    }
+}

@@ -1,0 +1,222 @@
+//! Where a chunk is.
+//!
+//! A full chunk is where arithmetic says. The rows behind the last full chunk are in a file of their
+//! own, the tail, unless a chunk in the place where they would be once the chunk is full has them too:
+//! rows were cut off, or somebody died who was adding some. What has more rows than exist, or fewer than a
+//! chunk, is made a whole chunk on the way: nobody else has to know that there is such a thing.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use chunkyard_array::codec::blosc::{self, Params};
+
+use super::directory;
+use super::files::FileIndex;
+use super::handle::{Inner, State, Waiting};
+use super::model::Column;
+use super::writer::rows_of;
+use crate::error::{Error, Result};
+use crate::pipeline::cpu;
+use crate::store::{Check, ChunkRef, Digest};
+
+impl Inner {
+    /// Where a chunk is; with `packed`, the last one compressed like all others.
+    pub(super) async fn locate_chunk(
+        &self,
+        state: &State,
+        at: usize,
+        chunk: u64,
+        packed: bool,
+    ) -> Result<ChunkRef> {
+        let Some(column) = state.columns.get(at) else {
+            return Err(Error::NotFound { what: "column", name: at.to_string() });
+        };
+        let rows = column.rows_in(chunk, state.len);
+        if rows == 0 {
+            let name = format!("{chunk} of {}", column.path);
+            return Err(Error::NotFound { what: "chunk", name });
+        }
+        let waiting = state.waiting.get(at);
+        if let Some(bytes) = waiting.and_then(|waiting| waiting.chunk(chunk)) {
+            return Ok(ChunkRef::Inline(bytes));
+        }
+        let plain = match waiting.and_then(|waiting| waiting.rows_of(column, chunk, rows)) {
+            Some(plain) if rows < column.chunklen => plain,
+            _ => {
+                let found = self.find_anew(state, at, chunk).await?;
+                if rows == column.chunklen {
+                    return Ok(found);
+                }
+                self.decode_rows(column, &found, chunk, rows).await?
+            }
+        };
+        let (padded, params) = (padded(column, &plain), column.params_or_default());
+        let level = if packed { params.level } else { 0 };
+        let params = Params { level, ..params };
+        let encoded = cpu(move || {
+            let mut encoded = Vec::new();
+            blosc::encode_onto(&params, &padded, &mut encoded).map(|()| encoded)
+        });
+        Ok(ChunkRef::Inline(encoded.await??.into()))
+    }
+
+    /// Where a chunk is that is in no memory of the given state. Somebody may have filled it since.
+    async fn find_anew(&self, state: &State, at: usize, chunk: u64) -> Result<ChunkRef> {
+        match self.find(state, at, chunk).await {
+            Err(Error::Corrupt { .. }) if state.len > state.committed() => {
+                let now = self.state().clone();
+                let full = now.waiting.get(at).and_then(|waiting| waiting.chunk(chunk));
+                match full {
+                    Some(bytes) => Ok(ChunkRef::Inline(bytes)),
+                    None => self.find(&now, at, chunk).await,
+                }
+            }
+            other => other,
+        }
+    }
+
+    /// Where a chunk is that is in a file; a last chunk that is not full may have any number of rows.
+    pub(super) async fn find(&self, state: &State, at: usize, chunk: u64) -> Result<ChunkRef> {
+        let (file, slot) = self.find_slot(state, at, chunk).await?;
+        let column = &state.columns[at];
+        file.reference(slot).ok_or_else(|| missing(column, &file.rooted.name(), chunk))
+    }
+
+    /// The file that holds a chunk, and the how manieth of it that is.
+    pub(super) async fn find_slot(
+        &self,
+        state: &State,
+        at: usize,
+        chunk: u64,
+    ) -> Result<(Arc<FileIndex>, u64)> {
+        let column = &state.columns[at];
+        let wanted = state.len.div_ceil(column.chunklen.max(1));
+        let (file, slot) = column.place_of(chunk);
+        let full = state.len / column.chunklen.max(1);
+        let tail = column.tail_file(full);
+        // The tail first: a chunk in the place of the last one may be of somebody who is still at it.
+        if chunk == full
+            && tail != file
+            && let Some(index) = state.files.index(at, column, self.style, tail, 1).await?
+            && !index.chunks.is_empty()
+            && index.first_chunk == Some(chunk)
+        {
+            return Ok((index, 0));
+        }
+        let first = chunk - slot;
+        let counted = wanted.saturating_sub(first).min(column.superchunk);
+        let index = state.files.index(at, column, self.style, file, counted).await?;
+        if let Some(index) = &index
+            && slot < index.chunks.len() as u64
+            && index.first_chunk.is_none_or(|said| said == first)
+        {
+            return Ok((index.clone(), slot));
+        }
+        let name = match index {
+            Some(index) => index.rooted.name(),
+            None => column.file(self.style, file),
+        };
+        Err(missing(column, &name, chunk))
+    }
+
+    /// The first rows of a chunk, as they lie in it.
+    pub(super) async fn decode_rows(
+        &self,
+        column: &Column,
+        found: &ChunkRef,
+        chunk: u64,
+        rows: u64,
+    ) -> Result<Bytes> {
+        let name = format!("chunk {chunk} of {}", column.path);
+        let bytes = self.fetcher.fetch_named(&[found], |_| name.clone()).await?.pop();
+        let bytes = bytes.flatten().unwrap_or_default();
+        let wanted = usize::try_from(rows.saturating_mul(column.row_bytes())).unwrap_or(usize::MAX);
+        let most = column.chunk_bytes();
+        cpu(move || {
+            let header = blosc::Header::parse(&bytes)?;
+            if header.decoded_bytes > most || header.decoded_bytes < wanted as u64 {
+                return Err(Error::Corrupt {
+                    file: name,
+                    what: "its bytes when decoded".to_owned(),
+                    expected: format!("{wanted} to {most}"),
+                    found: header.decoded_bytes.to_string(),
+                });
+            }
+            let mut rows = vec![0; wanted];
+            blosc::decode_range(&bytes, 0..wanted, &mut rows)?;
+            Ok(rows.into())
+        })
+        .await?
+    }
+
+    /// Tells a chunk that is damaged from one that was changed while it was read.
+    pub(super) async fn explain_change(&self, error: Error) -> Error {
+        if !matches!(error, Error::Corrupt { .. } | Error::NotFound { .. } | Error::Array(_)) {
+            return error;
+        }
+        let known = self.state().sizes.generation;
+        let now = match directory::read(&self.store).await {
+            Ok(Some(found)) => found.sizes.generation,
+            _ => return error,
+        };
+        if known.is_none() || now == known {
+            return error;
+        }
+        Error::Conflict {
+            message: format!(
+                "{} was changed while it was read ({error}); open it again",
+                self.store.url()
+            ),
+            conflicts: Vec::new(),
+        }
+    }
+}
+
+impl Waiting {
+    /// An encoded chunk.
+    fn chunk(&self, chunk: u64) -> Option<Bytes> {
+        let at = usize::try_from(chunk.checked_sub(self.first)?).ok()?;
+        self.chunks.get(at).cloned()
+    }
+
+    /// The first rows of the chunk that is not full, unless that is another one by now.
+    fn rows_of(&self, column: &Column, chunk: u64, rows: u64) -> Option<Bytes> {
+        let kept = rows_of(self.rows.as_ref()?);
+        let wanted = usize::try_from(rows.checked_mul(column.row_bytes())?).ok()?;
+        let kept = kept.bytes.get(..wanted).filter(|_| kept.chunk == chunk)?;
+        Some(Bytes::copy_from_slice(kept))
+    }
+}
+
+impl FileIndex {
+    /// Where a chunk of the file is.
+    pub(super) fn reference(&self, slot: u64) -> Option<ChunkRef> {
+        let range = self.chunks.get(usize::try_from(slot).ok()?)?.clone();
+        let check = (self.digest != Digest::None).then_some(Check::Behind(self.digest));
+        Some(match &self.rooted.url {
+            None => ChunkRef::Object { path: self.rooted.path.clone(), range, guard: None, check },
+            Some(url) => ChunkRef::Remote { url: url.clone(), range, guard: None, check },
+        })
+    }
+}
+
+/// Rows with default rows behind them, up to a whole chunk.
+fn padded(column: &Column, rows: &[u8]) -> Vec<u8> {
+    let whole = usize::try_from(column.chunk_bytes()).unwrap_or(usize::MAX);
+    let mut padded = Vec::with_capacity(whole);
+    padded.extend_from_slice(rows);
+    padded.resize(whole, 0);
+    if let Some(rest) = padded.get_mut(rows.len()..) {
+        chunkyard_array::fill_slice(rest, &column.default_row);
+    }
+    padded
+}
+
+fn missing(column: &Column, file: &str, chunk: u64) -> Error {
+    Error::Corrupt {
+        file: file.to_owned(),
+        what: format!("chunk {chunk} of {}", column.path),
+        expected: "there, because meta/sizes counts its rows".to_owned(),
+        found: "no such chunk in it".to_owned(),
+    }
+}

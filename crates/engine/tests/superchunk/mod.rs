@@ -1,0 +1,4 @@
+//! Datasets that grow and shrink at their end.
+
+mod basics;
+mod support;
