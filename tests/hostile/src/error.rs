@@ -29,3 +29,10 @@ pub(crate) fn is_about_document(error: &ArrayError) {
 pub(crate) fn is_about_chunk(error: &ArrayError) {
     assert!(matches!(error, ArrayError::Corrupt { .. }), "a chunk cannot cause {error:?}");
 }
+
+/// A buffer was refused that tells itself how it was made: it is wrong, or of a kind we do not read.
+pub(crate) fn is_about_buffer(error: &ArrayError) {
+    if !matches!(error, ArrayError::Unsupported { .. }) {
+        is_about_chunk(error);
+    }
+}

@@ -20,6 +20,7 @@
     reason = "a promise that does not hold must stop the test or the fuzzer"
 )]
 
+mod blosc_buffer;
 mod choices;
 pub mod codec;
 mod columns;
@@ -72,6 +73,7 @@ pub const TARGETS: &[Target] = &[
     target("codec_bytes", codec::bytes),
     target("codec_zstd", codec::zstd),
     target("codec_blosc", codec::blosc),
+    target("blosc_buffer", blosc_buffer::check),
     target("codec_deflate", codec::deflate),
     target("codec_checksum", codec::checksum),
     target("codec_transpose", codec::transpose),

@@ -5,6 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
+use chunkyard_array::codec::blosc::{self, Compressor, Params, Shuffle};
 use chunkyard_array::{ArraySpec, Codecs, ElementsBuf};
 use chunkyard_engine::format::container::seal::Seal;
 use chunkyard_engine::repo::{Coord, fuzzing};
@@ -229,6 +230,32 @@ fn make_seeds_of_chunks() {
         }
         *at += 1;
     }
+}
+
+#[test]
+#[ignore = "writes fuzz/seeds"]
+fn make_seeds_of_blosc_buffers() {
+    let plain: Vec<u8> = (0..600_u32).flat_map(|at| (at / 7 * 3).to_le_bytes()).collect();
+    for compressor in Compressor::ALL {
+        for (shuffle, item) in [(Shuffle::None, 1), (Shuffle::Byte, 4), (Shuffle::Bit, 4)] {
+            // Several blocks; those of 1024 bytes are cut into streams.
+            let params = Params { compressor, level: 5, shuffle, item, block_bytes: 1024 };
+            let mut buffer = Vec::new();
+            blosc::encode_onto(&params, &plain, &mut buffer).unwrap();
+            let name = format!("{}-{}", compressor.name(), shuffle.name());
+            keep("blosc_buffer", &name, &buffer);
+        }
+    }
+    let stored = Params {
+        compressor: Compressor::Lz4,
+        level: 0,
+        shuffle: Shuffle::Byte,
+        item: 4,
+        block_bytes: 0,
+    };
+    let mut buffer = Vec::new();
+    blosc::encode_onto(&stored, &plain[..100], &mut buffer).unwrap();
+    keep("blosc_buffer", "stored", &buffer);
 }
 
 fn words(codecs: &Codecs, word: &str) -> ElementsBuf {

@@ -13,6 +13,7 @@
 //! header   16 bytes, and what they may be      filter, shuffle, bits   before and after a compressor
 //! buffer   blocks and streams of a buffer      stream, c, blosclz      a part of a block, compressed
 //! params   how a buffer is made                encode, decode, slack   what is done with buffers
+//! trial    which parameters suit some data     zarr                    the codec of that name
 //! ```
 //!
 //! c-blosc makes new contexts for every block, decodes whole buffers and believes what they say.
@@ -51,6 +52,7 @@ mod slack;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod trial;
 mod zarr;
 
 pub(super) use self::decode::{borrow, decode_into_together, decode_some};
@@ -59,4 +61,5 @@ pub use self::encode::encode_onto;
 pub use self::header::{DECODED_BYTES_MAX, HEADER_BYTES, Header};
 pub use self::params::{Compressor, Params, Shuffle};
 pub use self::slack::with_slack;
+pub use self::trial::choose;
 pub(super) use self::zarr::{check, recognise};

@@ -38,7 +38,7 @@ fn steps(len: usize) -> Vec<u8> {
     (0..len.div_ceil(4)).flat_map(|i| (i as u32 / 40 * 77).to_le_bytes()).take(len).collect()
 }
 
-fn noise(len: usize) -> Vec<u8> {
+pub(super) fn noise(len: usize) -> Vec<u8> {
     let mut state = 1u64;
     let mut next = || {
         state ^= state << 13;
