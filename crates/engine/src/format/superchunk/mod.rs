@@ -11,6 +11,8 @@
 pub mod bloscpack;
 pub mod chunklen;
 pub mod dtype;
+#[cfg(test)]
+mod golden;
 pub mod meta;
 pub mod names;
 
