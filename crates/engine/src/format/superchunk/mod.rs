@@ -24,6 +24,8 @@ mod directory;
 pub mod dtype;
 mod files;
 mod flush;
+#[cfg(test)]
+mod golden;
 mod handle;
 mod locate;
 pub mod meta;
