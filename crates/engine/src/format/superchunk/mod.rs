@@ -24,22 +24,28 @@ mod directory;
 pub mod dtype;
 mod files;
 mod flush;
+mod format;
 #[cfg(test)]
 mod golden;
 mod handle;
+mod inspect;
 mod locate;
 pub mod meta;
 mod model;
 pub mod names;
 mod roots;
 mod settle;
+mod source;
+mod tree;
 mod trim;
 mod write_out;
 mod writer;
 
 pub use self::create::{BLOCK_BYTES, Compression, Creation, Wish};
+pub use self::format::BlzFormat;
 pub use self::handle::{Blz, BlzOptions};
 pub use self::model::{Column, Style};
+pub use self::source::BlzSource;
 use crate::error::Error;
 
 /// Bytes of `file` that fail a check.
