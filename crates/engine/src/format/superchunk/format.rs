@@ -5,10 +5,16 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use super::directory::{ROOT_DIRS, SIZES, STORAGE};
+use super::draft::Draft;
+use super::express;
+use super::sink::{BlzSink, Columns, style_of};
 use super::source::BlzSource;
 use super::tree::HIERARCHY;
 use crate::error::{Error, Result};
-use crate::format::{Format, OpenOptions, Place, Probe, Source};
+use crate::format::aside::Member;
+use crate::format::{
+    CreateOptions, Dataset, Format, OpenOptions, PackSink, Place, Probe, Sink, Source, Ticket,
+};
 use crate::store::Store;
 
 /// Compressed arrays and tables, in directories of Bloscpack files.
@@ -43,6 +49,29 @@ impl Format for BlzFormat {
     async fn open(&self, place: &Place, options: &OpenOptions) -> Result<Arc<dyn Source>> {
         options.refuse_version("BLZ")?;
         Ok(Arc::new(BlzSource::open(place, options).await?))
+    }
+
+    fn express(&self, dataset: Dataset) -> Result<Dataset> {
+        express::express(dataset)
+    }
+
+    async fn create(
+        &self,
+        place: &Place,
+        dataset: Dataset,
+        options: CreateOptions,
+    ) -> Result<Box<dyn Sink>> {
+        Ok(Box::new(BlzSink::create(place, &dataset, options).await?))
+    }
+
+    async fn join(
+        &self,
+        place: &Place,
+        dataset: &Dataset,
+        ticket: &Ticket,
+    ) -> Result<Box<dyn PackSink>> {
+        let columns = Columns::new(&Draft::new(dataset, style_of(place))?)?;
+        Ok(Box::new(Member::join(place, columns, ticket).await?))
     }
 }
 

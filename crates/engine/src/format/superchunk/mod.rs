@@ -7,6 +7,9 @@
 //!   ├─ reader ─▶ locate ─▶ files ─▶ roots       which file, where in it, in which store
 //!   └─ directory            which layout is there, its columns
 //!
+//!  BlzFormat ─▶ source ── tree               one dataset, or a directory of several; inspect checks them
+//!           └─▶ sink ─── draft, express      what a dataset becomes; pack_writer writes a file of chunks
+//!
 //!  root/meta/{sizes,storage,attributes}   meta     how long, of what type, how compressed
 //!  root/data/__1__.bin …                  names    which file is which superchunk
 //!         └ header | metadata | offsets | chunk | digest | chunk | digest …     bloscpack
@@ -21,7 +24,9 @@ pub mod bloscpack;
 pub mod chunklen;
 mod create;
 mod directory;
+mod draft;
 pub mod dtype;
+mod express;
 mod files;
 mod flush;
 mod format;
@@ -33,8 +38,10 @@ mod locate;
 pub mod meta;
 mod model;
 pub mod names;
+mod pack_writer;
 mod roots;
 mod settle;
+mod sink;
 mod source;
 mod tree;
 mod trim;
@@ -45,6 +52,7 @@ pub use self::create::{BLOCK_BYTES, Compression, Creation, Wish};
 pub use self::format::BlzFormat;
 pub use self::handle::{Blz, BlzOptions};
 pub use self::model::{Column, Style};
+pub use self::sink::BlzSink;
 pub use self::source::BlzSource;
 use crate::error::Error;
 
