@@ -4,6 +4,7 @@
 //!  Blz ── append, resize (writer) ─▶ write_out ─▶ files that nobody counts yet ─┐
 //!   │                       settle before the first row: lock or claim          │ flush: tail, meta/sizes
 //!   ├─ trim, resize         meta/sizes first, then files go                     ▼
+//!   ├─ matching ─▶ filter   which rows fulfil a condition
 //!   ├─ reader ─▶ locate ─▶ files ─▶ roots       which file, where in it, in which store
 //!   └─ directory            which layout is there, its columns
 //!
@@ -23,8 +24,10 @@ mod create;
 mod directory;
 pub mod dtype;
 mod files;
+mod filter;
 mod flush;
 mod handle;
+mod listing;
 mod locate;
 pub mod meta;
 mod model;
@@ -32,12 +35,16 @@ pub mod names;
 mod roots;
 mod settle;
 mod trim;
+mod wanted;
 mod write_out;
 mod writer;
 
 pub use self::create::{BLOCK_BYTES, Compression, Creation, Wish};
+pub use self::filter::Filter;
 pub use self::handle::{Blz, BlzOptions};
+pub use self::listing::FileInfo;
 pub use self::model::{Column, Style};
+pub use self::wanted::Wanted;
 use crate::error::Error;
 
 /// Bytes of `file` that fail a check.
