@@ -21,8 +21,9 @@ from xarray.core import indexing
 import chunkyard
 from chunkyard._array import Array
 from chunkyard._group import Group
+from chunkyard._rows import Rows
 from chunkyard._session import Session
-from chunkyard.exceptions import ChunkyardError
+from chunkyard.exceptions import ChunkyardError, UnsupportedError
 
 __all__ = ["ChunkyardBackend"]
 
@@ -76,6 +77,8 @@ class ChunkyardBackend(BackendEntrypoint):
             allow=allow,
             **(storage_options or {}),
         )
+        if isinstance(found, Rows):
+            raise UnsupportedError("BLZ in xarray; convert it first")
         if isinstance(found, Array):
             variables = {found.name or "data": variable(found)}
             attributes: dict[str, Any] = {}
