@@ -21,6 +21,7 @@
 
 mod attributes;
 pub mod bloscpack;
+mod bloscpack_file;
 pub mod chunklen;
 mod create;
 mod directory;
@@ -48,6 +49,7 @@ mod trim;
 mod write_out;
 mod writer;
 
+pub use self::bloscpack_file::BloscpackSource;
 pub use self::create::{BLOCK_BYTES, Compression, Creation, Wish};
 pub use self::format::BlzFormat;
 pub use self::handle::{Blz, BlzOptions};

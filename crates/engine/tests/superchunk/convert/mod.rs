@@ -168,3 +168,22 @@ async fn a_name_that_ends_in_bcolz_is_what_bcolz_writes() {
         assert!(place.directory().head(&file).await.is_ok(), "{name}: {file}");
     }
 }
+
+#[tokio::test]
+async fn single_bloscpack_files_are_arrays() {
+    let mut shapes = Vec::new();
+    for entry in std::fs::read_dir(format!("{GOLDEN}/bloscpack")).unwrap().map(Result::unwrap) {
+        let path = entry.path();
+        if path.extension().is_none_or(|ending| ending != "blp") {
+            continue;
+        }
+        let yard = Yard::memory();
+        let source = opened(path.to_str().unwrap()).await;
+        convert(&source, &yard.at("x.blz"), "blz", &Wishes::default()).await;
+        let target = opened(&yard.at("x.blz")).await;
+        assert!(read(&source, "/").await == read(&target, "/").await, "{path:?}");
+        shapes.push(source.dataset().array("/").unwrap().spec.data_type_name());
+    }
+    assert!(shapes.len() > 5, "{shapes:?}");
+    assert!(shapes.iter().any(|name| name != "uint8"), "{shapes:?}");
+}
