@@ -22,6 +22,7 @@
 
 mod attributes;
 pub mod bloscpack;
+mod bloscpack_file;
 pub mod chunklen;
 mod create;
 mod directory;
@@ -52,6 +53,7 @@ mod wanted;
 mod write_out;
 mod writer;
 
+pub use self::bloscpack_file::BloscpackSource;
 pub use self::create::{BLOCK_BYTES, Compression, Creation, Wish};
 pub use self::filter::Filter;
 pub use self::format::BlzFormat;
