@@ -19,7 +19,7 @@ from harness.limits import Limits
 from harness.samples import Record
 from harness.worker import BENCH, call
 from peers.data import make
-from rows import arrays, commits, containers, converts, plain, python
+from rows import arrays, commits, containers, converts, plain, python, superchunks
 from rows.model import FULL, SHORT, SMOKE, Row, Size, Workload
 
 
@@ -42,7 +42,7 @@ def wanted(row: Row, only: list[str] | None) -> bool:
 
 def of_engine(size: Size, data: Path) -> tuple[list[Row], list[Workload]]:
     """What ours in Rust is measured by."""
-    tables = (arrays, plain, converts, containers)
+    tables = (arrays, plain, converts, containers, superchunks)
     rows = [row for table in (commits, *tables) for row in table.rows(size)]
     of_arrays = [work for table in tables for work in table.workloads(size, data)]
     return rows, [*commits.workloads(size), *of_arrays]
@@ -111,7 +111,8 @@ def main() -> None:
     work: Path = options.work
     work.mkdir(parents=True, exist_ok=True)
     data = work / "data"
-    make(data, python.planes(size) if options.python else arrays.planes(size))
+    of_rust = {**arrays.planes(size), **superchunks.planes(size)}
+    make(data, python.planes(size) if options.python else of_rust)
     rows, workloads = of_python(size, data) if options.python else of_engine(size, data)
     rows = [row for row in rows if wanted(row, options.only)]
     for workload in workloads:

@@ -106,6 +106,23 @@ def unpack_fresh(data: str, codec: str) -> Limit:
     return least
 
 
+def blosc_encode(data: str, codec: str) -> Limit:
+    """Our Blosc alone, two threads, buffers reused."""
+    return lambda limits, size: limits.time(f"{data}-blosc-{codec}-encode-2", size)
+
+
+def blosc_decode(data: str, codec: str) -> Limit:
+    """Our Blosc alone, two threads, buffers reused."""
+    return lambda limits, size: limits.time(f"{data}-blosc-{codec}-decode-2", size)
+
+
+def blosc_decode_fresh(data: str, codec: str) -> Limit:
+    """The slower of that, and memcpy into fresh huge pages."""
+    return lambda limits, size: max(
+        blosc_decode(data, codec)(limits, size), limits.time("memcpy-huge-pages", size)
+    )
+
+
 def write_durably(limits: Limits, size: float) -> float:
     """One file written and synced."""
     return limits.time("file-write-fsync", size)

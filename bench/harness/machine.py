@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Any
 
 PACKAGES = [
+    "bcolz-zipline",
     "blosc2",
+    "bloscpack",
     "h5py",
     "icechunk",
     "numpy",

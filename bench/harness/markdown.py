@@ -11,7 +11,7 @@ from rows.targets import AGAINST
 
 Document = dict[str, Any]
 # Words that keys of rows begin with.
-SECTIONS = ("plain", "shards", "convert", "memory", "containers")
+SECTIONS = ("plain", "shards", "convert", "memory", "containers", "superchunks")
 
 
 def table(head: list[str], lines: list[list[str]]) -> str:
@@ -38,6 +38,8 @@ def of_result(document: Document) -> dict[str, str]:
         "memory": memory(rows.get("memory", [])),
         "containers": ratios(rows.get("containers", [])),
         "container-facts": facts(about_facts(rows.get("containers", []))),
+        "superchunks": ratios(rows.get("superchunks", [])),
+        "superchunk-facts": facts(about_facts(rows.get("superchunks", []))),
         "cpu": cpu(document["rows"]),
         "facts": facts(commits),
         "cannot": cannot(document["rows"]),

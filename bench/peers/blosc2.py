@@ -8,6 +8,7 @@ import numpy as np
 from peers.base import ArrayPeer, Key
 from peers.clock import Cannot
 from peers.data import Data
+from peers.superchunk import CHUNK, Column
 
 
 class Arrays(ArrayPeer):
@@ -40,3 +41,44 @@ class Arrays(ArrayPeer):
         bounds = [part.indices(size) for part, size in zip(parts, self.array.shape, strict=True)]
         start, stop = [low for low, _, _ in bounds], [high for _, high, _ in bounds]
         self.array.get_slice_numpy(out, (start, stop))
+
+
+class Columns(Column):
+    """A column: the same file, one-dimensional."""
+
+    def file(self) -> str:
+        return str(self.path / "a.b2nd")
+
+    def params(self) -> blosc2.CParams:
+        codec = {"lz4": blosc2.Codec.LZ4, "zstd": blosc2.Codec.ZSTD}[self.codec]
+        return blosc2.CParams(codec=codec, clevel=self.level, filters=[blosc2.Filter.SHUFFLE])
+
+    def write(self, values: np.ndarray) -> None:
+        blosc2.asarray(
+            values, chunks=(CHUNK,), urlpath=self.file(), mode="w", cparams=self.params()
+        )
+
+    def open(self) -> None:
+        self.array = blosc2.open(self.file(), mode="r")
+
+    def read(self) -> np.ndarray:
+        return np.asarray(self.array[:])
+
+    def read_into(self, out: np.ndarray) -> None:
+        self.array.get_slice_numpy(out, ([0], [len(out)]))
+
+    def part(self, start: int, stop: int) -> np.ndarray:
+        return np.asarray(self.array[start:stop])
+
+    def begin(self, dtype: np.dtype, expected: int) -> None:
+        self.array = blosc2.empty(
+            (0,), dtype, chunks=(CHUNK,), urlpath=self.file(), mode="w", cparams=self.params()
+        )
+
+    def append(self, values: np.ndarray) -> None:
+        rows = self.array.shape[0]
+        self.array.resize((rows + len(values),))
+        self.array[rows:] = values
+
+    def fill(self, rows: int, value: float) -> None:
+        blosc2.full((rows,), value, np.float64, urlpath=self.file(), mode="w")

@@ -30,6 +30,9 @@ class Kind:
 KINDS = {
     "field": Kind("<f4", (512, 512), (1, 512, 512), "blosc", (64, 512, 512)),
     "labels": Kind("<u8", (512, 512), (64, 64, 64), "zstd", (256, 256, 256)),
+    # One long column, by planes: a plane is two chunks.
+    "linspace": Kind("<f8", (512, 512), (1, 512, 512), "blosc", (64, 512, 512)),
+    "walk": Kind("<i8", (512, 512), (1, 512, 512), "blosc", (64, 512, 512)),
     # A chunk is a plane of 4 KiB, as it is: what is left is what a chunk costs.
     "tiny": Kind("|u1", (64, 64), (1, 64, 64), "none", (64, 64, 64)),
 }
@@ -37,7 +40,8 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Data:
-    """An array of the workloads: `field` (float32), `labels` (uint64) or `tiny` (uint8)."""
+    """An array of the workloads: `field` (float32), `labels` (uint64), `tiny` (uint8), `linspace`
+    (float64) or `walk` (int64)."""
 
     name: str
     values: np.ndarray
@@ -63,7 +67,13 @@ class Data:
 def make(directory: Path, planes: Mapping[str, int]) -> None:
     """Makes a file of so many planes for each name, unless it is there in that size."""
     directory.mkdir(parents=True, exist_ok=True)
-    makers = {"field": make_field, "labels": make_labels, "tiny": make_tiny}
+    makers = {
+        "field": make_field,
+        "labels": make_labels,
+        "linspace": make_linspace,
+        "tiny": make_tiny,
+        "walk": make_walk,
+    }
     for name, count in planes.items():
         file = directory / name
         size = count * KINDS[name].plane_bytes()
@@ -90,6 +100,25 @@ def make_labels(file: Path, planes: int) -> None:
             cell = (step // 37) * 1_000_003 + ((yy + step // 5) // 41) * 10_007
             cell = cell + (xx + (yy // 3)) // 29
             out.write((cell.astype(np.uint64) * np.uint64(2654435761)).astype("<u8").tobytes())
+
+
+def make_linspace(file: Path, planes: int) -> None:
+    """What `np.linspace(0, 1, n)` is, plane by plane."""
+    rows = 512 * 512
+    with file.open("wb") as out:
+        for step in range(planes):
+            at = np.arange(step * rows, (step + 1) * rows, dtype="<f8")
+            out.write((at / (planes * rows - 1)).astype("<f8").tobytes())
+
+
+def make_walk(file: Path, planes: int) -> None:
+    """A random walk, as measured values often are."""
+    random, last = np.random.default_rng(11), np.int64(0)
+    with file.open("wb") as out:
+        for _ in range(planes):
+            walk = last + np.cumsum(random.integers(-100, 101, 512 * 512))
+            last = walk[-1]
+            out.write(walk.astype("<i8").tobytes())
 
 
 def make_tiny(file: Path, planes: int) -> None:

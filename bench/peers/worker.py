@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from peers import array_workloads, commit_workloads, convert_workloads
+from peers import array_workloads, commit_workloads, convert_workloads, superchunk_workloads
 from peers.clock import Answer, Cannot
 
 # Module and class of each rival, by kind of workload.
@@ -37,15 +37,25 @@ COMMITS = {
     "tiledb": ("tiledb", "Commits"),
     "lance": ("lance", "Commits"),
 }
+SUPERCHUNKS = {
+    "blosc2": ("blosc2", "Columns"),
+    "bcolz": ("bcolz", "Columns"),
+    "bloscpack": ("bloscpack", "Columns"),
+}
+# Each kind of workload, and the rivals that it is for.
+KINDS: tuple[tuple[dict[str, Callable[..., Answer]], dict[str, tuple[str, str]]], ...] = (
+    (array_workloads.WORKLOADS, ARRAYS),
+    (convert_workloads.WORKLOADS, ARRAYS),
+    (commit_workloads.WORKLOADS, COMMITS),
+    (superchunk_workloads.WORKLOADS, SUPERCHUNKS),
+)
 
 
 def run(peer: str, workload: str, directory: Path, options: dict[str, str]) -> Answer:
-    of_arrays: dict[str, Callable[..., Answer]]
-    of_arrays = {**array_workloads.WORKLOADS, **convert_workloads.WORKLOADS}
-    module, name = (ARRAYS if workload in of_arrays else COMMITS)[peer]
+    workloads, rivals = next(pair for pair in KINDS if workload in pair[0])
+    module, name = rivals[peer]
     kind: Callable[..., Any] = getattr(importlib.import_module(f"peers.{module}"), name)
-    run = {**of_arrays, **commit_workloads.WORKLOADS}[workload]
-    return run(partial(kind, directory, options), directory, options)
+    return workloads[workload](partial(kind, directory, options), directory, options)
 
 
 def main() -> None:

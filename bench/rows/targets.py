@@ -59,6 +59,16 @@ MEMORY_PART = 0.25
 INDEPENDENT_OF_LAYERS = 1.2
 LINEAR = 12.0
 
+# Superchunks: ahead of every program of the Blosc family.
+SUPERCHUNK_TARGET = 1.0
+
+# A batch that is appended late against an early one.
+APPEND_GROWTH = 1.25
+
+# What writing a superchunk dataset may take, whatever its size, and the files that 10 GB may be.
+SUPERCHUNK_MEMORY_MAX = 256 << 20
+FILES_MAX = 128
+
 # What must be reached against one rival. Our commits are durable, the rival's are not.
 AGAINST: dict[str, tuple[str, float]] = {
     "C1 one chunk, 10^6, returned": ("Icechunk", 400),

@@ -9,6 +9,7 @@ mod convert;
 mod disk;
 mod limits;
 mod scale;
+mod superchunks;
 
 use std::error::Error;
 
@@ -53,6 +54,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
         "container-layers" => containers::layers(&options).await?,
         "container-deep" => containers::deep(&options).await?,
         "container-first" => containers::first(&options).await?,
+        "superchunk-write" => superchunks::write(&options).await?,
+        "superchunk-read" => superchunks::read(&options).await?,
+        "superchunk-random" => superchunks::random(&options).await?,
+        "superchunk-append" => superchunks::append(&options).await?,
+        "superchunk-files" => superchunks::files(&options).await?,
         other => return Err(format!("no workload {other:?}").into()),
     };
     println!("{}", answer.line());

@@ -67,6 +67,6 @@ pub use region::Region;
 pub use selection::{Axis, Cells, Footprint, Points, Selection};
 pub use spec::{
     ArrayBuilder, ArraySpec, Attributes, ChunkKeys, GroupSpec, Sharding, parse_v2_array,
-    parse_v2_group,
+    parse_v2_group, quote_non_json,
 };
 pub use target::{Output, OutputMemory, View, Views};

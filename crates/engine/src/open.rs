@@ -7,13 +7,14 @@ use futures::future;
 use crate::error::{Error, Result};
 use crate::format::container::ContainerFormat;
 use crate::format::hdf5::Hdf5;
+use crate::format::superchunk::BlzFormat;
 use crate::format::zarr3::Zarr3;
 use crate::format::{Format, OpenOptions, Place, Probe, Source};
 use crate::repo::RepoFormat;
 use crate::store::Kind;
 
 /// All formats.
-pub static FORMATS: &[&dyn Format] = &[&RepoFormat, &Zarr3, &Hdf5, &ContainerFormat];
+pub static FORMATS: &[&dyn Format] = &[&RepoFormat, &Zarr3, &Hdf5, &ContainerFormat, &BlzFormat];
 
 /// What was found at a URL.
 #[derive(Debug, Clone)]

@@ -34,6 +34,7 @@ mod npy;
 mod pack;
 mod parquet;
 mod state;
+mod superchunk;
 mod text;
 
 pub use self::parquet::split_pages;
@@ -70,6 +71,9 @@ pub const TARGETS: &[Target] = &[
     target("container_stats", container::statistics),
     target("container_seal", container::seal),
     target("container_elements", container_elements::elements),
+    target("bloscpack_head", superchunk::bloscpack_head),
+    target("superchunk_meta", superchunk::meta),
+    target("numpy_dtype", superchunk::numpy_dtype),
     target("codec_bytes", codec::bytes),
     target("codec_zstd", codec::zstd),
     target("codec_blosc", codec::blosc),

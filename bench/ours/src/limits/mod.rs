@@ -4,6 +4,7 @@ mod blocks;
 mod codec;
 mod file;
 mod memory;
+mod superchunks;
 mod transcode;
 
 use std::error::Error;
@@ -32,5 +33,6 @@ pub fn all(directory: &str, options: &Options) -> Outcome {
     let answer = file::commits(answer, directory)?;
     let answer = codec::alone(answer, options.text("data"))?;
     let answer = blocks::alone(answer, options.text("data"))?;
+    let answer = superchunks::alone(answer, options.text("data"))?;
     transcode::alone(answer, options.text("data"))
 }

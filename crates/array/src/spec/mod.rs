@@ -21,7 +21,7 @@ pub use builder::ArrayBuilder;
 pub use chunk_key::ChunkKeys;
 pub use group::GroupSpec;
 pub use sharding::Sharding;
-pub use v2::{parse_v2_array, parse_v2_group};
+pub use v2::{parse_v2_array, parse_v2_group, quote_non_json};
 
 /// User attributes.
 pub type Attributes = serde_json::Map<String, serde_json::Value>;

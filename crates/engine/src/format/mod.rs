@@ -21,6 +21,7 @@
 //! What is no array (branches, commits, label indices) stays out: rich formats keep their own typed
 //! interface beside these traits. All formats are listed in [`open::FORMATS`](crate::open::FORMATS).
 
+pub(crate) mod aside;
 mod check;
 mod chunk_codecs;
 pub mod container;
@@ -34,6 +35,7 @@ pub(crate) mod publish;
 mod read;
 mod sink;
 mod source;
+pub(crate) mod staging;
 pub mod superchunk;
 mod write;
 pub mod zarr3;

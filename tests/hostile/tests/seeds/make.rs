@@ -208,6 +208,56 @@ fn make_seeds_of_elements_of_containers() {
 
 #[test]
 #[ignore = "writes fuzz/seeds"]
+fn make_seeds_of_superchunks() {
+    let files = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/superchunk");
+    let read = |path: &str| std::fs::read(files.join(path)).unwrap();
+    for name in [
+        "v1",
+        "v2",
+        "interim",
+        "interim-deflated",
+        "final-adler32",
+        "final-sha512",
+        "final-no-offsets",
+        "final-struct",
+    ] {
+        keep("bloscpack_head", name, &read(&format!("bloscpack/{name}.blp")));
+    }
+    for (name, path) in [
+        ("sizes", "bcolz/cube/meta/sizes"),
+        ("storage", "bcolz/struct/meta/storage"),
+        ("storage-nan", "bcolz/whole/meta/storage"),
+        ("storage-blz", "blz/cube/meta/storage"),
+        ("attributes", "bcolz/line/__attrs__"),
+        ("rootdirs", "blz/table/__rootdirs__"),
+    ] {
+        keep("superchunk_meta", name, &read(path));
+    }
+    let shards = br#"{"ranges": [{"first": 1, "last": 500, "base": "s3://bucket/a"}]}"#;
+    keep("superchunk_meta", "shards", shards);
+    let columns =
+        br#"{"dtype": "[('a', '<f8'), ('b', 'S3')]", "cparams": {"clevel": 5, "shuffle": 2},
+        "chunklen": 9, "dflt": [Infinity, "x"], "format": "blz-superchunk/1", "superchunk": 4,
+        "checksum": "crc32", "columns": {"a": {"chunklen": 5, "dflt": NaN}}}"#;
+    keep("superchunk_meta", "columns", columns);
+    keep("superchunk_meta", "file", b"__1__.bin");
+    keep("superchunk_meta", "field", b"%5F_a%20b");
+    for (at, text) in [
+        "float64",
+        "'<i2'",
+        ">M8[25us]",
+        "|S3",
+        "[('x', '<f8'), ('y', '<i2', (3,)), ('n', [('a', '>i4'), (\"it's\", '?')], (2, 4))]",
+    ]
+    .iter()
+    .enumerate()
+    {
+        keep("numpy_dtype", &format!("text-{at}"), text.as_bytes());
+    }
+}
+
+#[test]
+#[ignore = "writes fuzz/seeds"]
 fn make_seeds_of_chunks() {
     let mut position = std::collections::HashMap::new();
     for case in cases() {

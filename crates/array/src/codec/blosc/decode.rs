@@ -135,7 +135,7 @@ fn decode_block(buffer: &Buffer<'_>, block: usize, plain: &mut [u8]) -> Result<(
     if filter == Filter::None {
         return decode_streams(buffer, block, plain);
     }
-    with_scratch(len + filter.work_bytes(len), |scratch| {
+    with_scratch(len + filter.work_bytes(), |scratch| {
         let (filtered, work) = scratch.split_at_mut(len);
         decode_streams(buffer, block, filtered)?;
         filter.undo(filtered, plain, work);

@@ -57,15 +57,17 @@ fn push_blocks(
     out.resize(table + table_bytes, 0);
     let compressor = header.compressor();
     let maker = Maker { compressor, level, cut: cuts(compressor, header.item, block_bytes) };
-    let stream_room = maker.room(block_bytes);
-    with_scratch(2 * block_bytes + stream_room, |scratch| {
+    let filter = |len: usize| Filter::of(header.shuffle(), header.item, len);
+    // A shorter block at the end may be filtered where the others are not.
+    let work_bytes = filter(block_bytes).work_bytes();
+    let work_bytes = work_bytes.max(filter(plain.len() % block_bytes).work_bytes());
+    with_scratch(block_bytes + work_bytes + maker.room(block_bytes), |scratch| {
         let (filtered, scratch) = scratch.split_at_mut(block_bytes);
-        let (work, stream) = scratch.split_at_mut(block_bytes);
+        let (work, stream) = scratch.split_at_mut(work_bytes);
         for (block, plain) in plain.chunks(block_bytes).enumerate() {
             let offset = out.len() - start;
             out[table + 4 * block..][..4].copy_from_slice(&(offset as u32).to_le_bytes());
-            let filter = Filter::of(header.shuffle(), header.item, plain.len());
-            let bytes = filter.apply(plain, &mut filtered[..plain.len()], work);
+            let bytes = filter(plain.len()).apply(plain, &mut filtered[..plain.len()], work);
             for part in bytes.chunks_exact(plain.len() / header.streams(plain.len())) {
                 let used = out.len() - start + 4;
                 let left = room.saturating_sub(used);

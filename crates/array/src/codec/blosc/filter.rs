@@ -24,9 +24,12 @@ impl Filter {
         }
     }
 
-    /// Bytes of work space that [`Filter::apply`] and [`Filter::undo`] want for a block.
-    pub(super) fn work_bytes(self, len: usize) -> usize {
-        if matches!(self, Self::Bit { .. }) { len } else { 0 }
+    /// Bytes of work space that [`Filter::apply`] and [`Filter::undo`] want.
+    pub(super) fn work_bytes(self) -> usize {
+        match self {
+            Self::None | Self::Byte { .. } => 0,
+            Self::Bit { item } => bits::work_bytes(item),
+        }
     }
 
     /// Filters a block into `filtered`, of the same length, unless the block is to stay as it is.

@@ -11,25 +11,62 @@
     )
 )]
 
+/// Elements that are shuffled together, so that they stay close to the processor while it takes one
+/// byte of each after the other.
+const TILE: usize = 1024;
+
 /// Shuffles a block of elements of `item` bytes; bytes after the last whole element stay behind.
 /// Both slices have the same length.
 pub(super) fn shuffle(item: usize, plain: &[u8], shuffled: &mut [u8]) {
-    #[cfg(target_arch = "x86_64")]
-    if std::arch::is_x86_feature_detected!("avx2") {
-        // SAFETY: the processor has AVX2, which is all that the function requires.
-        return unsafe { avx2::shuffle(item, plain, shuffled) };
-    }
-    shuffle_any(item, plain, shuffled);
+    let count = plain.len() / item;
+    let (plain, rest) = plain.split_at(count * item);
+    let (shuffled, tail) = shuffled.split_at_mut(count * item);
+    tail.copy_from_slice(rest);
+    spread(item, plain, Planes { stride: count, at: 0 }, shuffled);
 }
 
 /// Undoes [`shuffle`].
 pub(super) fn unshuffle(item: usize, shuffled: &[u8], plain: &mut [u8]) {
+    let count = plain.len() / item;
+    let (shuffled, rest) = shuffled.split_at(count * item);
+    let (plain, tail) = plain.split_at_mut(count * item);
+    tail.copy_from_slice(rest);
+    gather(item, shuffled, Planes { stride: count, at: 0 }, plain);
+}
+
+/// Where the bytes of some elements lie: the n-th bytes from `n * stride + at` on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Planes {
+    pub(super) stride: usize,
+    pub(super) at: usize,
+}
+
+impl Planes {
+    #[inline(always)]
+    fn plane(self, byte: usize, count: usize) -> std::ops::Range<usize> {
+        let start = byte * self.stride + self.at;
+        start..start + count
+    }
+}
+
+/// Puts the bytes of whole elements of `item` bytes into their planes.
+pub(super) fn spread(item: usize, elements: &[u8], place: Planes, planes: &mut [u8]) {
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx2") {
+        // SAFETY: the processor has AVX2, which is all that the function requires.
+        return unsafe { avx2::spread(item, elements, place, planes) };
+    }
+    spread_any(item, elements, place, planes);
+}
+
+/// Undoes [`spread`].
+pub(super) fn gather(item: usize, planes: &[u8], place: Planes, elements: &mut [u8]) {
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx2") {
         // SAFETY: as above.
-        return unsafe { avx2::unshuffle(item, shuffled, plain) };
+        return unsafe { avx2::gather(item, planes, place, elements) };
     }
-    unshuffle_any(item, shuffled, plain);
+    gather_any(item, planes, place, elements);
 }
 
 /// Turns each group of eight bytes round, as a matrix of 8 × 8 bits; bytes after the last group
@@ -45,85 +82,81 @@ pub(super) fn turn_bits(bytes: &mut [u8]) {
 
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
+    use super::Planes;
+
+    #[target_feature(enable = "avx2")]
+    pub(super) fn spread(item: usize, elements: &[u8], place: Planes, planes: &mut [u8]) {
+        super::spread_any(item, elements, place, planes);
+    }
+
+    #[target_feature(enable = "avx2")]
+    pub(super) fn gather(item: usize, planes: &[u8], place: Planes, elements: &mut [u8]) {
+        super::gather_any(item, planes, place, elements);
+    }
+
     #[target_feature(enable = "avx2")]
     pub(super) fn turn_bits(bytes: &mut [u8]) {
         super::turn_bits_any(bytes);
     }
-
-    #[target_feature(enable = "avx2")]
-    pub(super) fn shuffle(item: usize, plain: &[u8], shuffled: &mut [u8]) {
-        super::shuffle_any(item, plain, shuffled);
-    }
-
-    #[target_feature(enable = "avx2")]
-    pub(super) fn unshuffle(item: usize, shuffled: &[u8], plain: &mut [u8]) {
-        super::unshuffle_any(item, shuffled, plain);
-    }
 }
 
 #[inline(always)]
-fn shuffle_any(item: usize, plain: &[u8], shuffled: &mut [u8]) {
+fn spread_any(item: usize, elements: &[u8], place: Planes, planes: &mut [u8]) {
     match item {
-        1 => shuffled.copy_from_slice(plain),
-        2 => shuffle_items::<2>(plain, shuffled),
-        4 => shuffle_items::<4>(plain, shuffled),
-        8 => shuffle_items::<8>(plain, shuffled),
-        16 => shuffle_items::<16>(plain, shuffled),
+        1 => planes[place.plane(0, elements.len())].copy_from_slice(elements),
+        2 => spread_items::<2>(elements, place, planes),
+        4 => spread_items::<4>(elements, place, planes),
+        8 => spread_items::<8>(elements, place, planes),
+        16 => spread_items::<16>(elements, place, planes),
         _ => {
-            let count = plain.len() / item;
-            for (at, element) in plain.chunks_exact(item).enumerate() {
-                for (plane, byte) in element.iter().enumerate() {
-                    shuffled[plane * count + at] = *byte;
+            for (at, element) in elements.chunks_exact(item).enumerate() {
+                for (byte, value) in element.iter().enumerate() {
+                    planes[byte * place.stride + place.at + at] = *value;
                 }
             }
-            shuffled[count * item..].copy_from_slice(&plain[count * item..]);
         }
     }
 }
 
 #[inline(always)]
-fn shuffle_items<const N: usize>(plain: &[u8], shuffled: &mut [u8]) {
-    let (elements, rest) = plain.as_chunks::<N>();
-    let (planes, tail) = shuffled.split_at_mut(elements.len() * N);
-    if !elements.is_empty() {
-        for (byte, plane) in planes.chunks_exact_mut(elements.len()).enumerate() {
+fn spread_items<const N: usize>(elements: &[u8], place: Planes, planes: &mut [u8]) {
+    for (tile, elements) in elements.as_chunks::<N>().0.chunks(TILE).enumerate() {
+        let place = Planes { at: place.at + tile * TILE, ..place };
+        for byte in 0..N {
+            let plane = &mut planes[place.plane(byte, elements.len())];
             for (out, element) in plane.iter_mut().zip(elements) {
                 *out = element[byte];
             }
         }
     }
-    tail.copy_from_slice(rest);
 }
 
 #[inline(always)]
-fn unshuffle_any(item: usize, shuffled: &[u8], plain: &mut [u8]) {
+fn gather_any(item: usize, planes: &[u8], place: Planes, elements: &mut [u8]) {
     match item {
-        1 => plain.copy_from_slice(shuffled),
-        2 => unshuffle_items::<2>(shuffled, plain),
-        4 => unshuffle_items::<4>(shuffled, plain),
-        8 => unshuffle_items::<8>(shuffled, plain),
-        16 => unshuffle_items::<16>(shuffled, plain),
+        1 => elements.copy_from_slice(&planes[place.plane(0, elements.len())]),
+        2 => gather_items::<2>(planes, place, elements),
+        4 => gather_items::<4>(planes, place, elements),
+        8 => gather_items::<8>(planes, place, elements),
+        16 => gather_items::<16>(planes, place, elements),
         _ => {
-            let count = plain.len() / item;
-            for (at, element) in plain.chunks_exact_mut(item).enumerate() {
-                for (plane, byte) in element.iter_mut().enumerate() {
-                    *byte = shuffled[plane * count + at];
+            for (at, element) in elements.chunks_exact_mut(item).enumerate() {
+                for (byte, value) in element.iter_mut().enumerate() {
+                    *value = planes[byte * place.stride + place.at + at];
                 }
             }
-            plain[count * item..].copy_from_slice(&shuffled[count * item..]);
         }
     }
 }
 
 #[inline(always)]
-fn unshuffle_items<const N: usize>(shuffled: &[u8], plain: &mut [u8]) {
-    let (elements, tail) = plain.as_chunks_mut::<N>();
+fn gather_items<const N: usize>(planes: &[u8], place: Planes, elements: &mut [u8]) {
+    let elements = elements.as_chunks_mut::<N>().0;
     let count = elements.len();
-    let planes: [&[u8]; N] = std::array::from_fn(|byte| &shuffled[byte * count..][..count]);
+    let planes: [&[u8]; N] = std::array::from_fn(|byte| &planes[place.plane(byte, count)]);
     for (at, element) in elements.iter_mut().enumerate() {
         *element = std::array::from_fn(|byte| planes[byte][at]);
     }
-    tail.copy_from_slice(&shuffled[count * N..]);
 }
 
 #[inline(always)]

@@ -13,11 +13,12 @@ const NOT_JSON: [&str; 3] = ["-Infinity", "Infinity", "NaN"];
 
 /// Reads an object. A bare `NaN` or `Infinity` becomes a string, as Zarr v3 spells them.
 pub(super) fn parse(what: &str, text: &[u8]) -> Result<Map<String, Value>> {
-    document::parse(what, &quoted(text))
+    document::parse(what, &quote_non_json(text))
 }
 
-/// The text with quotes around what is no JSON.
-fn quoted(text: &[u8]) -> Cow<'_, [u8]> {
+/// The text with quotes around the `NaN`, `Infinity` and `-Infinity` that Python writes and JSON does not
+/// have.
+pub fn quote_non_json(text: &[u8]) -> Cow<'_, [u8]> {
     if !NOT_JSON.iter().any(|word| text.windows(word.len()).any(|part| part == word.as_bytes())) {
         return Cow::Borrowed(text);
     }

@@ -29,6 +29,7 @@ mod tests;
 
 use serde_json::{Map, Value, json};
 
+pub use self::json::quote_non_json;
 use super::{ArraySpec, Attributes, GroupSpec, document};
 use crate::{Codecs, Error, Result};
 

@@ -37,10 +37,7 @@ impl Inner {
         let missing = || Error::NotFound { what: "column", name: at.to_string() };
         let mut column = column.ok_or_else(missing)?;
         let (plain, item) = (first.cloned().unwrap_or_default(), column.params_or_default().item);
-        let chosen = {
-            let _ = (&plain, item);
-            column.params_or_default()
-        };
+        let chosen = cpu(move || blosc::choose(&plain, item)).await??;
         column.params = Some(Params { block_bytes: BLOCK_BYTES, ..chosen });
         self.write_down(at, &column).await?;
         Ok(column)

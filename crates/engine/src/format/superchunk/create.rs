@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use super::chunklen::{self, Base};
 use super::directory::{
-    ATTRIBUTES, COLUMN_ATTRIBUTES, DIMENSION_NAMES, FORMAT, OLD_ATTRIBUTES, ROOT_DIRS, SIZES,
-    STORAGE, UNTRIED,
+    ATTRIBUTES, COLUMN_ATTRIBUTES, DIMENSION_NAMES, FORMAT, OLD_ATTRIBUTES, ROOT_DIRS, SCALAR,
+    SIZES, STORAGE, UNTRIED,
 };
 use super::dtype::{self, Field, RowType};
 use super::handle::{Blz, BlzOptions};
@@ -62,6 +62,8 @@ pub struct Wish {
     pub attributes: Attributes,
     /// Names of dimensions.
     pub dimension_names: Option<Vec<Option<String>>>,
+    /// Whether it is one row that stands for an array without dimensions.
+    pub scalar: bool,
 }
 
 /// How chunks are compressed.
@@ -138,6 +140,9 @@ impl Creation {
         }
         if let Some(names) = &wish.dimension_names {
             other.insert(DIMENSION_NAMES.into(), json!(names));
+        }
+        if wish.scalar {
+            other.insert(SCALAR.into(), Value::Bool(true));
         }
         if wish.compression.is_none() && self.style == Style::Superchunk {
             other.insert(UNTRIED.into(), Value::Bool(true));
@@ -285,7 +290,7 @@ impl From<Params> for Compression {
     }
 }
 
-/// What bcolz expects to find, and nothing else.
+/// What bcolz expects to find, and of ours only what it passes over and nothing else says.
 fn bcolz_storage(storage: Storage) -> Storage {
     let cparams = CParams {
         cname: Some(storage.cparams.cname.clone().unwrap_or_else(|| "blosclz".into())),
@@ -293,7 +298,9 @@ fn bcolz_storage(storage: Storage) -> Storage {
         blocksize: None,
         ..storage.cparams
     };
-    Storage { cparams, superchunk: None, checksum: None, other: Attributes::new(), ..storage }
+    let kept = |key: &String| key == DIMENSION_NAMES || key == SCALAR;
+    let other = storage.other.into_iter().filter(|(key, _)| kept(key)).collect();
+    Storage { cparams, superchunk: None, checksum: None, other, ..storage }
 }
 
 impl Blz {

@@ -31,6 +31,8 @@ pub(super) const OLD_ATTRIBUTES: &str = "__attrs__";
 /// Keys of ours in `meta/storage`, beside those of the document.
 pub(super) const DIMENSION_NAMES: &str = "dimension_names";
 pub(super) const COLUMN_ATTRIBUTES: &str = "attributes";
+/// The one row is an array without dimensions.
+pub(super) const SCALAR: &str = "scalar";
 /// Beside `cparams`: which codec is best has not been tried yet.
 pub(super) const UNTRIED: &str = "untried";
 
@@ -96,20 +98,8 @@ pub(super) async fn read(store: &Store) -> Result<Option<Directory>> {
         (_, Some(_)) => true,
         (RowType::Struct(_), None) => !store.list_dir("data").await?.dirs.is_empty(),
     };
-    let mut columns = Vec::new();
-    match &row {
-        RowType::Struct(fields) if columns_apart => {
-            for leaf in leaves(fields, "", "data") {
-                columns.push(leaf.column(&storage)?);
-            }
-        }
-        _ => {
-            let shape = sizes.shape.get(1..).unwrap_or_default().to_vec();
-            let mut column = of_storage("/", "data", row, shape, &storage)?;
-            column.attributes = Attributes::new();
-            columns.push(column);
-        }
-    }
+    let row_shape = sizes.shape.get(1..).unwrap_or_default();
+    let mut columns = columns(row, row_shape, &storage, columns_apart)?;
     let mut style = Style::Superchunk;
     if !ours {
         for column in &mut columns {
@@ -188,14 +178,40 @@ async fn read_column(store: &Store, name: &str, dir: &str) -> Result<(Column, Si
     let sizes = need(sizes_path.clone()).await?;
     let version = Version::from(&sizes.meta);
     let sizes = Sizes::parse(&sizes_path, &sizes.bytes)?;
-    let shape = sizes.shape.get(1..).unwrap_or_default().to_vec();
-    let row = dtype::parse(&storage.dtype)?;
-    let path = format!("/{}", names::field_dir(name));
-    let mut column = of_storage(&path, &format!("{dir}/data"), row, shape, &storage)?;
-    column.meta = Some(format!("{dir}/meta"));
+    let mut column = bcolz_column(name, dir, sizes.shape.get(1..).unwrap_or_default(), &storage)?;
     column.attributes = read_old_attributes(store, &format!("{dir}/")).await?;
     column.superchunk = look(store, &column, storage.superchunk).await?.1;
     Ok((column, sizes, version))
+}
+
+/// The columns of a dataset as `meta/storage` describes it: one, or `apart` those of a struct.
+pub(super) fn columns(
+    row: RowType,
+    row_shape: &[u64],
+    storage: &Storage,
+    apart: bool,
+) -> Result<Vec<Column>> {
+    if let RowType::Struct(fields) = &row
+        && apart
+    {
+        return leaves(fields, "", "data").iter().map(|leaf| leaf.column(storage)).collect();
+    }
+    let mut column = of_storage("/", "data", row, row_shape.to_vec(), storage)?;
+    column.attributes = Attributes::new();
+    Ok(vec![column])
+}
+
+/// A column of a table of BLZ 0.6 or bcolz, by its own `meta/storage`.
+pub(super) fn bcolz_column(
+    name: &str,
+    dir: &str,
+    row_shape: &[u64],
+    storage: &Storage,
+) -> Result<Column> {
+    let (path, row) = (format!("/{}", names::field_dir(name)), dtype::parse(&storage.dtype)?);
+    let mut column = of_storage(&path, &format!("{dir}/data"), row, row_shape.to_vec(), storage)?;
+    column.meta = Some(format!("{dir}/meta"));
+    Ok(column)
 }
 
 /// A field of a struct that is no struct itself: a column.
@@ -265,6 +281,7 @@ fn of_storage(
         },
         attributes: attributes_of(&storage.other),
         dimension_names: dimension_names_of(&storage.other),
+        scalar: storage.other.contains_key(SCALAR) && row_shape.is_empty(),
         row,
         row_shape,
     })

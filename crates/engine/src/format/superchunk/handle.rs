@@ -206,8 +206,10 @@ impl Blz {
 
     /// Looks again at what is in the store. Rows of this handle that are not committed stay.
     pub async fn refresh(&self) -> Result<()> {
-        let writing = self.inner.writing.lock().await;
+        let mut writing = self.inner.writing.lock().await;
         if writing.is_idle() {
+            // Whoever adds rows next looks anew at where they go.
+            writing.reset();
             self.inner.reread().await?;
         }
         Ok(())

@@ -112,11 +112,10 @@ impl Inner {
         {
             return Ok((index.clone(), slot));
         }
-        let name = match index {
-            Some(index) => index.rooted.name(),
-            None => column.file(self.style, file),
-        };
-        Err(missing(column, &name, chunk))
+        Err(match index {
+            Some(index) => missing(column, &index.rooted.name(), chunk),
+            None => no_file(column, &column.file(self.style, file), chunk),
+        })
     }
 
     /// The first rows of a chunk, as they lie in it.
@@ -213,10 +212,14 @@ fn padded(column: &Column, rows: &[u8]) -> Vec<u8> {
 }
 
 fn missing(column: &Column, file: &str, chunk: u64) -> Error {
-    Error::Corrupt {
-        file: file.to_owned(),
-        what: format!("chunk {chunk} of {}", column.path),
-        expected: "there, because meta/sizes counts its rows".to_owned(),
-        found: "no such chunk in it".to_owned(),
-    }
+    lacking(column, file, chunk, "no such chunk in it")
+}
+
+fn no_file(column: &Column, file: &str, chunk: u64) -> Error {
+    lacking(column, file, chunk, "no such file")
+}
+
+fn lacking(column: &Column, file: &str, chunk: u64, found: &str) -> Error {
+    let what = format!("chunk {chunk} of {}", column.path);
+    super::corrupt(file, &what, "there, because meta/sizes counts its rows", found)
 }

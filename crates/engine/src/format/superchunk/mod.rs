@@ -8,6 +8,9 @@
 //!   ├─ reader ─▶ locate ─▶ files ─▶ roots       which file, where in it, in which store
 //!   └─ directory            which layout is there, its columns
 //!
+//!  BlzFormat ─▶ source ── tree               one dataset, or a directory of several; inspect checks them
+//!           └─▶ sink ─── draft, express      what a dataset becomes; pack_writer writes a file of chunks
+//!
 //!  root/meta/{sizes,storage,attributes}   meta     how long, of what type, how compressed
 //!  root/data/__1__.bin …                  names    which file is which superchunk
 //!         └ header | metadata | offsets | chunk | digest | chunk | digest …     bloscpack
@@ -22,18 +25,28 @@ pub mod bloscpack;
 pub mod chunklen;
 mod create;
 mod directory;
+mod draft;
 pub mod dtype;
+mod express;
 mod files;
 mod filter;
 mod flush;
+mod format;
+#[cfg(test)]
+mod golden;
 mod handle;
+mod inspect;
 mod listing;
 mod locate;
 pub mod meta;
 mod model;
 pub mod names;
+mod pack_writer;
 mod roots;
 mod settle;
+mod sink;
+mod source;
+mod tree;
 mod trim;
 mod wanted;
 mod write_out;
@@ -41,9 +54,12 @@ mod writer;
 
 pub use self::create::{BLOCK_BYTES, Compression, Creation, Wish};
 pub use self::filter::Filter;
+pub use self::format::BlzFormat;
 pub use self::handle::{Blz, BlzOptions};
 pub use self::listing::FileInfo;
 pub use self::model::{Column, Style};
+pub use self::sink::BlzSink;
+pub use self::source::BlzSource;
 pub use self::wanted::Wanted;
 use crate::error::Error;
 

@@ -81,6 +81,8 @@ pub struct Column {
     pub attributes: Attributes,
     /// Names of its dimensions.
     pub dimension_names: Option<Vec<Option<String>>>,
+    /// Whether its one row is all of an array without dimensions.
+    pub scalar: bool,
 }
 
 impl Column {
@@ -115,6 +117,7 @@ impl Column {
         let shape: Vec<u64> = [len].into_iter().chain(self.row_shape.iter().copied()).collect();
         let mut chunk: Vec<u64> = vec![self.chunklen.max(1)];
         chunk.extend(self.row_shape.iter().map(|extent| (*extent).max(1)));
+        let (shape, chunk) = if self.scalar { (Vec::new(), Vec::new()) } else { (shape, chunk) };
         let (data_type, bytes) = match &self.row {
             RowType::Plain { dtype, order } => {
                 let data_type = serde_json::to_value(dtype.metadata())
@@ -142,8 +145,13 @@ impl Column {
 
     /// An element with its bytes in the order of the machine.
     fn in_native_order(&self, element: &[u8]) -> Vec<u8> {
+        Self::stored_element(&self.row, element)
+    }
+
+    /// Elements in the order of bytes in which rows of a type are stored, or out of it.
+    pub(super) fn stored_element(row: &RowType, element: &[u8]) -> Vec<u8> {
         let mut element = element.to_vec();
-        if let RowType::Plain { dtype, order: ByteOrder::Big } = &self.row {
+        if let RowType::Plain { dtype, order: ByteOrder::Big } = row {
             let unit = swap_unit(dtype).max(1);
             element.chunks_exact_mut(unit).for_each(<[u8]>::reverse);
         }
@@ -202,7 +210,7 @@ fn default_params(row: &RowType) -> Params {
     }
 }
 
-fn bytes_codec(dtype: &DType, order: ByteOrder) -> Value {
+pub(super) fn bytes_codec(dtype: &DType, order: ByteOrder) -> Value {
     if swap_unit(dtype) <= 1 {
         return json!({"name": "bytes"});
     }
@@ -213,7 +221,7 @@ fn bytes_codec(dtype: &DType, order: ByteOrder) -> Value {
     json!({"name": "bytes", "configuration": {"endian": endian}})
 }
 
-fn blosc_codec(params: &Params) -> Value {
+pub(super) fn blosc_codec(params: &Params) -> Value {
     let shuffle = match params.shuffle {
         Shuffle::None => "noshuffle",
         Shuffle::Byte => "shuffle",
@@ -236,4 +244,13 @@ fn forced_block(params: &Params) -> usize {
         && item <= SPLIT_ITEM_BYTES_MAX
         && params.block_bytes / item >= SPLIT_STREAM_BYTES_MIN;
     if splits { params.block_bytes / item } else { params.block_bytes }
+}
+
+/// The size of a block that comes of what c-blosc is asked for.
+pub(super) fn block_of_forced(compressor: Compressor, item: u8, asked: usize) -> usize {
+    let item = usize::from(item.max(1));
+    let splits = compressor != Compressor::Zstd
+        && item <= SPLIT_ITEM_BYTES_MAX
+        && asked >= SPLIT_STREAM_BYTES_MIN;
+    if splits { asked.saturating_mul(item) } else { asked }
 }

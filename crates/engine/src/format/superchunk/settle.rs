@@ -33,6 +33,10 @@ impl Inner {
             return Ok(());
         }
         self.refuse_read_only()?;
+        if self.state().columns.iter().any(|column| column.scalar) {
+            let what = format!("{} has no dimensions, so nothing can be added", self.store.url());
+            return Err(Error::invalid(what));
+        }
         if self.store.kind() == Kind::Local {
             if writing.lock.is_none() {
                 writing.lock = Some(self.lock().await?);

@@ -135,7 +135,11 @@ impl Inner {
                 let spec = column.file_spec(self.style, begins, entries)?;
                 let (parts, index) = render(&spec, &path, self, &whole, begins)?;
                 if self.store.kind() == Kind::Local {
-                    self.move_in(&path, parts).await?;
+                    // Rows that count must not be gone before those that replace them are durable.
+                    match slot > 0 || mine.tail == Some(file) {
+                        true => self.move_in(&path, parts).await?,
+                        false => self.store.put(&path, parts).await?,
+                    }
                     dirty.insert(path.clone());
                 } else {
                     let version = self.put_object(&path, parts, mine.versions.get(&file)).await?;
@@ -257,7 +261,7 @@ impl Inner {
         Ok(temp)
     }
 
-    /// Puts a whole file in its place. What it replaces had the same rows, so it must be durable first.
+    /// Puts a whole file in the place of another, durable before.
     async fn move_in(&self, path: &str, parts: Vec<Bytes>) -> Result<()> {
         let temp = self.aside(path, parts).await?;
         self.store.sync(std::slice::from_ref(&temp)).await?;

@@ -317,7 +317,7 @@ pub(super) fn chunk_len(column: &Column) -> Result<usize> {
 }
 
 /// Default rows, as they lie in a chunk.
-fn default_rows(column: &Column, rows: u64) -> Bytes {
+pub(super) fn default_rows(column: &Column, rows: u64) -> Bytes {
     let bytes = rows.saturating_mul(column.default_row.len() as u64);
     let mut plain = vec![0; usize::try_from(bytes).unwrap_or(0)];
     chunkyard_array::fill_slice(&mut plain, &column.default_row);

@@ -13,17 +13,14 @@
 //! - `hierarchy` reads metadata: what is said in one document, or by walking directories.
 //! - `source` locates chunks: a whole object, or by a shard's index, which is read once.
 //! - `sink` writes objects; metadata comes last. In a directory, all of it is written aside and
-//!   renamed into place in one step (`staging`).
-//! - `member` writes objects for a sink elsewhere.
+//!   renamed into place in one step.
 //! - `edit` changes what is there, object by object.
 
 mod edit;
 mod hierarchy;
-mod member;
 mod shard_writer;
 mod sink;
 mod source;
-mod staging;
 #[cfg(test)]
 mod tests;
 
@@ -32,8 +29,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 pub use self::edit::{Zarr3Array, Zarr3Editor};
+use self::sink::Layouts;
 pub use self::sink::Zarr3Sink;
 pub use self::source::Zarr3Source;
+use super::aside::Member;
 use super::{
     CreateOptions, Dataset, Format, OpenOptions, PackSink, Place, Probe, Sink, Source, Ticket,
 };
@@ -91,7 +90,7 @@ impl Format for Zarr3 {
         dataset: &Dataset,
         ticket: &Ticket,
     ) -> Result<Box<dyn PackSink>> {
-        Ok(Box::new(member::Member::join(place, dataset, ticket).await?))
+        Ok(Box::new(Member::join(place, Layouts::new(dataset)?, ticket).await?))
     }
 }
 

@@ -7,9 +7,9 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use chunkyard_array::{ChunkIndex, ShardEntries};
 
-use super::sink::receipt;
 use super::source::{Layout, Sharded};
 use crate::error::{Error, Result};
+use crate::format::aside::receipt;
 use crate::format::{PackWriter, Receipt};
 use crate::store::{Store, Upload};
 

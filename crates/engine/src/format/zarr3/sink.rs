@@ -9,12 +9,12 @@ use chunkyard_array::{ChunkIndex, GroupSpec};
 use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::{Map, Value, json};
 
-use super::member::{self, Attempt};
 use super::shard_writer::ShardWriter;
 use super::source::{Layout, Zarr3Source, layouts_of};
-use super::staging::Staging;
 use super::{METADATA, hierarchy, prefix_of};
 use crate::error::{Error, Result};
+use crate::format::aside::{self, Attempt, Writers, parse_receipt, receipt};
+use crate::format::staging::{Marks, Staging};
 use crate::format::{
     CreateOptions, Dataset, Node, Pack, PackSink, PackWriter, Place, Published, Receipt, Sink,
     Source, Ticket,
@@ -24,6 +24,13 @@ use crate::store::{Kind, Store};
 /// Objects of one pack that are put at once in an object store, where each is a round trip. In a
 /// directory it is one: those who create files there wait for one another, spinning.
 const PUTS: usize = 4;
+
+/// How a Zarr hierarchy is known.
+const MARKS: Marks = Marks {
+    other: "something that is no Zarr, and so is not replaced",
+    known: &[METADATA, hierarchy::V2_GROUP, hierarchy::V2_ARRAY],
+    complete: &[METADATA],
+};
 
 /// A Zarr hierarchy being written.
 #[derive(Debug)]
@@ -41,11 +48,12 @@ impl Layouts {
     pub(super) fn new(dataset: &Dataset) -> Result<Self> {
         layouts_of(dataset).map(Self)
     }
+}
 
-    /// A writer of a pack of an array, into a store.
-    pub(super) fn writer(&self, array: &str, store: Store) -> Result<Box<dyn PackWriter>> {
-        let missing = || Error::NotFound { what: "array", name: array.to_owned() };
-        let layout = self.0.get(array).ok_or_else(missing)?.clone();
+impl Writers for Layouts {
+    fn writer(&self, pack: &Pack, store: Store) -> Result<Box<dyn PackWriter>> {
+        let missing = || Error::NotFound { what: "array", name: pack.array.to_string() };
+        let layout = self.0.get(&*pack.array).ok_or_else(missing)?.clone();
         Ok(match layout.sharded {
             Some(_) => Box::new(ShardWriter::new(store, layout)),
             None => Box::new(ChunkFiles { store, layout, paths: Vec::new(), bytes: 0 }),
@@ -57,7 +65,7 @@ impl Zarr3Sink {
     /// Begins to write a hierarchy at a place.
     pub async fn create(place: &Place, dataset: Dataset, options: CreateOptions) -> Result<Self> {
         let layouts = Layouts::new(&dataset)?;
-        let staging = Staging::begin(place, &options).await?;
+        let staging = Staging::begin(place, &options, MARKS).await?;
         Ok(Self { staging, dataset, layouts })
     }
 
@@ -97,7 +105,7 @@ fn consolidated(group: &GroupSpec, below: &Map<String, Value>) -> GroupSpec {
 #[async_trait]
 impl PackSink for Zarr3Sink {
     async fn open_pack(&self, pack: &Pack) -> Result<Box<dyn PackWriter>> {
-        self.layouts.writer(&pack.array, self.staging.data.clone())
+        self.layouts.writer(pack, self.staging.data.clone())
     }
 
     async fn sync(&self, receipts: &[Receipt]) -> Result<()> {
@@ -117,7 +125,7 @@ impl Sink for Zarr3Sink {
     }
 
     async fn ticket(&self) -> Result<Ticket> {
-        member::ticket(&self.staging.journal).await
+        aside::ticket(&self.staging.journal).await
     }
 
     async fn accept(&self, _pack: &Pack, receipt: Receipt) -> Result<Receipt> {
@@ -125,7 +133,7 @@ impl Sink for Zarr3Sink {
         if let Some(attempt) = &written.attempt {
             self.staging.take_over(attempt, &written.paths).await?;
         }
-        Ok(self::receipt(receipt.chunks, receipt.bytes, &written.paths))
+        Ok(aside::receipt(receipt.chunks, receipt.bytes, &written.paths))
     }
 
     fn journal(&self) -> &Store {
@@ -176,15 +184,4 @@ impl PackWriter for ChunkFiles {
     async fn close(self: Box<Self>) -> Result<Receipt> {
         Ok(receipt(self.paths.len() as u64, self.bytes, &self.paths))
     }
-}
-
-/// The receipt of a pack: the objects it consists of.
-pub(super) fn receipt(chunks: u64, bytes: u64, paths: &[String]) -> Receipt {
-    Receipt { chunks, bytes, body: paths.join("\n").into() }
-}
-
-pub(super) fn parse_receipt(receipt: &Receipt) -> Result<Vec<String>> {
-    let text = std::str::from_utf8(&receipt.body)
-        .map_err(|error| Error::invalid(format!("the receipt of a pack: {error}")))?;
-    Ok(text.lines().map(str::to_owned).collect())
 }

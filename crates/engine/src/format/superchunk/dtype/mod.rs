@@ -48,25 +48,8 @@ pub struct Field {
     pub shape: Vec<u64>,
 }
 
-/// Names of types that are spelled out, and the description NumPy has for what they begin with.
-const NAMES: [(&str, &str); 16] = [
-    ("bool", "b1"),
-    ("int8", "i1"),
-    ("int16", "i2"),
-    ("int32", "i4"),
-    ("int64", "i8"),
-    ("uint8", "u1"),
-    ("uint16", "u2"),
-    ("uint32", "u4"),
-    ("uint64", "u8"),
-    ("float16", "f2"),
-    ("float32", "f4"),
-    ("float64", "f8"),
-    ("complex64", "c8"),
-    ("complex128", "c16"),
-    ("datetime64", "M8"),
-    ("timedelta64", "m8"),
-];
+/// Types of time, which NumPy spells out where it names a type.
+const TIMES: [(&str, &str); 2] = [("datetime64", "M8"), ("timedelta64", "m8")];
 
 /// The type that a text describes.
 pub fn parse(text: &str) -> Result<RowType> {
@@ -93,14 +76,16 @@ pub fn parse(text: &str) -> Result<RowType> {
 /// The text for a type, as bcolz would write it.
 pub fn render(kind: &RowType) -> Result<String> {
     match kind {
+        RowType::Plain { dtype, order: ByteOrder::Little } if is_number(dtype) => {
+            Ok(dtype.name().to_owned())
+        }
         RowType::Plain { dtype, order: ByteOrder::Little } => {
             let short = description(dtype, ByteOrder::Little)?;
-            let bare = short.trim_start_matches(['<', '|']);
-            let named = NAMES.into_iter().find_map(|(name, numpy)| {
-                let unit = bare.strip_prefix(numpy)?;
-                (unit.is_empty() || unit.starts_with('[')).then(|| format!("{name}{unit}"))
+            let time = TIMES.into_iter().find_map(|(name, numpy)| {
+                let unit = short.strip_prefix('<')?.strip_prefix(numpy)?;
+                Some(format!("{name}{unit}"))
             });
-            Ok(named.unwrap_or(short))
+            Ok(time.unwrap_or(short))
         }
         RowType::Plain { dtype, order } => description(dtype, *order),
         RowType::Struct(fields) => {
@@ -143,14 +128,18 @@ fn plain(text: &str) -> Result<RowType> {
             "NumPy data type object: its values are Python pickles, and reading one runs code";
         return Err(Error::unsupported(what));
     }
-    let numpy = NAMES.into_iter().find_map(|(name, numpy)| {
-        let unit = text.strip_prefix(name)?;
-        (unit.is_empty() || unit.starts_with('[')).then(|| format!("{numpy}{unit}"))
-    });
-    // A truth value of a field has a sign of its own.
-    let truth = (unordered == "?").then(|| "|b1".to_owned());
-    let numpy = numpy.or(truth).unwrap_or_else(|| text.to_owned());
-    let (dtype, order) = DType::from_numpy(&numpy)?;
+    let named = DType::parse(&text.into()).ok().filter(is_number);
+    let (dtype, order) = match named {
+        Some(dtype) => (dtype, ByteOrder::Little),
+        None => {
+            let time = TIMES.into_iter().find_map(|(name, numpy)| {
+                text.strip_prefix(name).map(|unit| format!("{numpy}{unit}"))
+            });
+            // A truth value of a field has a sign of its own.
+            let truth = (unordered == "?").then(|| "|b1".to_owned());
+            DType::from_numpy(&time.or(truth).unwrap_or_else(|| text.to_owned()))?
+        }
+    };
     if dtype.item_size().is_none_or(|bytes| bytes > ITEM_BYTES_MAX) {
         let what = format!("NumPy data type {text}: values of more than {ITEM_BYTES_MAX} bytes");
         return Err(Error::unsupported(what));
@@ -158,6 +147,12 @@ fn plain(text: &str) -> Result<RowType> {
     // Where there is nothing to order, both orders are the same type.
     let ordered = matches!(dtype.to_numpy().as_deref().map(str::as_bytes), Some([b'<', ..]));
     Ok(RowType::Plain { dtype, order: if ordered { order } else { ByteOrder::Little } })
+}
+
+/// Whether it is a truth value or a number, whose names are the same in Zarr and in NumPy.
+fn is_number(dtype: &DType) -> bool {
+    let numpy = dtype.to_numpy().unwrap_or_default();
+    matches!(numpy.as_bytes(), [_, b'b' | b'i' | b'u' | b'f' | b'c', ..])
 }
 
 fn row_type(literal: &Literal, text: &str) -> Result<RowType> {

@@ -87,28 +87,3 @@ fn float_text(value: f64) -> String {
         }
     }
 }
-
-/// JSON text in which the values that JSON does not have are texts.
-pub(super) fn respelled(bytes: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(bytes.len());
-    let (mut rest, mut within) = (bytes, false);
-    while let Some((&byte, after)) = rest.split_first() {
-        if !within && let Some(special) = SPECIAL.iter().find(|s| rest.starts_with(s.as_bytes())) {
-            out.extend(format!("\"{special}\"").bytes());
-            rest = rest.get(special.len()..).unwrap_or_default();
-            continue;
-        }
-        out.push(byte);
-        rest = after;
-        match (byte, after.split_first()) {
-            (b'"', _) => within = !within,
-            // What follows a backslash never ends a text.
-            (b'\\', Some((&escaped, after))) if within => {
-                out.push(escaped);
-                rest = after;
-            }
-            _ => {}
-        }
-    }
-    out
-}

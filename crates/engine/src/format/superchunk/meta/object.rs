@@ -1,8 +1,8 @@
 //! A JSON object whose members are taken out one by one, with errors that name the file and the key.
 
+use chunkyard_array::quote_non_json;
 use serde_json::{Map, Value};
 
-use super::json::respelled;
 use crate::error::{Error, Result};
 use crate::format::superchunk::corrupt;
 
@@ -24,7 +24,7 @@ impl<'a> Object<'a> {
             let expected = format!("at most {FILE_BYTES_MAX} bytes");
             return Err(corrupt(file, "its length", expected, bytes.len()));
         }
-        let value = serde_json::from_slice(&respelled(bytes))
+        let value = serde_json::from_slice(&quote_non_json(bytes))
             .map_err(|cause| corrupt(file, "its text", "JSON", cause))?;
         Self::new(file, String::new(), value)
     }

@@ -24,65 +24,94 @@ const DATA: &str = "data";
 const JOURNAL: &str = "journal";
 const ATTEMPTS: &str = "attempts";
 
+/// By which files a format knows its datasets.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Marks {
+    /// What anything else is called.
+    pub(crate) other: &'static str,
+    /// A directory with one of these is such a dataset, and may be replaced by another one.
+    pub(crate) known: &'static [&'static str],
+    /// A dataset with one of these is complete: they are written last.
+    pub(crate) complete: &'static [&'static str],
+}
+
+impl Marks {
+    /// Whether one of these files is in a directory.
+    async fn any(store: &Store, folder: &str, names: &[&str]) -> Result<bool> {
+        for name in names {
+            match store.head(&format!("{folder}{name}")).await {
+                Ok(_) => return Ok(true),
+                Err(Error::NotFound { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(false)
+    }
+}
+
 /// A dataset in the making, as those see it who only write packs.
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(crate) struct Shared {
     /// The future root of the dataset.
-    pub(super) data: Store,
+    pub(crate) data: Store,
     /// Where the journal is kept.
-    pub(super) journal: Store,
+    pub(crate) journal: Store,
     /// Where packs are written until they are taken over; `None` where it is in their places.
-    pub(super) attempts: Option<Store>,
+    pub(crate) attempts: Option<Store>,
 }
 
 /// A dataset in the making.
 #[derive(Debug)]
-pub(super) struct Staging {
+pub(crate) struct Staging {
     /// The future root of the dataset.
-    pub(super) data: Store,
+    pub(crate) data: Store,
     /// Where the journal is kept.
-    pub(super) journal: Store,
+    pub(crate) journal: Store,
     publish: Publish,
 }
 
 #[derive(Debug)]
 enum Publish {
     /// By renaming `folder/data` to `name`.
-    Rename { parent: Store, folder: String, name: String, replace: bool, lock: Lock },
+    Rename { parent: Store, folder: String, name: String, replace: bool, marks: Marks, lock: Lock },
     /// It is in its place already.
     InPlace { root: Store },
 }
 
 impl Staging {
-    /// Prepares a place for a new dataset. Refuses where there is something, unless it is Zarr and
-    /// may be replaced.
-    pub(super) async fn begin(place: &Place, options: &CreateOptions) -> Result<Self> {
+    /// Prepares a place for a new dataset. Refuses where there is something, unless it is of the same
+    /// format and may be replaced.
+    pub(crate) async fn begin(
+        place: &Place,
+        options: &CreateOptions,
+        marks: Marks,
+    ) -> Result<Self> {
         match place.directory().kind() {
-            Kind::Local => Self::aside(place, options).await,
-            Kind::Object { .. } => Self::in_place(place, options).await,
+            Kind::Local => Self::aside(place, options, marks).await,
+            Kind::Object { .. } => Self::in_place(place, options, marks).await,
             Kind::ReadOnly => {
                 Err(Error::unsupported(format!("writing to {}, a web server", place.url())))
             }
         }
     }
 
-    async fn aside(place: &Place, options: &CreateOptions) -> Result<Self> {
+    async fn aside(place: &Place, options: &CreateOptions, marks: Marks) -> Result<Self> {
         let Some((parent, name)) = place.object() else {
             return Err(exists(place.url()));
         };
         let folder = folder_of(name);
         // Whoever comes second waits here, and then finds the work of the first.
         let lock = parent.lock(&format!("{folder}/lock")).await?;
-        let replace = match occupant(parent, name).await? {
+        let replace = match occupant(parent, name, marks).await? {
             Occupant::Nothing => false,
-            Occupant::Zarr if options.overwrite => true,
+            Occupant::Same if options.overwrite => true,
             occupant => {
                 // An unfinished conversion may lie there, to be resumed when told to replace.
                 if parent.list_dir(&folder).await?.dirs.is_empty() {
                     parent.delete_dir(&folder).await?;
                 }
                 let what = match occupant {
-                    Occupant::Other => "something that is no Zarr, and so is not replaced",
+                    Occupant::Other => marks.other,
                     _ => "something",
                 };
                 return Err(Error::AlreadyExists { what, name: place.url().to_owned() });
@@ -100,12 +129,12 @@ impl Staging {
         let (parent, name) = (parent.clone(), name.to_owned());
         // What workers of an earlier attempt wrote and nobody took over. They may still be at it.
         parent.delete_dir(&format!("{folder}/{ATTEMPTS}")).await.ok();
-        let publish = Publish::Rename { parent, folder, name, replace, lock };
+        let publish = Publish::Rename { parent, folder, name, replace, marks, lock };
         Ok(Self { data, journal, publish })
     }
 
     /// The place of a dataset that another process prepared, for its members.
-    pub(super) fn shared(place: &Place) -> Result<Shared> {
+    pub(crate) fn shared(place: &Place) -> Result<Shared> {
         match (place.directory().kind(), place.object()) {
             (Kind::Local, Some((parent, name))) => {
                 let below = |inner: &str| parent.below(&format!("{}/{inner}", folder_of(name)));
@@ -120,7 +149,7 @@ impl Staging {
     }
 
     /// Puts objects that a worker wrote aside in their places.
-    pub(super) async fn take_over(&self, attempt: &str, paths: &[String]) -> Result<()> {
+    pub(crate) async fn take_over(&self, attempt: &str, paths: &[String]) -> Result<()> {
         let Publish::Rename { parent, folder, .. } = &self.publish else {
             return Err(Error::invalid("the receipt of a pack: it was not written in its place"));
         };
@@ -132,13 +161,13 @@ impl Staging {
         work.delete_dir(&format!("{ATTEMPTS}/{attempt}")).await
     }
 
-    async fn in_place(place: &Place, options: &CreateOptions) -> Result<Self> {
+    async fn in_place(place: &Place, options: &CreateOptions, marks: Marks) -> Result<Self> {
         let data = place.directory().clone();
         let journal = data.below(SUFFIX)?;
         // What is there without a journal is not ours.
         let unfinished = has_plan(&journal).await?;
         let found = data.list_dir("").await?;
-        let complete = found.objects.iter().any(|meta| meta.path == super::METADATA);
+        let complete = Marks::any(&data, "", marks.complete).await?;
         let occupied = !found.objects.is_empty() || !found.dirs.is_empty();
         if complete && unfinished {
             // The last attempt got as far as the commit, and not to the cleaning up.
@@ -166,9 +195,9 @@ impl Staging {
     }
 
     /// Makes the dataset, all of which is durable, visible under its name.
-    pub(super) async fn publish(self) -> Result<()> {
+    pub(crate) async fn publish(self) -> Result<()> {
         match self.publish {
-            Publish::Rename { parent, folder, name, replace, lock } => {
+            Publish::Rename { parent, folder, name, replace, marks, lock } => {
                 let data = format!("{folder}/{DATA}");
                 // After the next step there is something else under the name of the data, or nothing:
                 // no attempt may find a journal that says it is all there.
@@ -177,7 +206,7 @@ impl Staging {
                     parent.exchange(&data, &name).await?;
                 } else {
                     // Refused where something appeared meanwhile: only an empty directory goes.
-                    if !matches!(occupant(&parent, &name).await?, Occupant::Nothing) {
+                    if !matches!(occupant(&parent, &name, marks).await?, Occupant::Nothing) {
                         return Err(exists(&format!("{}/{name}", parent.url())));
                     }
                     parent.rename(&data, &name).await?;
@@ -214,11 +243,12 @@ async fn forget_packs(journal: &Store) -> Result<()> {
 enum Occupant {
     /// Nothing, or an empty directory.
     Nothing,
-    Zarr,
+    /// A dataset of the same format.
+    Same,
     Other,
 }
 
-async fn occupant(parent: &Store, name: &str) -> Result<Occupant> {
+async fn occupant(parent: &Store, name: &str, marks: Marks) -> Result<Occupant> {
     match parent.head(name).await {
         Ok(_) => return Ok(Occupant::Other),
         Err(Error::NotFound { .. }) => {}
@@ -228,12 +258,8 @@ async fn occupant(parent: &Store, name: &str) -> Result<Occupant> {
     if found.objects.is_empty() && found.dirs.is_empty() {
         return Ok(Occupant::Nothing);
     }
-    let known = [super::METADATA, super::hierarchy::V2_GROUP, super::hierarchy::V2_ARRAY];
-    let is_zarr = found
-        .objects
-        .iter()
-        .any(|meta| meta.path.rsplit('/').next().is_some_and(|last| known.contains(&last)));
-    Ok(if is_zarr { Occupant::Zarr } else { Occupant::Other })
+    let same = Marks::any(parent, &format!("{name}/"), marks.known).await?;
+    Ok(if same { Occupant::Same } else { Occupant::Other })
 }
 
 fn exists(url: &str) -> Error {

@@ -1,4 +1,4 @@
-//! Writing packs for a sink elsewhere.
+//! Writing packs for a sink elsewhere, whose dataset is [staged](super::staging).
 //!
 //! In a directory, each attempt at a pack writes into a directory of its own. The sink renames the
 //! objects of the attempts that it accepts into their places. So attempts that are repeated, slow,
@@ -13,36 +13,41 @@ use bytes::Bytes;
 use chunkyard_array::ChunkIndex;
 use serde_json::json;
 
-use super::sink::{Layouts, parse_receipt, receipt};
 use super::staging::{Shared, Staging};
 use crate::error::{Error, Result};
 use crate::format::joined::{PLAN, check_plan, plan_of};
-use crate::format::{Dataset, Pack, PackSink, PackWriter, Place, Receipt, Ticket};
+use crate::format::{Pack, PackSink, PackWriter, Place, Receipt, Ticket};
 use crate::store::Store;
 
 /// How the first line of a receipt begins that names an attempt. No path is absolute.
 const ATTEMPT: &str = "/";
 
 /// A ticket for the work that a journal is of.
-pub(super) async fn ticket(journal: &Store) -> Result<Ticket> {
+pub(crate) async fn ticket(journal: &Store) -> Result<Ticket> {
     Ok(Ticket(json!({ PLAN: plan_of(journal).await? })))
 }
 
-/// Writes packs of a Zarr hierarchy.
+/// Where the objects of each array go.
+pub(crate) trait Writers: std::fmt::Debug + Send + Sync {
+    /// A writer of a pack, into a store that is the root of the dataset, or as good as that.
+    fn writer(&self, pack: &Pack, store: Store) -> Result<Box<dyn PackWriter>>;
+}
+
+/// Writes packs of a dataset.
 #[derive(Debug)]
-pub(super) struct Member {
+pub(crate) struct Member<W> {
     url: String,
     shared: Shared,
-    layouts: Layouts,
+    writers: W,
     plan: u64,
 }
 
-impl Member {
-    pub(super) async fn join(place: &Place, dataset: &Dataset, ticket: &Ticket) -> Result<Self> {
+impl<W: Writers> Member<W> {
+    pub(crate) async fn join(place: &Place, writers: W, ticket: &Ticket) -> Result<Self> {
         let plan = ticket.0.get(PLAN).and_then(serde_json::Value::as_u64);
-        let plan = plan.ok_or_else(|| Error::invalid("this is no ticket for plain Zarr"))?;
-        let (shared, layouts) = (Staging::shared(place)?, Layouts::new(dataset)?);
-        let member = Self { url: place.url().to_owned(), shared, layouts, plan };
+        let no_ticket = || Error::invalid(format!("this is no ticket for {}", place.url()));
+        let (plan, shared) = (plan.ok_or_else(no_ticket)?, Staging::shared(place)?);
+        let member = Self { url: place.url().to_owned(), shared, writers, plan };
         member.check_plan().await?;
         Ok(member)
     }
@@ -53,15 +58,15 @@ impl Member {
 }
 
 #[async_trait]
-impl PackSink for Member {
+impl<W: Writers> PackSink for Member<W> {
     async fn open_pack(&self, pack: &Pack) -> Result<Box<dyn PackWriter>> {
         self.check_plan().await?;
         let Some(attempts) = &self.shared.attempts else {
-            return self.layouts.writer(&pack.array, self.shared.data.clone());
+            return self.writers.writer(pack, self.shared.data.clone());
         };
         let random = getrandom::u64().map_err(|error| Error::store("name", "a pack", error))?;
         let attempt = format!("{random:016x}");
-        let writer = self.layouts.writer(&pack.array, attempts.below(&attempt)?)?;
+        let writer = self.writers.writer(pack, attempts.below(&attempt)?)?;
         Ok(Box::new(Aside { attempt, writer }))
     }
 
@@ -105,15 +110,15 @@ impl PackWriter for Aside {
 
 /// What the receipt of a member says.
 #[derive(Debug)]
-pub(super) struct Attempt {
+pub(crate) struct Attempt {
     /// Where the objects are until they are taken over, if not in their places.
-    pub(super) attempt: Option<String>,
+    pub(crate) attempt: Option<String>,
     /// The objects.
-    pub(super) paths: Vec<String>,
+    pub(crate) paths: Vec<String>,
 }
 
 impl Attempt {
-    pub(super) fn parse(receipt: &Receipt) -> Result<Self> {
+    pub(crate) fn parse(receipt: &Receipt) -> Result<Self> {
         let mut paths = parse_receipt(receipt)?;
         let first = paths.first().and_then(|line| line.strip_prefix(ATTEMPT)).map(str::to_owned);
         if first.is_some() {
@@ -121,4 +126,15 @@ impl Attempt {
         }
         Ok(Self { attempt: first, paths })
     }
+}
+
+/// The receipt of a pack: the objects it consists of.
+pub(crate) fn receipt(chunks: u64, bytes: u64, paths: &[String]) -> Receipt {
+    Receipt { chunks, bytes, body: paths.join("\n").into() }
+}
+
+pub(crate) fn parse_receipt(receipt: &Receipt) -> Result<Vec<String>> {
+    let text = std::str::from_utf8(&receipt.body)
+        .map_err(|error| Error::invalid(format!("the receipt of a pack: {error}")))?;
+    Ok(text.lines().map(str::to_owned).collect())
 }

@@ -1,0 +1,84 @@
+//! BLZ among the formats.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use super::directory::{ROOT_DIRS, SIZES, STORAGE};
+use super::draft::Draft;
+use super::express;
+use super::sink::{BlzSink, Columns, style_of};
+use super::source::BlzSource;
+use super::tree::HIERARCHY;
+use crate::error::{Error, Result};
+use crate::format::aside::Member;
+use crate::format::{
+    CreateOptions, Dataset, Format, OpenOptions, PackSink, Place, Probe, Sink, Source, Ticket,
+};
+use crate::store::Store;
+
+/// Compressed arrays and tables, in directories of Bloscpack files.
+#[derive(Debug, Clone, Copy)]
+pub struct BlzFormat;
+
+#[async_trait]
+impl Format for BlzFormat {
+    fn name(&self) -> &'static str {
+        "blz"
+    }
+
+    fn extensions(&self) -> &'static [&'static str] {
+        &["blz", "bcolz"]
+    }
+
+    async fn probe(&self, place: &Place) -> Result<Probe> {
+        let store = place.directory();
+        for name in [HIERARCHY, ROOT_DIRS] {
+            if has(store, name).await? {
+                return Ok(Probe::Yes(format!("it has {name}")));
+            }
+        }
+        match has(store, STORAGE).await? && has(store, SIZES).await? {
+            true => Ok(Probe::Yes(format!("it has {STORAGE} and {SIZES}"))),
+            false => Ok(Probe::No(format!(
+                "neither {STORAGE} and {SIZES}, nor {ROOT_DIRS}, nor {HIERARCHY}"
+            ))),
+        }
+    }
+
+    async fn open(&self, place: &Place, options: &OpenOptions) -> Result<Arc<dyn Source>> {
+        options.refuse_version("BLZ")?;
+        Ok(Arc::new(BlzSource::open(place, options).await?))
+    }
+
+    fn express(&self, dataset: Dataset) -> Result<Dataset> {
+        express::express(dataset)
+    }
+
+    async fn create(
+        &self,
+        place: &Place,
+        dataset: Dataset,
+        options: CreateOptions,
+    ) -> Result<Box<dyn Sink>> {
+        Ok(Box::new(BlzSink::create(place, &dataset, options).await?))
+    }
+
+    async fn join(
+        &self,
+        place: &Place,
+        dataset: &Dataset,
+        ticket: &Ticket,
+    ) -> Result<Box<dyn PackSink>> {
+        let columns = Columns::new(&Draft::new(dataset, style_of(place))?)?;
+        Ok(Box::new(Member::join(place, columns, ticket).await?))
+    }
+}
+
+async fn has(store: &Store, name: &str) -> Result<bool> {
+    match store.head(name).await {
+        Ok(_) => Ok(true),
+        Err(Error::NotFound { .. }) => Ok(false),
+        Err(error) => Err(error),
+    }
+}

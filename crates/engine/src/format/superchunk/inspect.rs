@@ -1,0 +1,182 @@
+//! What a check of a dataset looks at beside its chunks: lengths that contradict one another, headers
+//! that do, bytes that nobody counts, files that belong to nothing.
+
+use futures::{StreamExt, TryStreamExt, stream};
+
+use super::files::{FileIndex, read_head};
+use super::handle::{Inner, State};
+use super::model::{Column, Style};
+use super::names::{self, Style as NameStyle};
+use crate::error::{Error, Result};
+use crate::repo::{Finding, Level, Severity};
+
+/// Files that are looked at at once.
+const LOOKS: usize = 8;
+
+/// A file that `meta/sizes` needs.
+#[derive(Debug, Clone, Copy)]
+struct Needed {
+    file: u64,
+    /// Its first chunk.
+    first: u64,
+    /// Chunks of it that count.
+    chunks: u64,
+}
+
+impl Inner {
+    /// Everything that is wrong and that no chunk tells.
+    pub(super) async fn inspect(&self, level: Level) -> Result<Vec<Finding>> {
+        let state = self.state().clone();
+        let mut findings: Vec<Finding> = state.inspect_sizes().into_iter().collect();
+        if level < Level::Existence {
+            return Ok(findings);
+        }
+        for (at, column) in state.columns.iter().enumerate() {
+            let state = &state;
+            let found = stream::iter(needed(column, state.committed()))
+                .map(|needed| async move {
+                    // A file that is not there, or not as chunks need it, is told with the chunks.
+                    let index =
+                        state.files.index(at, column, self.style, needed.file, needed.chunks);
+                    match index.await {
+                        Ok(Some(index)) => self.inspect_file(column, needed, &index).await,
+                        Ok(None) | Err(Error::Corrupt { .. } | Error::Invalid { .. }) => {
+                            Ok(Vec::new())
+                        }
+                        Err(error) => Err(error),
+                    }
+                })
+                .buffered(LOOKS);
+            findings.extend(found.try_concat().await?);
+        }
+        Ok(findings)
+    }
+
+    /// What the head of a file says, against what it holds.
+    async fn inspect_file(
+        &self,
+        column: &Column,
+        needed: Needed,
+        index: &FileIndex,
+    ) -> Result<Vec<Finding>> {
+        let finding = |severity, what: String| {
+            let array = Some(column.path.to_string());
+            let file = index.rooted.name();
+            Finding { severity, file, what, snapshots: Vec::new(), array, chunk: None }
+        };
+        let mut found = Vec::new();
+        if let Some(said) = index.first_chunk.filter(|said| *said != needed.first) {
+            let what = format!("first_chunk: expected {}, found {said}", needed.first);
+            found.push(finding(Severity::Error, what));
+        }
+        let counted = match read_head(&index.rooted, index.size, false).await {
+            Ok((layout, _, _)) => layout.header.chunks,
+            Err(Error::Corrupt { what, expected, found: got, .. }) => {
+                let what = format!(
+                    "its head is torn, and the chunks are read without it: {what}: expected \
+                     {expected}, found {got}"
+                );
+                found.push(finding(Severity::Error, what));
+                return Ok(found);
+            }
+            Err(error) => return Err(error),
+        };
+        let held = index.chunks.len() as u64;
+        match counted {
+            Some(counted) if counted < needed.chunks.min(held) => {
+                let what = format!(
+                    "number of chunks in its header: expected {}, found {counted}",
+                    needed.chunks
+                );
+                found.push(finding(Severity::Error, what));
+            }
+            Some(counted) if counted > needed.chunks => {
+                let extra = counted - needed.chunks;
+                let what = format!(
+                    "{extra} chunks that nobody counts: rows were cut off, or a writer has not \
+                     committed them"
+                );
+                found.push(finding(Severity::Note, what));
+            }
+            _ if held >= needed.chunks && index.size > index.end() => {
+                let what = format!(
+                    "{} bytes behind its last chunk, of a writer that did not finish",
+                    index.size - index.end()
+                );
+                found.push(finding(Severity::Note, what));
+            }
+            _ => {}
+        }
+        Ok(found)
+    }
+
+    /// Whether a file of the dataset's directory is one of it.
+    pub(super) fn owns(&self, path: &str) -> bool {
+        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+        if name.starts_with(names::TEMP) {
+            return false;
+        }
+        let state = self.state().clone();
+        if name.starts_with("__") && !name.contains('.') {
+            // `__attrs__` and `__rootdirs__`, of the table or of a column.
+            let of_column = |column: &Column| column.folder.strip_suffix("/data") == Some(folder);
+            return folder.is_empty() || state.columns.iter().any(of_column);
+        }
+        let column = state.columns.iter().find(|column| column.folder == folder);
+        match (column, names::parse_file(name)) {
+            (Some(column), Some((style, number))) => {
+                let number = match (style, self.style) {
+                    (NameStyle::Legacy, Style::Bcolz) => Some(number),
+                    (NameStyle::Superchunk, Style::Superchunk | Style::Document) => {
+                        number.checked_sub(1)
+                    }
+                    _ => None,
+                };
+                number.is_some_and(|file| is_needed(column, state.committed(), file))
+            }
+            (Some(_), None) => false,
+            // Whatever lies with the meta files was put there by somebody who meant it.
+            (None, _) => {
+                folder == "meta" || state.columns.iter().any(|c| c.meta.as_deref() == Some(folder))
+            }
+        }
+    }
+}
+
+impl State {
+    /// Whether the bytes that `meta/sizes` counts are those of its rows.
+    fn inspect_sizes(&self) -> Option<Finding> {
+        let row: u64 = self.columns.iter().map(Column::row_bytes).fold(0, u64::saturating_add);
+        let expected = self.committed().saturating_mul(row);
+        let what = format!("nbytes: expected {expected}, found {}", self.sizes.nbytes);
+        (self.sizes.nbytes != expected).then(|| Finding {
+            severity: Severity::Error,
+            file: super::directory::SIZES.to_owned(),
+            what,
+            snapshots: Vec::new(),
+            array: None,
+            chunk: None,
+        })
+    }
+}
+
+/// The files of a column of so many rows.
+fn needed(column: &Column, len: u64) -> impl Iterator<Item = Needed> + use<> {
+    let (chunklen, per_file) = (column.chunklen.max(1), column.superchunk.max(1));
+    let full = len / chunklen;
+    let tail = column.tail_file(full);
+    let files = (0..full.div_ceil(per_file)).map(move |file| {
+        let first = file * per_file;
+        Needed { file, first, chunks: per_file.min(full - first) }
+    });
+    // Where the rows behind were cut off, their chunk is in the file of full ones, which is listed.
+    let rest =
+        (!len.is_multiple_of(chunklen)).then_some(Needed { file: tail, first: full, chunks: 1 });
+    files.chain(rest)
+}
+
+fn is_needed(column: &Column, len: u64, file: u64) -> bool {
+    let full = len / column.chunklen.max(1);
+    let rest = !len.is_multiple_of(column.chunklen.max(1));
+    file < full.div_ceil(column.superchunk.max(1)) || (rest && file == column.tail_file(full))
+}

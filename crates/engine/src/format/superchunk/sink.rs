@@ -1,0 +1,207 @@
+//! Writing BLZ: files of chunks, then the meta files, `meta/sizes` last.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use chunkyard_array::ChunkIndex;
+
+use super::draft::{COMMITS, Draft};
+use super::handle::{Blz, BlzOptions};
+use super::model::Style;
+use super::pack_writer::{SuperchunkWriter, Target};
+use super::source::BlzSource;
+use super::tree::{HIERARCHY, Member, joined};
+use crate::error::{Error, Result};
+use crate::format::aside::{self, Attempt, Writers, parse_receipt};
+use crate::format::staging::{Marks, Staging};
+use crate::format::{
+    CreateOptions, Dataset, OpenOptions, Pack, PackSink, PackWriter, Place, Published, Receipt,
+    Sink, Source, Ticket,
+};
+use crate::store::Store;
+
+/// How a BLZ dataset is known.
+const MARKS: Marks = Marks {
+    other: "something that is no BLZ, and so is not replaced",
+    known: COMMITS,
+    complete: COMMITS,
+};
+
+/// BLZ datasets being written.
+#[derive(Debug)]
+pub struct BlzSink {
+    staging: Staging,
+    draft: Draft,
+    columns: Columns,
+    stored: Arc<Stored>,
+}
+
+/// Where the chunks of each array go.
+#[derive(Debug)]
+pub(super) struct Columns(BTreeMap<String, Arc<Target>>);
+
+impl Columns {
+    pub(super) fn new(draft: &Draft) -> Result<Self> {
+        let mut all = BTreeMap::new();
+        for member in &draft.members {
+            for column in member.columns()? {
+                let path = joined(&member.path, &column.path);
+                let (folder, style, len) = (member.folder.clone(), draft.style, member.len);
+                all.insert(path, Arc::new(Target { folder, column, style, len }));
+            }
+        }
+        Ok(Self(all))
+    }
+}
+
+impl Writers for Columns {
+    fn writer(&self, pack: &Pack, store: Store) -> Result<Box<dyn PackWriter>> {
+        let missing = || Error::NotFound { what: "array", name: pack.array.to_string() };
+        let target = self.0.get(&*pack.array).ok_or_else(missing)?.clone();
+        Ok(Box::new(SuperchunkWriter::new(store, target, pack)))
+    }
+}
+
+/// Encoded bytes of the packs that are complete: `meta/sizes` wants their sum.
+#[derive(Debug, Default)]
+struct Stored(Mutex<BTreeMap<(Arc<str>, u64), u64>>);
+
+impl Stored {
+    fn locked(&self) -> MutexGuard<'_, BTreeMap<(Arc<str>, u64), u64>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note(&self, pack: &Pack, receipt: &Receipt) {
+        self.locked().insert((pack.array.clone(), pack.number), receipt.bytes);
+    }
+
+    fn of(&self, array: &str) -> u64 {
+        let packs = self.locked();
+        packs.iter().filter(|((of, _), _)| **of == *array).map(|(_, bytes)| bytes).sum()
+    }
+}
+
+/// The style of a dataset, by what its name ends with.
+pub(super) fn style_of(place: &Place) -> Style {
+    match place.url().trim_end_matches('/').ends_with(".bcolz") {
+        true => Style::Bcolz,
+        false => Style::Superchunk,
+    }
+}
+
+impl BlzSink {
+    /// Begins to write a dataset at a place.
+    pub async fn create(place: &Place, dataset: &Dataset, options: CreateOptions) -> Result<Self> {
+        let draft = Draft::new(dataset, style_of(place))?;
+        let columns = Columns::new(&draft)?;
+        let staging = Staging::begin(place, &options, MARKS).await?;
+        Ok(Self { staging, draft, columns, stored: Arc::default() })
+    }
+
+    /// The meta files, in the order in which they are written.
+    fn documents(&self) -> Result<Vec<(String, Vec<u8>)>> {
+        let mut documents = Vec::new();
+        for member in &self.draft.members {
+            let stored =
+                |column: &super::model::Column| self.stored.of(&joined(&member.path, &column.path));
+            documents.extend(member.files(stored)?);
+        }
+        if let Some(hierarchy) = &self.draft.hierarchy {
+            documents.push((HIERARCHY.to_owned(), hierarchy.render()?));
+        }
+        Ok(documents)
+    }
+}
+
+/// A pack whose bytes are noted when it is complete.
+struct Noted {
+    writer: Box<dyn PackWriter>,
+    stored: Arc<Stored>,
+    pack: Pack,
+}
+
+#[async_trait]
+impl PackWriter for Noted {
+    async fn push(&mut self, chunks: Vec<(ChunkIndex, Bytes)>) -> Result<()> {
+        self.writer.push(chunks).await
+    }
+
+    async fn close(self: Box<Self>) -> Result<Receipt> {
+        let receipt = self.writer.close().await?;
+        self.stored.note(&self.pack, &receipt);
+        Ok(receipt)
+    }
+}
+
+#[async_trait]
+impl PackSink for BlzSink {
+    async fn open_pack(&self, pack: &Pack) -> Result<Box<dyn PackWriter>> {
+        let writer = self.columns.writer(pack, self.staging.data.clone())?;
+        Ok(Box::new(Noted { writer, stored: self.stored.clone(), pack: pack.clone() }))
+    }
+
+    async fn sync(&self, receipts: &[Receipt]) -> Result<()> {
+        let mut paths = Vec::new();
+        for receipt in receipts {
+            paths.extend(parse_receipt(receipt)?);
+        }
+        self.staging.data.sync(&paths).await
+    }
+}
+
+#[async_trait]
+impl Sink for BlzSink {
+    async fn adopt(&self, pack: &Pack, receipt: &Receipt) -> Result<bool> {
+        // The files are in their places; only we write there.
+        self.stored.note(pack, receipt);
+        Ok(true)
+    }
+
+    async fn ticket(&self) -> Result<Ticket> {
+        aside::ticket(&self.staging.journal).await
+    }
+
+    async fn accept(&self, pack: &Pack, receipt: Receipt) -> Result<Receipt> {
+        let written = Attempt::parse(&receipt)?;
+        if let Some(attempt) = &written.attempt {
+            self.staging.take_over(attempt, &written.paths).await?;
+        }
+        self.stored.note(pack, &receipt);
+        Ok(aside::receipt(receipt.chunks, receipt.bytes, &written.paths))
+    }
+
+    fn journal(&self) -> &Store {
+        &self.staging.journal
+    }
+
+    async fn written(&self) -> Result<Arc<dyn Source>> {
+        let data = &self.staging.data;
+        let mut members = Vec::new();
+        for member in &self.draft.members {
+            let store = match member.folder.trim_end_matches('/') {
+                "" => data.clone(),
+                folder => data.below(folder)?,
+            };
+            let blz = Blz::of_directory(store, member.directory()?, &BlzOptions::default())?;
+            let (path, folder) = (member.path.clone(), member.folder.clone());
+            members.push(Member { path, folder, blz });
+        }
+        let groups = self.draft.hierarchy.as_ref().map(|hierarchy| hierarchy.groups());
+        let options = OpenOptions::default();
+        let source = BlzSource::new(data.clone(), members, groups.unwrap_or_default(), &options)?;
+        Ok(Arc::new(source))
+    }
+
+    async fn finish(self: Box<Self>) -> Result<Published> {
+        let mut paths = Vec::new();
+        for (path, bytes) in self.documents()? {
+            self.staging.data.put(&path, vec![bytes.into()]).await?;
+            paths.push(path);
+        }
+        self.staging.data.sync(&paths).await?;
+        self.staging.publish().await?;
+        Ok(Published::default())
+    }
+}

@@ -1,0 +1,190 @@
+//! Several datasets in one directory, which are one dataset to whoever opens it.
+//!
+//! ```text
+//!  meta/hierarchy      {"format": "blz-hierarchy/1", "groups": {path: attributes}, "arrays": [paths]}
+//!  a/b/meta, a/b/data  the array /a/b, a dataset of its own that any reader of BLZ can open
+//! ```
+//!
+//! The list is written last and makes it a tree; without it each dataset is only itself.
+
+use std::collections::BTreeMap;
+
+use chunkyard_array::{Attributes, GroupSpec};
+use futures::{StreamExt, TryStreamExt, stream};
+use serde::{Deserialize, Serialize};
+
+use super::directory;
+use super::handle::{Blz, BlzOptions};
+use super::names;
+use crate::error::{Error, Result};
+use crate::store::{ChunkRef, Store};
+
+/// The file that lists what a tree holds.
+pub(super) const HIERARCHY: &str = "meta/hierarchy";
+/// What it says it is.
+const FORMAT: &str = "blz-hierarchy/1";
+/// The one name of a folder at the root that is not free.
+const META: &str = "meta";
+/// Datasets that are opened at once.
+const OPENED: usize = 16;
+
+/// A dataset of a tree.
+#[derive(Debug)]
+pub(super) struct Member {
+    /// Where it is in the tree: `/` if it is all there is.
+    pub(super) path: String,
+    /// Its folder, with a slash at the end; empty if it is all there is.
+    pub(super) folder: String,
+    pub(super) blz: Blz,
+}
+
+impl Member {
+    /// A reference within the dataset as one within the tree.
+    pub(super) fn reference(&self, reference: ChunkRef) -> ChunkRef {
+        match reference {
+            ChunkRef::Object { path, range, guard, check } if !self.folder.is_empty() => {
+                let path = format!("{}{path}", self.folder).into();
+                ChunkRef::Object { path, range, guard, check }
+            }
+            other => other,
+        }
+    }
+
+    /// Damage, with the name that a file has in the tree.
+    pub(super) fn named(&self, error: Error) -> Error {
+        match error {
+            Error::Corrupt { file, what, expected, found } => {
+                Error::Corrupt { file: format!("{}{file}", self.folder), what, expected, found }
+            }
+            other => other,
+        }
+    }
+
+    /// Whether a file of the tree is one of this dataset.
+    pub(super) fn owns(&self, path: &str) -> bool {
+        path.strip_prefix(&self.folder).is_some_and(|inner| self.blz.inner.owns(inner))
+    }
+}
+
+/// What a tree holds.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Hierarchy {
+    format: String,
+    groups: BTreeMap<String, Attributes>,
+    arrays: Vec<String>,
+}
+
+impl Hierarchy {
+    pub(super) fn new(groups: BTreeMap<String, Attributes>, arrays: Vec<String>) -> Self {
+        Self { format: FORMAT.to_owned(), groups, arrays }
+    }
+
+    fn parse(bytes: &[u8]) -> Result<Self> {
+        let wrong = |expected: &str, found: String| {
+            super::corrupt(HIERARCHY, "the list of arrays", expected, found)
+        };
+        let found: Self = serde_json::from_slice(bytes)
+            .map_err(|error| wrong("JSON of groups and arrays", error.to_string()))?;
+        if found.format != FORMAT {
+            return Err(Error::unsupported(format!(
+                "{HIERARCHY} says {:?}; this reads {FORMAT:?}",
+                found.format
+            )));
+        }
+        for path in found.arrays.iter().chain(found.groups.keys()) {
+            let inner = path.strip_prefix('/');
+            let sound =
+                path == "/" || inner.is_some_and(|path| crate::store::check_path(path).is_ok());
+            if !sound {
+                return Err(wrong("paths from the root", path.clone()));
+            }
+        }
+        Ok(found)
+    }
+
+    pub(super) fn render(&self) -> Result<Vec<u8>> {
+        serde_json::to_vec(self).map_err(|error| Error::invalid(format!("{HIERARCHY}: {error}")))
+    }
+
+    /// The groups and what is said of each.
+    pub(super) fn groups(&self) -> Vec<(String, GroupSpec)> {
+        let all = self.groups.iter();
+        all.map(|(path, attributes)| (path.clone(), GroupSpec::new(attributes.clone()))).collect()
+    }
+
+    /// Opens all datasets.
+    pub(super) async fn open(&self, store: &Store, options: &BlzOptions) -> Result<Vec<Member>> {
+        stream::iter(self.arrays.clone())
+            .map(|path| async move {
+                let folder = folder_of(&path);
+                let below = store.below(folder.trim_end_matches('/'))?;
+                let Some(found) = directory::read(&below).await? else {
+                    let what = format!("the array {path}");
+                    let expected = format!("a dataset in {folder}");
+                    return Err(super::corrupt(HIERARCHY, &what, expected, "none"));
+                };
+                let blz = Blz::of_directory(below, found, options)?;
+                Ok(Member { path, folder, blz })
+            })
+            .buffered(OPENED)
+            .try_collect()
+            .await
+    }
+}
+
+/// What the list at the root says, if there is one.
+pub(super) async fn read(store: &Store) -> Result<Option<Hierarchy>> {
+    match directory::get(store, HIERARCHY).await? {
+        Some(object) => Hierarchy::parse(&object.bytes).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// Whether a file is the list.
+pub(super) fn is_hierarchy(path: &str) -> bool {
+    path == HIERARCHY
+}
+
+/// The folder of an array of a tree, with a slash at the end.
+pub(super) fn folder_of(path: &str) -> String {
+    let mut folder = String::new();
+    for (depth, name) in path.trim_matches('/').split('/').enumerate() {
+        match depth == 0 && name == META {
+            true => folder.push_str("%6Deta"),
+            false => folder.push_str(&names::field_dir(name)),
+        }
+        folder.push('/');
+    }
+    folder
+}
+
+/// The path of a node of a dataset that is at a path itself.
+pub(super) fn joined(above: &str, path: &str) -> String {
+    match (above, path) {
+        ("/", path) => path.to_owned(),
+        (above, "/") => above.to_owned(),
+        (above, path) => format!("{above}{path}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_of_arrays_are_their_paths_and_never_that_of_the_list() {
+        assert_eq!(folder_of("/a/b c"), "a/b%20c/");
+        assert_eq!(folder_of("/meta"), "%6Deta/");
+        assert_eq!(folder_of("/a/meta"), "a/meta/");
+        assert_eq!(folder_of("/__1"), "%5F_1/");
+    }
+
+    #[test]
+    fn a_list_that_leads_out_of_the_tree_is_refused() {
+        let list = |path: &str| Hierarchy::new(BTreeMap::new(), vec![path.to_owned()]);
+        assert!(Hierarchy::parse(&list("/a/b").render().unwrap()).is_ok());
+        for path in ["a", "/../a", "/a//b", ""] {
+            assert!(Hierarchy::parse(&list(path).render().unwrap()).is_err(), "{path}");
+        }
+    }
+}
