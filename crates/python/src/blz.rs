@@ -30,7 +30,7 @@ pub(crate) fn open_blz(
 ) -> PyResult<Blz> {
     let how = blz_options(&options, mutable);
     let place = Place::new(url, &how.open.store).map_err(to_python)?;
-    Ok(Blz { inner: wait(py, superchunk::Blz::open(&place, how))? })
+    Ok(Blz::new(wait(py, superchunk::Blz::open(&place, how))?))
 }
 
 /// Creates a dataset at a URL; without one, in memory that goes with it.
@@ -50,11 +50,17 @@ pub(crate) fn create_blz(
     };
     let place = place.map_err(to_python)?;
     let creation = wanted.creation().map_err(to_python)?;
-    Ok(Blz { inner: wait(py, superchunk::Blz::create(&place, &creation, how))? })
+    Ok(Blz::new(wait(py, superchunk::Blz::create(&place, &creation, how))?))
 }
 
 fn blz_options(options: &OpenOptions, mutable: bool) -> BlzOptions {
     BlzOptions { open: options.any(None), mutable, ..BlzOptions::default() }
+}
+
+impl Blz {
+    pub(crate) fn new(inner: superchunk::Blz) -> Self {
+        Self { inner }
+    }
 }
 
 #[pymethods]

@@ -139,7 +139,7 @@ impl Cells {
             },
         };
         // A String takes whatever is written to it.
-        drop(written);
+        written.unwrap_or_default();
     }
 
     /// An element in JSON.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from chunkyard import _engine
 from chunkyard._array import Array
-from chunkyard._blz import open_blz
+from chunkyard._blz import Blz, open_blz
 from chunkyard._container import Container
 from chunkyard._group import Group, Tree
 from chunkyard._options import Options, Url, url_of
@@ -66,14 +66,31 @@ def open(
         if any(chosen is not None for chosen in (branch, tag, snapshot, as_of)):
             raise ValueError("only what is read can be chosen by its version")
         return _changed(place, path, options, mode)
-    snapshot = None if snapshot is None else str(snapshot)
-    try:
-        source = _source(place, options, branch, tag, snapshot, as_of)
-    except NotFoundError as error:
-        try:
-            return _rows_at(place, path, options, mode)
-        except NotFoundError:
-            raise error from None
+    source = _source(place, options, branch, tag, snapshot, as_of)
+    native = source.blz()
+    if native is None:
+        return _at(source, path)
+    return _rows_at(Blz(native, mode, (place, options)), path)
+
+
+def open_nodes(
+    url: Url | Session,
+    path: str = "/",
+    *,
+    branch: str | None = None,
+    tag: str | None = None,
+    snapshot: str | int | None = None,
+    as_of: datetime | str | float | None = None,
+    allow: Iterable[str] = (),
+    **storage: object,
+) -> Array | Group:
+    """Opens for reading, in the one data model: a BLZ table is a group of its columns."""
+    from chunkyard._session import Session
+
+    if isinstance(url, Session):
+        root: Group = url.root
+        return root[path]
+    source = _source(url_of(url), Options(storage, allow=allow), branch, tag, snapshot, as_of)
     return _at(source, path)
 
 
@@ -82,9 +99,10 @@ def _source(
     options: Options,
     branch: str | None,
     tag: str | None,
-    snapshot: str | None,
+    snapshot: str | int | None,
     as_of: datetime | str | float | None,
 ) -> _engine.Source:
+    snapshot = None if snapshot is None else str(snapshot)
     meant = version_at(place, options, branch, tag, snapshot, as_of)
     source = _engine.open_source(place, options.native(), meant)
     for caution in source.cautions():
@@ -99,7 +117,7 @@ def _changed(
     if place.rstrip("/").endswith(_CONTAINER):
         return _at(_engine.open_container(place, options.native(), mode == "a"), path)
     try:
-        return _rows_at(place, path, options, mode)
+        return _rows_at(open_blz(place, options, mode), path)
     except NotFoundError:
         if place.rstrip("/").endswith(_BLZ):
             raise NotFoundError(
@@ -108,10 +126,7 @@ def _changed(
     return _at(_editor(place, options, create=mode == "a"), path)
 
 
-def _rows_at(place: str, path: str, options: Options, mode: Literal["r", "r+", "a"]) -> Rows:
-    rows = open_blz(place, options, mode)
-    for caution in rows.cautions():
-        warnings.warn(caution, stacklevel=4)
+def _rows_at(rows: Blz, path: str) -> Rows:
     column: Rows = rows if path.strip("/") == "" else rows[path]
     return column
 

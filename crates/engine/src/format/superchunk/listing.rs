@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::handle::Blz;
+use super::model::Style;
 use crate::error::Result;
 
 /// A file of a column.
@@ -10,7 +11,7 @@ use crate::error::Result;
 pub struct FileInfo {
     /// Path of the column.
     pub column: Arc<str>,
-    /// Its number, from 0.
+    /// Its number, as its name has it.
     pub number: u64,
     /// Its path in the dataset, or its URL if it is elsewhere.
     pub name: String,
@@ -42,7 +43,9 @@ impl Blz {
                 let full = state.len / column.chunklen.max(1);
                 let (file, _) = column.place_of(chunk);
                 // The rows behind the last full chunk have a file of their own.
-                let number = if chunk == full { column.tail_file(full) } else { file };
+                let file = if chunk == full { column.tail_file(full) } else { file };
+                // One chunk in each and counted from 0, or many and counted from 1.
+                let number = file + u64::from(self.style() != Style::Bcolz);
                 all.push(FileInfo {
                     column: column.path.clone(),
                     number,
