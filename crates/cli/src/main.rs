@@ -4,7 +4,8 @@
 //!  args ──▶ cmd/<subcommand> ──▶ engine          what was typed, what it means, who does it
 //!                │
 //!                ├─▶ output, progress            data on stdout, talk on stderr
-//!                └─▶ transfer ─▶ npy, slabs     NumPy files in and out, in bounded memory
+//!                ├─▶ transfer ─▶ npy, slabs     NumPy files in and out, in bounded memory
+//!                └─▶ rows ─▶ npy                rows of arrays and tables, also as text
 //! ```
 //!
 //! No command holds logic of the repository: each turns arguments into one or two calls of the
@@ -20,6 +21,7 @@ mod graph;
 mod npy;
 mod output;
 mod progress;
+mod rows;
 mod slabs;
 mod transfer;
 mod units;

@@ -10,6 +10,7 @@
 //! - `error` maps each sort of error once.
 
 mod array;
+mod blz;
 mod bridge;
 mod container;
 mod convert;
@@ -37,6 +38,8 @@ mod _engine {
 
     #[pymodule_export]
     use crate::array::Array;
+    #[pymodule_export]
+    use crate::blz::{Blz, create_blz, open_blz};
     #[pymodule_export]
     use crate::container::{Container, open_container};
     #[pymodule_export]

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use chunkyard_array::Region;
 use chunkyard_engine::format::container::{Container, ContainerFormat, ContainerSource};
+use chunkyard_engine::format::superchunk::{self, BlzFormat, BlzSource};
 use chunkyard_engine::format::{self, Dataset, Format, Node, Place, Reader};
 use chunkyard_engine::{Error, Result, open, repo};
 use futures::TryStreamExt;
@@ -11,6 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
 use crate::array::Array;
+use crate::blz::Blz;
 use crate::container;
 use crate::error::to_python;
 use crate::options::{OpenOptions, Version};
@@ -24,6 +26,8 @@ pub(crate) struct Source {
     format: &'static str,
     /// What has layers and statistics, if it is one.
     container: Option<Container>,
+    /// What has rows, if it is that.
+    blz: Option<superchunk::Blz>,
     /// What it was opened with, to be opened elsewhere.
     url: String,
     options: Py<PyAny>,
@@ -38,21 +42,34 @@ pub(crate) fn open_source(
     version: Option<Version>,
 ) -> PyResult<Source> {
     let how = options.extract::<OpenOptions>()?.any(version.map(|version| version.0));
-    let (inner, format, container) = wait(py, opened(url, &how))?;
-    Ok(Source { inner, format, container, url: url.to_owned(), options: options.unbind() })
+    let Opened { source, format, container, blz } = wait(py, opened(url, &how))?;
+    let (url, options) = (url.to_owned(), options.unbind());
+    Ok(Source { inner: source, format, container, blz, url, options })
 }
 
-type Opened = (Arc<dyn format::Source>, &'static str, Option<Container>);
+struct Opened {
+    source: Arc<dyn format::Source>,
+    format: &'static str,
+    container: Option<Container>,
+    blz: Option<superchunk::Blz>,
+}
 
 async fn opened(url: &str, how: &format::OpenOptions) -> Result<Opened> {
     let place = Place::new(url, &how.store)?;
     let format = open::recognise(&place).await?;
-    if format.name() != ContainerFormat.name() {
-        return Ok((format.open(&place, how).await?, format.name(), None));
-    }
-    let source = ContainerSource::open(&place, how).await?;
-    let container = source.container().clone();
-    Ok((Arc::new(source), format.name(), Some(container)))
+    let (mut container, mut blz) = (None, None);
+    let source: Arc<dyn format::Source> = if format.name() == ContainerFormat.name() {
+        let source = ContainerSource::open(&place, how).await?;
+        container = Some(source.container().clone());
+        Arc::new(source)
+    } else if format.name() == BlzFormat.name() && !place.is_object().await? {
+        let source = BlzSource::open(&place, how).await?;
+        blz = source.blz().cloned();
+        Arc::new(source)
+    } else {
+        format.open(&place, how).await?
+    };
+    Ok(Opened { source, format: format.name(), container, blz })
 }
 
 impl Source {
@@ -80,6 +97,11 @@ impl Source {
     /// What whoever reads it should be told.
     fn cautions(&self) -> Vec<String> {
         self.inner.cautions()
+    }
+
+    /// The same as rows, if it is one BLZ array or table.
+    fn blz(&self) -> Option<Blz> {
+        self.blz.clone().map(Blz::new)
     }
 
     /// The layers of a container, oldest first.

@@ -1,6 +1,7 @@
 //! The commands: each file holds the arguments of one and its `run`.
 
 mod af;
+mod blz;
 mod convert;
 mod demo;
 mod facts;
@@ -28,6 +29,8 @@ pub(crate) enum Command {
     Repo(repo::Repo),
     #[command(subcommand)]
     Af(af::Af),
+    #[command(subcommand)]
+    Blz(blz::Blz),
 }
 
 impl Command {
@@ -41,6 +44,7 @@ impl Command {
             Self::Link(command) => command.run(context).await,
             Self::Repo(command) => command.run(context).await,
             Self::Af(command) => command.run(context).await,
+            Self::Blz(command) => command.run(context).await,
         }
     }
 }

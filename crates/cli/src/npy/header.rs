@@ -45,8 +45,39 @@ impl Header {
         }
     }
 
-    /// Reads the dictionary.
+    /// Reads the dictionary of a file of plain elements.
     pub(super) fn parse(text: &[u8], file: &str) -> Result<Self> {
+        let Dictionary { descr, fortran, shape } = Dictionary::parse(text, file)?;
+        let Some(descr) = Literal(&descr).string().map(str::to_owned) else {
+            return Err(Error::unsupported(format!("{file}: a structured data type")));
+        };
+        let (dtype, byte_order) = data_type(&descr, file)?;
+        Ok(Self { descr, dtype, byte_order, fortran, shape })
+    }
+
+    /// The header of a file of little-endian elements in C order.
+    pub(crate) fn render(dtype: &DType, shape: &[u64]) -> Result<Vec<u8>> {
+        let descr = dtype
+            .to_numpy()
+            .ok_or_else(|| Error::unsupported(format!("data type {dtype} in a .npy file")))?;
+        render(&format!("'{descr}'"), shape)
+    }
+}
+
+/// What a header says, whatever the type in it means.
+#[derive(Debug, Clone)]
+pub(crate) struct Dictionary {
+    /// NumPy's description of the data type, as a Python literal: a text, or a list of fields.
+    pub(crate) descr: String,
+    /// Whether the first index varies fastest.
+    pub(crate) fortran: bool,
+    /// Shape of the array.
+    pub(crate) shape: Vec<u64>,
+}
+
+impl Dictionary {
+    /// Reads the dictionary.
+    pub(crate) fn parse(text: &[u8], file: &str) -> Result<Self> {
         let malformed = || Error::Corrupt {
             file: file.to_owned(),
             what: "its header".into(),
@@ -61,10 +92,7 @@ impl Header {
             let key = literal.string().ok_or_else(malformed)?;
             literal.eat(':').ok_or_else(malformed)?;
             match key {
-                "descr" if literal.begins_with('[') => {
-                    return Err(Error::unsupported(format!("{file}: a structured data type")));
-                }
-                "descr" => descr = Some(literal.string().ok_or_else(malformed)?),
+                "descr" => descr = Some(literal.description().ok_or_else(malformed)?),
                 "fortran_order" => fortran = Some(literal.boolean().ok_or_else(malformed)?),
                 "shape" => shape = Some(literal.tuple().ok_or_else(malformed)?),
                 _ => return Err(malformed()),
@@ -73,40 +101,32 @@ impl Header {
                 return Err(malformed());
             }
         }
-        let descr = descr.ok_or_else(malformed)?.to_owned();
-        let (dtype, byte_order) = data_type(&descr, file)?;
         Ok(Self {
-            dtype,
-            byte_order,
+            descr: descr.ok_or_else(malformed)?.to_owned(),
             fortran: fortran.ok_or_else(malformed)?,
             shape: shape.ok_or_else(malformed)?,
-            descr,
         })
     }
+}
 
-    /// The header of a file of little-endian elements in C order.
-    pub(crate) fn render(dtype: &DType, shape: &[u64]) -> Result<Vec<u8>> {
-        let descr = dtype
-            .to_numpy()
-            .ok_or_else(|| Error::unsupported(format!("data type {dtype} in a .npy file")))?;
-        let extents = shape.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
-        let comma = if shape.len() == 1 { "," } else { "" };
-        let text = format!(
-            "{{'descr': '{descr}', 'fortran_order': False, 'shape': ({extents}{comma}), }}"
-        );
-        // Version 1 has room for 64 KiB, which is ten thousand dimensions.
-        let before = MAGIC.len() + 4;
-        let total = (before + text.len() + 1).next_multiple_of(ALIGNMENT);
-        let length = u16::try_from(total - before)
-            .map_err(|_| Error::unsupported("that many dimensions in a .npy file"))?;
-        let mut bytes = MAGIC.to_vec();
-        bytes.extend([1, 0]);
-        bytes.extend(length.to_le_bytes());
-        bytes.extend(text.as_bytes());
-        bytes.resize(total - 1, b' ');
-        bytes.push(b'\n');
-        Ok(bytes)
-    }
+/// The header of a file in C order, with the description of its type as a Python literal.
+pub(crate) fn render(descr: &str, shape: &[u64]) -> Result<Vec<u8>> {
+    let extents = shape.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
+    let comma = if shape.len() == 1 { "," } else { "" };
+    let text =
+        format!("{{'descr': {descr}, 'fortran_order': False, 'shape': ({extents}{comma}), }}");
+    // Version 1 has room for 64 KiB, which is ten thousand dimensions, or some thousand fields.
+    let before = MAGIC.len() + 4;
+    let total = (before + text.len() + 1).next_multiple_of(ALIGNMENT);
+    let length = u16::try_from(total - before)
+        .map_err(|_| Error::unsupported("that many dimensions or fields in a .npy file"))?;
+    let mut bytes = MAGIC.to_vec();
+    bytes.extend([1, 0]);
+    bytes.extend(length.to_le_bytes());
+    bytes.extend(text.as_bytes());
+    bytes.resize(total - 1, b' ');
+    bytes.push(b'\n');
+    Ok(bytes)
 }
 
 /// The data type NumPy means. Byte strings have no Zarr v3 type of their own: they are kept as raw
@@ -141,6 +161,38 @@ impl<'a> Literal<'a> {
         let (text, rest) = self.0.get(1..)?.split_once(quote)?;
         self.0 = rest;
         Some(text)
+    }
+
+    /// A text with its quotes, or all of a list.
+    fn description(&mut self) -> Option<&'a str> {
+        self.0 = self.0.trim_start();
+        let start = self.0;
+        match start.starts_with('[') {
+            true => self.list()?,
+            false => self.string().map(drop)?,
+        }
+        start.get(..start.len() - self.0.len())
+    }
+
+    fn list(&mut self) -> Option<()> {
+        let mut depth = 0usize;
+        loop {
+            match self.0.chars().next()? {
+                '\'' | '"' => {
+                    self.string()?;
+                    continue;
+                }
+                '[' => depth += 1,
+                ']' => depth -= 1,
+                _ => {}
+            }
+            let mut rest = self.0.chars();
+            rest.next();
+            self.0 = rest.as_str();
+            if depth == 0 {
+                return Some(());
+            }
+        }
     }
 
     fn boolean(&mut self) -> Option<bool> {

@@ -10,6 +10,7 @@ mod order;
 mod read;
 mod write;
 
-pub(crate) use self::header::Header;
-pub(crate) use self::read::Reader;
-pub(crate) use self::write::Writer;
+pub(crate) use self::header::{Dictionary, Header, render};
+pub(crate) use self::order::{swap_bytes, swap_unit};
+pub(crate) use self::read::{Reader, read_text};
+pub(crate) use self::write::{Target, Writer};

@@ -1,7 +1,7 @@
 //! Undoing the orders a `.npy` file may have: of bytes within elements, and of elements.
 
 /// Reverses the bytes of each group of `unit`.
-pub(super) fn swap_bytes(bytes: &mut [u8], unit: usize) {
+pub(crate) fn swap_bytes(bytes: &mut [u8], unit: usize) {
     if unit > 1 {
         for item in bytes.chunks_exact_mut(unit) {
             item.reverse();
@@ -11,7 +11,7 @@ pub(super) fn swap_bytes(bytes: &mut [u8], unit: usize) {
 
 /// How many bytes are one number of a data type: half an element where it is complex, four bytes
 /// where it is text, one where order has no meaning.
-pub(super) fn swap_unit(descr: &str, item_size: usize) -> usize {
+pub(crate) fn swap_unit(descr: &str, item_size: usize) -> usize {
     match descr.trim_start_matches(['<', '>', '=', '|']).chars().next() {
         Some('c') => item_size / 2,
         Some('U') => 4,

@@ -47,36 +47,13 @@ impl Reader {
         mut source: Box<dyn Read + Send>,
         length: Option<u64>,
     ) -> Result<Self> {
-        let not_npy = || {
-            Error::invalid(format!(
-                "{name} is no .npy file; numpy.save writes one, and an .npz must be unpacked first"
-            ))
-        };
-        let mut start = [0; 12];
-        source.read_exact(&mut start).map_err(|error| match error.kind() {
-            io::ErrorKind::UnexpectedEof => not_npy(),
-            _ => Error::store("read", name, error),
-        })?;
-        let (rest, before) = Header::length(&start).ok_or_else(not_npy)?;
-        if rest > LENGTH_MAX {
-            let found = format!("{rest} bytes");
-            return Err(corrupt(name, "its header", format!("at most {LENGTH_MAX} bytes"), found));
-        }
-        let mut text = start.get(before..).unwrap_or_default().to_vec();
-        let missing = rest.saturating_sub(text.len()) as u64;
-        let read = source.by_ref().take(missing).read_to_end(&mut text);
-        let read = read.map_err(|error| Error::store("read", name, error))?;
-        if (read as u64) < missing {
-            let expected = format!("{rest} bytes");
-            return Err(corrupt(name, "its header", expected, format!("{} bytes", text.len())));
-        }
-        text.truncate(rest);
+        let (text, before) = read_text(name, &mut source)?;
         let header = Header::parse(&text, name)?;
         let item_size = header.dtype.item_size().ok_or_else(|| {
             Error::unsupported(format!("{name}: elements of variable length ({})", header.descr))
         })?;
         let bytes = Region::whole(&header.shape).num_bytes(item_size)? as u64;
-        let expected = (before + rest) as u64 + bytes;
+        let expected = before as u64 + bytes;
         if let Some(found) = length.filter(|&length| length < expected) {
             return Err(truncated(name, &header, expected, found));
         }
@@ -114,6 +91,35 @@ impl Reader {
             false => Ok(slab),
         }
     }
+}
+
+/// The text of the header of a file, and the bytes up to its end.
+pub(crate) fn read_text(name: &str, source: &mut dyn Read) -> Result<(Vec<u8>, usize)> {
+    let not_npy = || {
+        Error::invalid(format!(
+            "{name} is no .npy file; numpy.save writes one, and an .npz must be unpacked first"
+        ))
+    };
+    let mut start = [0; 12];
+    source.read_exact(&mut start).map_err(|error| match error.kind() {
+        io::ErrorKind::UnexpectedEof => not_npy(),
+        _ => Error::store("read", name, error),
+    })?;
+    let (rest, before) = Header::length(&start).ok_or_else(not_npy)?;
+    if rest > LENGTH_MAX {
+        let found = format!("{rest} bytes");
+        return Err(corrupt(name, "its header", format!("at most {LENGTH_MAX} bytes"), found));
+    }
+    let mut text = start.get(before..).unwrap_or_default().to_vec();
+    let missing = rest.saturating_sub(text.len()) as u64;
+    let read = source.take(missing).read_to_end(&mut text);
+    let read = read.map_err(|error| Error::store("read", name, error))?;
+    if (read as u64) < missing {
+        let expected = format!("{rest} bytes");
+        return Err(corrupt(name, "its header", expected, format!("{} bytes", text.len())));
+    }
+    text.truncate(rest);
+    Ok((text, before + rest))
 }
 
 fn truncated(name: &str, header: &Header, expected: u64, found: u64) -> Error {

@@ -30,9 +30,13 @@ struct Temporary {
 }
 
 impl Writer {
-    /// Begins a file, or standard output for `-`, with its header.
+    /// Begins a `.npy` file with its header.
     pub(crate) fn create(path: &Path, dtype: &DType, shape: &[u64]) -> Result<(Self, Target)> {
-        let header = Header::render(dtype, shape)?;
+        Self::begin(path, &Header::render(dtype, shape)?)
+    }
+
+    /// Begins a file, or standard output for `-`, with these bytes.
+    pub(crate) fn begin(path: &Path, header: &[u8]) -> Result<(Self, Target)> {
         let name = path.display().to_string();
         let (sink, temporary): (Box<dyn Write + Send>, _) = if path.as_os_str() == "-" {
             (Box::new(io::stdout()), None)
@@ -48,7 +52,7 @@ impl Writer {
         };
         let target = Target { name: name.clone(), temporary };
         let mut writer = Self { name, sink };
-        writer.push(&header)?;
+        writer.push(header)?;
         Ok((writer, target))
     }
 

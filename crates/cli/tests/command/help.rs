@@ -14,7 +14,7 @@ fn the_top_level_help_is_this() {
 #[test]
 fn every_command_has_help_with_an_example() {
     let scratch = Scratch::new();
-    let top = ["demo", "info", "ls", "verify", "convert", "repo", "af"];
+    let top = ["demo", "info", "ls", "verify", "convert", "repo", "af", "blz"];
     let repo = [
         "init", "set", "get", "log", "diff", "branch", "tag", "reset", "attrs", "mv", "rm",
         "expire", "gc", "optimise", "repack", "mode",
@@ -23,9 +23,11 @@ fn every_command_has_help_with_an_example() {
         "create", "ls", "layers", "define", "set", "get", "attrs", "stats", "resize", "rm",
         "compact", "repair",
     ];
+    let blz = ["create", "append", "get", "trim", "resize", "attrs", "files"];
     let commands = top.iter().map(|name| vec![*name]);
     let commands = commands.chain(repo.iter().map(|name| vec!["repo", *name]));
-    for mut command in commands.chain(af.iter().map(|name| vec!["af", *name])) {
+    let commands = commands.chain(af.iter().map(|name| vec!["af", *name]));
+    for mut command in commands.chain(blz.iter().map(|name| vec!["blz", *name])) {
         command.push("--help");
         let help = scratch.run(&command).code(0).text();
         assert!(help.contains("Example"), "{command:?}: {help}");

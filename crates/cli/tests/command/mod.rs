@@ -1,5 +1,6 @@
 //! One module per capability.
 
+mod blz;
 mod collision;
 mod container;
 mod container_damage;

@@ -16,7 +16,7 @@ use serde_json::json;
 use super::staging::{Shared, Staging};
 use crate::error::{Error, Result};
 use crate::format::joined::{PLAN, check_plan, plan_of};
-use crate::format::{Pack, PackSink, PackWriter, Place, Receipt, Ticket};
+use crate::format::{HELD_BYTES_MAX, Pack, PackSink, PackWriter, Place, Receipt, Ticket};
 use crate::store::Store;
 
 /// How the first line of a receipt begins that names an attempt. No path is absolute.
@@ -31,6 +31,11 @@ pub(crate) async fn ticket(journal: &Store) -> Result<Ticket> {
 pub(crate) trait Writers: std::fmt::Debug + Send + Sync {
     /// A writer of a pack, into a store that is the root of the dataset, or as good as that.
     fn writer(&self, pack: &Pack, store: Store) -> Result<Box<dyn PackWriter>>;
+
+    /// Bytes of a pack that may wait in memory until it is complete.
+    fn held_bytes_max(&self, _store: &Store) -> u64 {
+        HELD_BYTES_MAX
+    }
 }
 
 /// Writes packs of a dataset.
@@ -68,6 +73,10 @@ impl<W: Writers> PackSink for Member<W> {
         let attempt = format!("{random:016x}");
         let writer = self.writers.writer(pack, attempts.below(&attempt)?)?;
         Ok(Box::new(Aside { attempt, writer }))
+    }
+
+    fn held_bytes_max(&self) -> u64 {
+        self.writers.held_bytes_max(&self.shared.data)
     }
 
     async fn sync(&self, receipts: &[Receipt]) -> Result<()> {

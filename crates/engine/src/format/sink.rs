@@ -15,6 +15,9 @@ use crate::store::{self, Store};
 /// nothing.
 pub(crate) const JOURNAL_PLAN: &str = "plan";
 
+/// What a pack that is not written as it comes holds at most, unless its sink says otherwise.
+pub(crate) const HELD_BYTES_MAX: u64 = 64 << 20;
+
 /// How something is created.
 #[derive(Debug, Clone, Default)]
 pub struct CreateOptions {
@@ -77,6 +80,11 @@ pub struct Ticket(pub serde_json::Value);
 pub trait PackSink: std::fmt::Debug + Send + Sync {
     /// Begins a pack. Packs may be written at the same time, and again after a failure.
     async fn open_pack(&self, pack: &Pack) -> Result<Box<dyn PackWriter>>;
+
+    /// Bytes of a pack that may wait in memory until it is complete.
+    fn held_bytes_max(&self) -> u64 {
+        HELD_BYTES_MAX
+    }
 
     /// Makes complete packs durable. Only then may their receipts be written down or sent.
     async fn sync(&self, receipts: &[Receipt]) -> Result<()>;

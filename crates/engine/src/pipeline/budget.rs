@@ -13,28 +13,30 @@ pub(super) struct Budget {
     room: Semaphore,
     units: u32,
     limit_bytes: u64,
+    /// What a pack that waits until it is complete holds at most.
+    held_bytes_max: u64,
 }
 
 const UNIT: u64 = 1 << 20;
 
 impl Budget {
     /// Refuses limits within which a plan cannot be carried out.
-    pub(super) fn for_plan(plan: &Plan, limits: &Limits) -> Result<Self> {
-        let budget = Self::new(limits);
+    pub(super) fn for_plan(plan: &Plan, limits: &Limits, held_bytes_max: u64) -> Result<Self> {
+        let budget = Self::new(limits, held_bytes_max);
         plan.arrays.iter().try_for_each(|array| budget.check(array))?;
         Ok(budget)
     }
 
-    fn new(limits: &Limits) -> Self {
+    fn new(limits: &Limits, held_bytes_max: u64) -> Self {
         let limit_bytes = limits.bytes_in_flight as u64;
         // The rest is for what lies around: pools, caches, the program itself.
         let units = u32::try_from(limit_bytes / UNIT * 3 / 4).unwrap_or(u32::MAX).max(1);
-        Self { room: Semaphore::new(units as usize), units, limit_bytes }
+        Self { room: Semaphore::new(units as usize), units, limit_bytes, held_bytes_max }
     }
 
     /// Refuses an array of which not even one pack fits.
     fn check(&self, plan: &ArrayPlan) -> Result<()> {
-        let needed = working_bytes(plan);
+        let needed = working_bytes(plan, self.held_bytes_max);
         if needed <= u64::from(self.units).saturating_mul(UNIT) {
             return Ok(());
         }
@@ -49,14 +51,15 @@ impl Budget {
 
     /// Waits until there is memory for a pack of an array.
     pub(super) async fn take(&self, plan: &ArrayPlan) -> Result<tokio::sync::SemaphorePermit<'_>> {
-        let units = u32::try_from(working_bytes(plan).div_ceil(UNIT)).unwrap_or(u32::MAX);
+        let units = u32::try_from(working_bytes(plan, self.held_bytes_max).div_ceil(UNIT))
+            .unwrap_or(u32::MAX);
         let permit = self.room.acquire_many(units.clamp(1, self.units)).await;
         permit.map_err(|closed| Error::store("reserve", "memory", closed))
     }
 }
 
 /// The memory that a pack of an array takes at most while it is filled.
-fn working_bytes(plan: &ArrayPlan) -> u64 {
+fn working_bytes(plan: &ArrayPlan, held_bytes_max: u64) -> u64 {
     let bytes = |extents: &[u64], item: u64| {
         extents.iter().fold(item, |bytes, &extent| bytes.saturating_mul(extent))
     };
@@ -76,6 +79,6 @@ fn working_bytes(plan: &ArrayPlan) -> u64 {
     };
     let chunk = bytes(target_chunk, target_item);
     // Packs that wait until they are complete hold at most this.
-    let held = bytes(plan.packs.chunk_shape(), target_item).min(64 << 20).max(chunk);
+    let held = bytes(plan.packs.chunk_shape(), target_item).min(held_bytes_max).max(chunk);
     batch.saturating_add(held)
 }

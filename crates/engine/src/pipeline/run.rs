@@ -10,7 +10,7 @@ use super::mover::Mover;
 use super::plan::{ArrayPlan, Plan};
 use super::verify;
 use crate::error::{Error, Result};
-use crate::format::{Pack, PackSink, Published, Receipt, Sink, Source};
+use crate::format::{HELD_BYTES_MAX, Pack, PackSink, Published, Receipt, Sink, Source};
 use crate::meter::Meter;
 use crate::store::Limits;
 
@@ -50,7 +50,7 @@ pub async fn run(
     plan: &Plan,
     options: &RunOptions,
 ) -> Result<Outcome> {
-    let budget = Budget::for_plan(plan, &options.limits)?;
+    let budget = Budget::for_plan(plan, &options.limits, sink.held_bytes_max())?;
     let (journal, resumed) = Journal::open(&*sink, plan).await?;
     let meter = &options.meter;
     let rounds = if options.verify { 2 } else { 1 };
@@ -113,7 +113,7 @@ fn packs_of(
 impl Plan {
     /// Refuses limits within which the plan cannot be carried out.
     pub fn check(&self, limits: &Limits) -> Result<()> {
-        Budget::for_plan(self, limits).map(drop)
+        Budget::for_plan(self, limits, HELD_BYTES_MAX).map(drop)
     }
 }
 

@@ -114,6 +114,11 @@ impl Store {
         Ok(Self { limits: options.limits, ..url::open(url, options)? })
     }
 
+    /// A store in memory that nobody else can open, and that goes with its last clone.
+    pub fn unnamed(options: &Options) -> Result<Self> {
+        Ok(Self { limits: options.limits, ..url::unnamed(options)? })
+    }
+
     /// A store on a backend of one's own, within the default limits.
     pub fn from_backend(url: impl Into<Arc<str>>, backend: Arc<dyn Backend>) -> Self {
         Self { url: url.into(), backend, limits: Limits::default() }

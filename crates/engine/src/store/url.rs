@@ -70,6 +70,15 @@ fn memory(url: &str, rest: &str, options: &Options) -> Result<Store> {
     let mut stores = MEMORY.lock().unwrap_or_else(PoisonError::into_inner);
     let store = stores.entry(name.to_owned()).or_default().clone();
     drop(stores);
+    in_memory(url, store, prefix, options)
+}
+
+/// A store in memory that has no name.
+pub(super) fn unnamed(options: &Options) -> Result<Store> {
+    in_memory("memory://", Arc::default(), Path::default(), options)
+}
+
+fn in_memory(url: &str, store: Arc<InMemory>, prefix: Path, options: &Options) -> Result<Store> {
     let kind = Kind::Object { conditional_put: Settings::new(url, options)?.conditional_put };
     Ok(finish(url, ObjectBackend::new(store, prefix, kind)))
 }

@@ -15,6 +15,7 @@ import atexit
 
 from chunkyard import exceptions
 from chunkyard._array import Array
+from chunkyard._blz import Blz, create_blz
 from chunkyard._container import Compacted, Container, Layer, Statistics
 from chunkyard._convert import (
     ArrayInfo,
@@ -33,6 +34,7 @@ from chunkyard._open import open
 from chunkyard._progress import Progress
 from chunkyard._reports import ChunkChanges, Collected, Diff, Expired, Finding, Report, Snapshot
 from chunkyard._repository import Repository
+from chunkyard._rows import Rows
 from chunkyard._session import ForkSession, Rebase, Session
 from chunkyard.exceptions import (
     AlreadyExistsError,
@@ -57,6 +59,7 @@ __all__ = [
     "Array",
     "ArrayInfo",
     "Attributes",
+    "Blz",
     "ChunkChanges",
     "ChunkyardError",
     "Collected",
@@ -82,6 +85,7 @@ __all__ = [
     "Rebase",
     "Report",
     "Repository",
+    "Rows",
     "Session",
     "SessionExpiredError",
     "Snapshot",
@@ -91,6 +95,7 @@ __all__ = [
     "VirtualSourceChangedError",
     "__version__",
     "convert",
+    "create_blz",
     "exceptions",
     "info",
     "link",

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Literal
 
 from chunkyard import _engine
 from chunkyard._array import Array
+from chunkyard._blz import Blz, open_blz
 from chunkyard._container import Container
 from chunkyard._group import Group, Tree
 from chunkyard._options import Options, Url, url_of
 from chunkyard._repository import version_at
+from chunkyard._rows import Rows
 from chunkyard.exceptions import AlreadyExistsError, NotFoundError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -33,12 +35,12 @@ def open(
     memory_bytes: int | None = None,
     requests: int | None = None,
     **storage: object,
-) -> Array | Group:
+) -> Array | Group | Rows:
     """Opens an array or group of any format, recognised by its content.
 
-    Repositories, Zarr (version 3 and 2), HDF5 and NetCDF-4, containers (`.af`), on disks and object stores.
-    Of a repository the version can be chosen, of a container the layer, as `snapshot=3`. A session can be given too, and then what comes out is writable if
-    the session is.
+    Repositories, Zarr (version 3 and 2), HDF5 and NetCDF-4, containers (`.af`), BLZ, on disks and object
+    stores. Of a repository the version can be chosen, of a container the layer, as `snapshot=3`. A
+    session can be given too, and then what comes out is writable if the session is.
 
     Plain Zarr of version 3 can be changed in place: with the mode `r+` if it is there, with `a` it is
     created if not. Each chunk then changes in one step, durable when a call returns, but a call that
@@ -47,6 +49,9 @@ def open(
 
     A container is changed with the same modes; what comes out is a `Container`, and nothing is visible
     to others before its `flush`.
+
+    A BLZ array or table gives a `Blz`: with the mode `a` rows are added and cut off at its end, with `r+`
+    they are changed too. `create_blz` creates one.
     """
     from chunkyard._session import Session
 
@@ -60,17 +65,74 @@ def open(
     if mode != "r":
         if any(chosen is not None for chosen in (branch, tag, snapshot, as_of)):
             raise ValueError("only what is read can be chosen by its version")
-        create = mode == "a"
-        if place.rstrip("/").endswith(_CONTAINER):
-            return _at(_engine.open_container(place, options.native(), create), path)
-        return _at(_editor(place, options, create=create), path)
+        return _changed(place, path, options, mode)
+    source = _source(place, options, branch, tag, snapshot, as_of)
+    native = source.blz()
+    if native is None:
+        return _at(source, path)
+    return _rows_at(Blz(native, mode, (place, options)), path)
+
+
+def open_nodes(
+    url: Url | Session,
+    path: str = "/",
+    *,
+    branch: str | None = None,
+    tag: str | None = None,
+    snapshot: str | int | None = None,
+    as_of: datetime | str | float | None = None,
+    allow: Iterable[str] = (),
+    **storage: object,
+) -> Array | Group:
+    """Opens for reading, in the one data model: a BLZ table is a group of its columns."""
+    from chunkyard._session import Session
+
+    if isinstance(url, Session):
+        root: Group = url.root
+        return root[path]
+    source = _source(url_of(url), Options(storage, allow=allow), branch, tag, snapshot, as_of)
+    return _at(source, path)
+
+
+def _source(
+    place: str,
+    options: Options,
+    branch: str | None,
+    tag: str | None,
+    snapshot: str | int | None,
+    as_of: datetime | str | float | None,
+) -> _engine.Source:
     snapshot = None if snapshot is None else str(snapshot)
     meant = version_at(place, options, branch, tag, snapshot, as_of)
     source = _engine.open_source(place, options.native(), meant)
     for caution in source.cautions():
-        warnings.warn(caution, stacklevel=2)
-    return _at(source, path)
+        warnings.warn(caution, stacklevel=3)
+    return source
 
+
+def _changed(
+    place: str, path: str, options: Options, mode: Literal["r+", "a"]
+) -> Array | Group | Rows:
+    """What is changed in place."""
+    if place.rstrip("/").endswith(_CONTAINER):
+        return _at(_engine.open_container(place, options.native(), mode == "a"), path)
+    try:
+        return _rows_at(open_blz(place, options, mode), path)
+    except NotFoundError:
+        if place.rstrip("/").endswith(_BLZ):
+            raise NotFoundError(
+                f"BLZ dataset not found: {place}; chunkyard.create_blz creates one"
+            ) from None
+    return _at(_editor(place, options, create=mode == "a"), path)
+
+
+def _rows_at(rows: Blz, path: str) -> Rows:
+    column: Rows = rows if path.strip("/") == "" else rows[path]
+    return column
+
+
+_BLZ = ".blz"
+"""What the names of BLZ datasets usually end with."""
 
 _CONTAINER = ".af"
 """What the names of containers end with, always."""

@@ -24,13 +24,14 @@ def convert(values: Any, dtype: np.dtype[Any]) -> NDArray:
     if not isinstance(values, (np.ndarray, np.generic)) and found.dtype.kind == "O":
         # Python integers that fit in no type of NumPy by default.
         return np.asarray(values, dtype=dtype)
-    if np.can_cast(found.dtype, dtype, "same_kind"):
-        return found.astype(dtype)
     if found.dtype.kind in "biu" and dtype.kind in "biu":
         converted = found.astype(dtype)
-        if bool((converted == found).all()):
+        # To NumPy it is the same kind, whatever is lost.
+        if np.can_cast(found.dtype, dtype, "safe") or bool((converted == found).all()):
             return converted
         raise OverflowError(f"integers of {found.dtype} that do not fit into {dtype}")
+    if np.can_cast(found.dtype, dtype, "same_kind"):
+        return found.astype(dtype)
     raise TypeError(
         f"cannot cast from {found.dtype!r} to {dtype!r} according to the rule 'same_kind'; "
         "convert with astype() first if that is meant"

@@ -21,6 +21,7 @@ from xarray.core import indexing
 import chunkyard
 from chunkyard._array import Array
 from chunkyard._group import Group
+from chunkyard._open import open_nodes
 from chunkyard._session import Session
 from chunkyard.exceptions import ChunkyardError
 
@@ -66,7 +67,7 @@ class ChunkyardBackend(BackendEntrypoint):
         storage_options: dict[str, Any] | None = None,
     ) -> xr.Dataset:
         """The arrays of one group as a dataset."""
-        found = chunkyard.open(
+        found = open_nodes(
             filename_or_obj,
             group,
             branch=branch,
@@ -105,7 +106,7 @@ class ChunkyardBackend(BackendEntrypoint):
         keys = ("branch", "tag", "snapshot", "as_of", "allow")
         where = {key: options[key] for key in keys if key in options}
         storage = options.get("storage_options") or {}
-        root = chunkyard.open(filename_or_obj, group, **where, **storage)
+        root = open_nodes(filename_or_obj, group, **where, **storage)
         if not isinstance(root, Group):
             raise ValueError(f"{group} is an array, not a group")
         names = ["", *(name for name, node in root.members() if isinstance(node, Group))]

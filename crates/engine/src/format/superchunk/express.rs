@@ -24,6 +24,8 @@ use crate::format::{ArrayNode, Dataset, Edges, Node};
 const CHUNK_BYTES_MAX: u64 = i32::MAX as u64 - 16;
 /// Decoded bytes of a file unless somebody asks for more: it is written and resumed as a whole.
 const FILE_BYTES_MAX: u64 = 512 << 20;
+/// Chunks that a file has room for at least, unless they are large.
+const ENTRIES_MIN: u64 = 64;
 /// Chunks of a file at most.
 const ENTRIES_MAX: u64 = 1 << 20;
 
@@ -73,10 +75,10 @@ pub(super) fn row_type(spec: &ArraySpec) -> Result<RowType> {
         _ => ByteOrder::Little,
     };
     let row = RowType::Plain { dtype: dtype.clone(), order };
-    let spelled = dtype::render(&row).and_then(|text| dtype::parse(&text));
-    match spelled {
-        Ok(found) if found == row => Ok(row),
-        _ => unsupported("NumPy has no such type"),
+    // Raw bytes have several names in Zarr and one in NumPy, by which they come back.
+    match dtype::render(&row).and_then(|text| dtype::parse(&text)) {
+        Ok(_) => Ok(row),
+        Err(_) => unsupported("NumPy has no such type"),
     }
 }
 
@@ -179,7 +181,10 @@ fn sharding(array: &ArrayNode, chunk: &[u64], row_bytes: u64) -> Option<Sharding
             let chunk_bytes = chunklen.saturating_mul(row_bytes);
             let expected = array.spec.shape().first().copied().unwrap_or(0);
             let chunks = chunklen::superchunk(expected.saturating_mul(row_bytes), chunk_bytes);
-            chunklen.saturating_mul(chunks.min((FILE_BYTES_MAX / chunk_bytes.max(1)).max(1)))
+            // A file of few chunks would be mostly a table of offsets.
+            let few = expected.div_ceil(*chunklen).saturating_mul(4).max(ENTRIES_MIN);
+            let most = (FILE_BYTES_MAX / chunk_bytes.max(1)).max(1);
+            chunklen.saturating_mul(chunks.min(few).min(most))
         },
         |(len, _)| *len,
     );

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
+use super::bloscpack_file::{self, BloscpackSource};
 use super::directory::{ROOT_DIRS, SIZES, STORAGE};
 use super::draft::Draft;
 use super::express;
@@ -38,17 +39,23 @@ impl Format for BlzFormat {
                 return Ok(Probe::Yes(format!("it has {name}")));
             }
         }
+        if bloscpack_file::is_one(place).await? {
+            return Ok(Probe::Yes("it begins with blpk".into()));
+        }
         match has(store, STORAGE).await? && has(store, SIZES).await? {
             true => Ok(Probe::Yes(format!("it has {STORAGE} and {SIZES}"))),
             false => Ok(Probe::No(format!(
-                "neither {STORAGE} and {SIZES}, nor {ROOT_DIRS}, nor {HIERARCHY}"
+                "neither {STORAGE} and {SIZES}, nor {ROOT_DIRS}, nor {HIERARCHY}, nor a Bloscpack file"
             ))),
         }
     }
 
     async fn open(&self, place: &Place, options: &OpenOptions) -> Result<Arc<dyn Source>> {
         options.refuse_version("BLZ")?;
-        Ok(Arc::new(BlzSource::open(place, options).await?))
+        match bloscpack_file::is_one(place).await? {
+            true => Ok(Arc::new(BloscpackSource::open(place, options).await?)),
+            false => Ok(Arc::new(BlzSource::open(place, options).await?)),
+        }
     }
 
     fn express(&self, dataset: Dataset) -> Result<Dataset> {

@@ -95,13 +95,15 @@ impl Inner {
         let full = state.len / column.chunklen.max(1);
         let tail = column.tail_file(full);
         // The tail first: a chunk in the place of the last one may be of somebody who is still at it.
+        let mut torn = None;
         if chunk == full
             && tail != file
             && let Some(index) = state.files.index(at, column, self.style, tail, 1).await?
-            && !index.chunks.is_empty()
-            && index.first_chunk == Some(chunk)
         {
-            return Ok((index, 0));
+            if !index.chunks.is_empty() && index.first_chunk == Some(chunk) {
+                return Ok((index, 0));
+            }
+            torn = Some(index.rooted.name());
         }
         let first = chunk - slot;
         let counted = wanted.saturating_sub(first).min(column.superchunk);
@@ -112,9 +114,14 @@ impl Inner {
         {
             return Ok((index.clone(), slot));
         }
-        Err(match index {
-            Some(index) => missing(column, &index.rooted.name(), chunk),
-            None => no_file(column, &column.file(self.style, file), chunk),
+        // Rows behind the last full chunk have a file of their own, unless some were cut off.
+        Err(match (torn, index) {
+            (Some(torn), _) => missing(column, &torn, chunk),
+            (None, Some(index)) if chunk != full || tail == file => {
+                missing(column, &index.rooted.name(), chunk)
+            }
+            (None, Some(_)) => no_file(column, &column.file(self.style, tail), chunk),
+            (None, None) => no_file(column, &column.file(self.style, file), chunk),
         })
     }
 
@@ -200,7 +207,7 @@ impl FileIndex {
 }
 
 /// Rows with default rows behind them, up to a whole chunk.
-fn padded(column: &Column, rows: &[u8]) -> Vec<u8> {
+pub(super) fn padded(column: &Column, rows: &[u8]) -> Vec<u8> {
     let whole = usize::try_from(column.chunk_bytes()).unwrap_or(usize::MAX);
     let mut padded = Vec::with_capacity(whole);
     padded.extend_from_slice(rows);

@@ -4,6 +4,7 @@
 //!  Blz ── append, resize (writer) ─▶ write_out ─▶ files that nobody counts yet ─┐
 //!   │                       settle before the first row: lock or claim          │ flush: tail, meta/sizes
 //!   ├─ trim, resize         meta/sizes first, then files go                     ▼
+//!   ├─ matching ─▶ filter   which rows fulfil a condition
 //!   ├─ reader ─▶ locate ─▶ files ─▶ roots       which file, where in it, in which store
 //!   └─ directory            which layout is there, its columns
 //!
@@ -21,6 +22,7 @@
 
 mod attributes;
 pub mod bloscpack;
+mod bloscpack_file;
 pub mod chunklen;
 mod create;
 mod directory;
@@ -28,12 +30,14 @@ mod draft;
 pub mod dtype;
 mod express;
 mod files;
+mod filter;
 mod flush;
 mod format;
 #[cfg(test)]
 mod golden;
 mod handle;
 mod inspect;
+mod listing;
 mod locate;
 pub mod meta;
 mod model;
@@ -45,15 +49,20 @@ mod sink;
 mod source;
 mod tree;
 mod trim;
+mod wanted;
 mod write_out;
 mod writer;
 
+pub use self::bloscpack_file::BloscpackSource;
 pub use self::create::{BLOCK_BYTES, Compression, Creation, Wish};
+pub use self::filter::Filter;
 pub use self::format::BlzFormat;
 pub use self::handle::{Blz, BlzOptions};
+pub use self::listing::FileInfo;
 pub use self::model::{Column, Style};
 pub use self::sink::BlzSink;
 pub use self::source::BlzSource;
+pub use self::wanted::Wanted;
 use crate::error::Error;
 
 /// Bytes of `file` that fail a check.

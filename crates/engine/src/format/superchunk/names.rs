@@ -66,6 +66,12 @@ pub fn field_dir(field: &str) -> String {
     out
 }
 
+/// The path of the column with this name; names of nested fields are joined by slashes.
+pub fn field_path(name: &str) -> String {
+    let dirs: Vec<_> = name.trim_matches('/').split('/').map(field_dir).collect();
+    format!("/{}", dirs.join("/"))
+}
+
 /// The field whose directory has this name, if it is one that [`field_dir`] gives.
 pub fn parse_field_dir(name: &str) -> Option<String> {
     if name == "%" {

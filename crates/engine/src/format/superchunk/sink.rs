@@ -17,10 +17,10 @@ use crate::error::{Error, Result};
 use crate::format::aside::{self, Attempt, Writers, parse_receipt};
 use crate::format::staging::{Marks, Staging};
 use crate::format::{
-    CreateOptions, Dataset, OpenOptions, Pack, PackSink, PackWriter, Place, Published, Receipt,
-    Sink, Source, Ticket,
+    CreateOptions, Dataset, HELD_BYTES_MAX, OpenOptions, Pack, PackSink, PackWriter, Place,
+    Published, Receipt, Sink, Source, Ticket,
 };
-use crate::store::Store;
+use crate::store::{Kind, Store};
 
 /// How a BLZ dataset is known.
 const MARKS: Marks = Marks {
@@ -61,6 +61,11 @@ impl Writers for Columns {
         let missing = || Error::NotFound { what: "array", name: pack.array.to_string() };
         let target = self.0.get(&*pack.array).ok_or_else(missing)?.clone();
         Ok(Box::new(SuperchunkWriter::new(store, target, pack)))
+    }
+
+    /// An object has its offsets in front, so it is put when all of it is known.
+    fn held_bytes_max(&self, store: &Store) -> u64 {
+        if store.kind() == Kind::Local { HELD_BYTES_MAX } else { u64::MAX }
     }
 }
 
@@ -140,6 +145,10 @@ impl PackSink for BlzSink {
     async fn open_pack(&self, pack: &Pack) -> Result<Box<dyn PackWriter>> {
         let writer = self.columns.writer(pack, self.staging.data.clone())?;
         Ok(Box::new(Noted { writer, stored: self.stored.clone(), pack: pack.clone() }))
+    }
+
+    fn held_bytes_max(&self) -> u64 {
+        self.columns.held_bytes_max(&self.staging.data)
     }
 
     async fn sync(&self, receipts: &[Receipt]) -> Result<()> {

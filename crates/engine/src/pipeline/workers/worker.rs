@@ -65,8 +65,8 @@ impl Worker {
                 conflicts: Vec::new(),
             });
         }
-        let budget = Budget::for_plan(&plan, &limits)?;
         let sink = format.join(&target, &plan.dataset, &order.ticket).await?;
+        let budget = Budget::for_plan(&plan, &limits, sink.held_bytes_max())?;
         let packs_in_flight = limits.packs_in_flight.max(1);
         Ok(Self { source, plan, sink, budget, packs_in_flight, meter: options.meter.clone() })
     }

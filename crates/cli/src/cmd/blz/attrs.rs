@@ -1,0 +1,59 @@
+//! `chunkyard blz attrs`: what is written beside the rows.
+
+use anyhow::Result;
+use chunkyard_engine::Error;
+use clap::Args;
+use serde_json::json;
+
+use super::create::json_or_text;
+use crate::context::Context;
+use crate::units::parse_pair;
+
+/// Print or change attributes
+///
+/// Without options prints them as JSON, or the one that is named.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  chunkyard blz attrs ticks.blz
+  chunkyard blz attrs ticks.blz exchange
+  chunkyard blz attrs ticks.blz --set exchange=XETR --set scale=0.01 --remove note")]
+pub(crate) struct Attrs {
+    /// The dataset
+    place: String,
+
+    /// Print this one only
+    #[arg(conflicts_with_all = ["set", "remove"])]
+    key: Option<String>,
+
+    /// An attribute to set, its value as JSON or plain text; may be repeated
+    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_pair)]
+    set: Vec<(String, String)>,
+
+    /// An attribute to remove; may be repeated
+    #[arg(long, value_name = "KEY")]
+    remove: Vec<String>,
+}
+
+impl Attrs {
+    pub(crate) async fn run(&self, context: &Context) -> Result<()> {
+        let dataset = super::open(&self.place, context).await?;
+        let mut attributes = dataset.attributes();
+        let missing = |key: &str| Error::NotFound { what: "attribute", name: key.to_owned() };
+        if let Some(key) = &self.key {
+            return context.output.document(attributes.get(key).ok_or_else(|| missing(key))?);
+        }
+        if self.set.is_empty() && self.remove.is_empty() {
+            return context.output.document(&attributes);
+        }
+        for key in &self.remove {
+            attributes.shift_remove(key).ok_or_else(|| missing(key))?;
+        }
+        for (key, text) in &self.set {
+            attributes.insert(key.clone(), json_or_text(text));
+        }
+        dataset.set_attributes(attributes).await?;
+        let document = json!({"set": self.set.len(), "removed": self.remove.len()});
+        context.output.done(&document, || format!("changed the attributes of {}", self.place))
+    }
+}

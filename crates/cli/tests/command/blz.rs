@@ -1,0 +1,158 @@
+//! `chunkyard blz`: what it writes, what it says, and what it refuses.
+
+use std::fs;
+
+use serde_json::json;
+
+use super::support::{Scratch, data, npy};
+
+const TYPE: &str = "[('time', '<M8[s]'), ('price', '<f8'), ('at', '<i2', (2,)), ('name', 'S3')]";
+const ROWS: &str = "\
+price,time,name,\"at[0]\",\"at[1]\"
+1.5,2026-01-31T12:00:00Z,ab,1,2
+-2,0,\"x,y\",-3,4
+NaN,NaT,,5,6
+";
+
+/// A table `t.blz` of six rows in chunks of four.
+fn with_table() -> Scratch {
+    let scratch = Scratch::new();
+    scratch.write("rows.csv", ROWS.as_bytes());
+    scratch.run(&["blz", "create", "t.blz", "--dtype", TYPE, "--chunklen", "4"]).code(0);
+    scratch.run(&["blz", "append", "t.blz", "rows.csv"]).code(0);
+    let added = scratch.json(&["blz", "append", "t.blz", "rows.csv"]);
+    assert_eq!((&added["added"], &added["rows"]), (&json!(3), &json!(6)));
+    scratch
+}
+
+fn text(scratch: &Scratch, options: &[&str]) -> String {
+    scratch.run(&[&["blz", "get", "t.blz"], options].concat()).code(0).text()
+}
+
+#[test]
+fn rows_of_text_come_back_as_text() {
+    let scratch = with_table();
+    let rows =
+        "2026-01-31T12:00:00Z,1.5,1,2,ab\n1970-01-01T00:00:00Z,-2,-3,4,\"x,y\"\nNaT,NaN,5,6,\n";
+    let all = format!("time,price,\"at[0]\",\"at[1]\",name\n{rows}{rows}").replace('"', "");
+    assert_eq!(text(&scratch, &[]).replace('"', ""), all);
+    assert_eq!(
+        text(&scratch, &["--column", "name,price", "--rows", "::3"]),
+        "name,price\nab,1.5\nab,1.5\n"
+    );
+    let found = text(&scratch, &["--column", "price", "--where", "price < 2 and name != 'ab'"]);
+    assert_eq!(found, "price\n-2\n-2\n");
+    let lines = scratch.run(&["blz", "get", "t.blz", "--rows", "-1", "--json"]).code(0).text();
+    let row: serde_json::Value = serde_json::from_str(&lines).unwrap();
+    assert_eq!(row, json!({"time": "NaT", "price": "NaN", "at": [5, 6], "name": ""}));
+    scratch.run(&["blz", "get", "t.blz", "-o", "again.tsv"]).code(0);
+    scratch.run(&["blz", "append", "t.blz", "again.tsv"]).code(0);
+    assert_eq!(text(&scratch, &["--rows", "6:"]), text(&scratch, &["--rows", ":6"]));
+    scratch.run(&["verify", "t.blz"]).code(0);
+}
+
+#[test]
+fn structured_files_of_numpy_go_out_and_in() {
+    let scratch = with_table();
+    let got = scratch.run(&["blz", "get", "t.blz", "-o", "-"]).code(0).stdout;
+    assert!(String::from_utf8_lossy(&got).contains("('at', '<i2', (2,)), ('name', 'S3')]"));
+    scratch.run_with(&["blz", "append", "u.blz", "-", "--create"], got.clone()).code(0);
+    assert_eq!(scratch.run(&["blz", "get", "u.blz", "-o", "-"]).code(0).stdout, got);
+    // Fields are found by name, in any order of bytes.
+    let mut other = npy("<i4", false, &[1], &[]);
+    let header = String::from_utf8_lossy(&other).replace(
+        "'<i4', 'fortran_order': False, 'shape': (1,), }",
+        "[('name', 'S3'), ('price', '>f8'), ('at', '>i2', (2,)), ('time', '<M8[s]')], \
+         'fortran_order': False, 'shape': (1,), }",
+    );
+    let text_at = header.find('{').unwrap();
+    let dictionary = header[text_at..].trim_end().to_owned();
+    other.truncate(8);
+    other.extend(u16::try_from(dictionary.len() + 1).unwrap().to_le_bytes());
+    other.extend(dictionary.as_bytes());
+    other.push(b'\n');
+    other.extend(b"zz\0");
+    other.extend(2.5f64.to_be_bytes());
+    other.extend([0, 7, 0, 8]);
+    other.extend(60i64.to_le_bytes());
+    scratch.write("other.npy", &other);
+    scratch.run(&["blz", "append", "t.blz", "other.npy"]).code(0);
+    assert!(text(&scratch, &["--rows", "-1:"]).ends_with("\n1970-01-01T00:01:00Z,2.5,7,8,zz\n"));
+}
+
+#[test]
+fn a_stream_without_a_header_is_durable_in_steps() {
+    let scratch = Scratch::new();
+    let create = ["blz", "create", "x.blz", "--dtype", "<i4", "--chunklen", "8"];
+    scratch.run(&create).code(0);
+    let bytes: Vec<u8> = (0..50i32).flat_map(i32::to_le_bytes).collect();
+    let append = ["blz", "append", "x.blz", "-", "--durable-every", "20"];
+    scratch.run_with(&append, bytes.clone()).code(0);
+    let got = scratch.run(&["blz", "get", "x.blz", "-o", "-"]).code(0).stdout;
+    assert_eq!(data(&got), bytes);
+    // What was durable before the stream was cut stays.
+    let run = scratch.run_with(&append, [&bytes[..], &[1]].concat()).code(5);
+    assert!(run.stderr.contains("40 rows were added before, and stay"), "{}", run.stderr);
+    let thin = scratch.run(&["blz", "get", "x.blz", "--rows", "80:90:5", "-o", "-"]).code(0).stdout;
+    assert_eq!(data(&thin), [30i32, 35].map(i32::to_le_bytes).concat());
+}
+
+#[test]
+fn length_attributes_and_files_are_told() {
+    let scratch = with_table();
+    assert_eq!(scratch.json(&["blz", "resize", "t.blz", "9"])["rows"], 9);
+    assert_eq!(scratch.json(&["blz", "trim", "t.blz", "1"])["rows"], 8);
+    let files = scratch.json(&["blz", "files", "t.blz"]);
+    let first = &files[0];
+    assert_eq!(first["column"], "/time");
+    assert_eq!(
+        (&first["number"], &first["rows"], &first["chunks"]),
+        (&json!(1), &json!(8), &json!(2))
+    );
+    assert_eq!(first["file"], "data/time/__1__.bin");
+    assert_eq!(files.as_array().unwrap().len(), 4);
+    scratch.run(&["blz", "attrs", "t.blz", "--set", "unit=K", "--set", "n=[1]"]).code(0);
+    scratch.run(&["blz", "attrs", "t.blz", "--remove", "unit"]).code(0);
+    assert_eq!(scratch.json(&["blz", "attrs", "t.blz"]), json!({"n": [1]}));
+    assert_eq!(scratch.json(&["blz", "attrs", "t.blz", "n"]), json!([1]));
+    scratch.run(&["blz", "attrs", "t.blz", "unit"]).code(3);
+}
+
+#[test]
+fn what_does_not_fit_is_refused_and_changes_nothing() {
+    let scratch = with_table();
+    let before = scratch.files_in("t.blz");
+    scratch.write("flat.npy", &npy("<f8", false, &[2], &[0; 16]));
+    scratch.write("few.csv", b"price,time\n1,2\n");
+    scratch.write("many.csv", ROWS.replace("price,time", "cost,price,time").as_bytes());
+    scratch.write("bad.csv", ROWS.replace("1.5", "cheap").as_bytes());
+    scratch.write("long.csv", ROWS.replace(",ab,", ",abcd,").as_bytes());
+    scratch.write("ragged.csv", ROWS.replace("ab,1,2", "ab,1").as_bytes());
+    for (arguments, code) in [
+        (vec!["append", "t.blz", "flat.npy"], 2),
+        (vec!["append", "t.blz", "few.csv"], 2),
+        (vec!["append", "t.blz", "many.csv"], 2),
+        (vec!["append", "t.blz", "bad.csv"], 2),
+        (vec!["append", "t.blz", "long.csv"], 2),
+        (vec!["append", "t.blz", "ragged.csv"], 2),
+        (vec!["append", "t.blz", "missing.npy"], 3),
+        (vec!["append", "none.blz", "flat.npy"], 3),
+        (vec!["append", "none.blz", "rows.csv", "--create"], 2),
+        (vec!["create", "t.blz", "--dtype", "<f8"], 4),
+        (vec!["create", "none.blz", "--dtype", "O"], 6),
+        (vec!["create", "none.blz", "--dtype", "<f8", "--codec", "rar"], 2),
+        (vec!["get", "t.blz", "--column", "cost"], 3),
+        (vec!["get", "t.blz", "--rows", "1:2:0"], 2),
+        (vec!["get", "t.blz", "--where", "price >"], 2),
+        (vec!["get", "t.blz", "--where", "at > 1"], 6),
+        (vec!["get", "none.blz"], 3),
+        (vec!["trim", "t.blz", "99"], 2),
+    ] {
+        let run = scratch.run(&[vec!["blz"], arguments.clone()].concat());
+        assert_eq!(run.code, code, "{arguments:?}: {}", run.stderr);
+    }
+    let mut after = scratch.files_in("t.blz");
+    after.retain(|(path, _)| before.iter().any(|(known, _)| known == path));
+    assert!(before == after);
+    assert!(!fs::exists(scratch.path("none.blz")).unwrap());
+}

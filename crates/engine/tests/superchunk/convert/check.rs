@@ -1,0 +1,103 @@
+//! What a check says of a dataset that is damaged.
+
+use std::path::Path;
+
+use chunkyard_engine::Meter;
+use chunkyard_engine::format::{Report, check};
+use chunkyard_engine::repo::Level;
+
+use super::super::support::{creation, local, rows};
+use crate::convert::support::opened;
+use chunkyard_engine::format::Place;
+use chunkyard_engine::format::superchunk::{Blz, BlzOptions};
+
+/// 95 rows in chunks of 10, four to a file: three files and a tail.
+async fn dataset() -> (tempfile::TempDir, Place) {
+    let (temp, place) = local();
+    let blz = Blz::create(&place, &creation("<i8", 10, 4), BlzOptions::default()).await.unwrap();
+    blz.append(vec![rows(0..95)]).await.unwrap();
+    blz.flush().await.unwrap();
+    (temp, place)
+}
+
+async fn report(place: &Place, level: Level) -> Report {
+    check(&opened(place.url()).await, level, &Meter::default()).await.unwrap()
+}
+
+fn path(place: &Place, name: &str) -> std::path::PathBuf {
+    Path::new(place.url()).join(name)
+}
+
+/// Damages a file, and expects to be told of it with these words.
+async fn expect(name: &str, level: Level, damage: impl Fn(Vec<u8>) -> Vec<u8>, words: &[&str]) {
+    let (_temp, place) = dataset().await;
+    assert!(report(&place, Level::Bytes).await.is_sound());
+    let file = path(&place, name);
+    let damaged = damage(std::fs::read(&file).unwrap());
+    std::fs::remove_file(&file).unwrap();
+    std::fs::write(&file, damaged).unwrap();
+    let found = report(&place, level).await;
+    assert!(!found.is_sound(), "{name}");
+    let said = format!("{:?}", found.findings);
+    for word in words {
+        assert!(said.contains(word), "{word}: {said}");
+    }
+}
+
+#[tokio::test]
+async fn a_sound_dataset_has_no_findings() {
+    let (_temp, place) = dataset().await;
+    let found = report(&place, Level::Bytes).await;
+    assert_eq!((found.findings.len(), found.errors), (0, 0), "{:?}", found.findings);
+    assert_eq!((found.checked.arrays, found.checked.chunks), (1, 10));
+}
+
+#[tokio::test]
+async fn a_byte_that_is_another_fails_the_checksum() {
+    let flip = |mut bytes: Vec<u8>| {
+        let at = bytes.len() - 10;
+        bytes[at] ^= 1;
+        bytes
+    };
+    expect("data/__2__.bin", Level::Bytes, flip, &["data/__2__.bin", "adler32"]).await;
+}
+
+#[tokio::test]
+async fn a_torn_tail_is_named() {
+    let tear = |bytes: Vec<u8>| bytes[..bytes.len() - 20].to_vec();
+    expect("data/__4__.bin", Level::Existence, tear, &["data/__4__.bin"]).await;
+}
+
+#[tokio::test]
+async fn sizes_that_contradict_themselves_are_named() {
+    let change = |bytes: Vec<u8>| {
+        String::from_utf8(bytes).unwrap().replace("\"nbytes\": 760", "\"nbytes\": 761").into()
+    };
+    let words = ["meta/sizes", "nbytes: expected 760, found 761"];
+    expect("meta/sizes", Level::State, change, &words).await;
+}
+
+#[tokio::test]
+async fn a_missing_file_is_named() {
+    let (_temp, place) = dataset().await;
+    std::fs::remove_file(path(&place, "data/__2__.bin")).unwrap();
+    let found = report(&place, Level::Existence).await;
+    assert_eq!(found.errors, 1, "{:?}", found.findings);
+    let said = format!("{:?}", found.findings);
+    assert!(said.contains("data/__2__.bin") && said.contains("no such file"), "{said}");
+}
+
+#[tokio::test]
+async fn what_writers_leave_behind_is_a_note() {
+    let (_temp, place) = dataset().await;
+    std::fs::write(path(&place, "data/.tmp-1"), b"half").unwrap();
+    std::fs::write(path(&place, "data/__9__.bin"), b"old").unwrap();
+    let mut bytes = std::fs::read(path(&place, "data/__3__.bin")).unwrap();
+    bytes.extend(b"torn");
+    std::fs::write(path(&place, "data/__3__.bin"), bytes).unwrap();
+    let found = report(&place, Level::Bytes).await;
+    assert!(found.is_sound(), "{:?}", found.findings);
+    assert_eq!(found.orphan_files, 2, "{:?}", found.findings);
+    let said = format!("{:?}", found.findings);
+    assert!(said.contains("4 bytes behind its last chunk"), "{said}");
+}
