@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 
@@ -10,10 +11,8 @@ class Idle:
 
     def __init__(self) -> None:
         # 5 resets the high-water mark; without the permission, earlier peaks stay in it.
-        try:
+        with contextlib.suppress(OSError):
             Path("/proc/self/clear_refs").write_text("5")
-        except OSError:
-            pass
         self.before = peak()
 
     def above(self) -> int:

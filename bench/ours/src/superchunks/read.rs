@@ -65,7 +65,8 @@ pub async fn random(options: &Options) -> Outcome {
         let mut shared = Samples::default();
         for _ in 0..3 {
             let clock = Clock::start();
-            let readers = (0..clients).map(|from| tokio::spawn(client(reader.clone(), from, chunks)));
+            let readers =
+                (0..clients).map(|from| tokio::spawn(client(reader.clone(), from, chunks)));
             for reader in readers.collect::<Vec<_>>() {
                 reader.await??;
             }

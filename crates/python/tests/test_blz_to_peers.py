@@ -1,0 +1,202 @@
+"""What we write, read by blosc, blosc2, bloscpack and bcolz."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import chunkyard
+from blosc_family import bcolz, decoded, rows_by_tool, sizes
+
+RANDOM = np.random.default_rng(4)
+WALK = np.cumsum(RANDOM.integers(-50, 51, 1050))
+CHECKSUMS = ("none", "adler32", "crc32", "md5", "sha1", "sha224", "sha256", "sha384", "sha512")
+CODECS = ("blosclz", "lz4", "lz4hc", "zlib", "zstd")
+
+ARRAYS: dict[str, np.ndarray] = {
+    "bool": WALK % 3 == 0,
+    "uint16": WALK.astype("u2"),
+    "int64": WALK,
+    "float64": WALK / 7,
+    "big-endian": (WALK / 7).astype(">f8"),
+    "bytes": np.array([str(value)[:5] for value in WALK], "S5"),
+    "text": np.array([f"ä{value}" for value in WALK], "U7"),
+    "time": WALK.astype("M8[ns]"),
+    "matrix": WALK.reshape(105, 10),
+    "cube": (WALK / 3).reshape(105, 2, 5),
+}
+
+
+def create(path: Path, values: np.ndarray, **options: Any) -> Any:
+    """A dataset of several files: chunks of 50 rows, four to a file, and some rows behind them."""
+    options = {"chunklen": 50, "superchunk": 4, **options}
+    return chunkyard.create_blz(path, values.dtype, values.shape[1:], data=values, **options)
+
+
+def check(path: Path, expected: np.ndarray) -> None:
+    """The tool unpacks every file, and both libraries decode every chunk, to these rows."""
+    found = rows_by_tool(path, expected.dtype, 50, expected.shape[1:])
+    np.testing.assert_array_equal(found, expected)
+    by_blosc, by_blosc2 = decoded(path)
+    assert by_blosc == by_blosc2
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_rows_of_every_type_are_unpacked_by_the_tool(name: str, tmp_path: Path) -> None:
+    create(tmp_path / "a", ARRAYS[name])
+    check(tmp_path / "a", ARRAYS[name])
+
+
+@pytest.mark.parametrize("checksum", CHECKSUMS)
+def test_every_checksum_is_checked_by_the_tool(checksum: str, tmp_path: Path) -> None:
+    create(tmp_path / "a", WALK, checksum=checksum)
+    check(tmp_path / "a", WALK)
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("shuffle", ["none", "byte", "bit"])
+@pytest.mark.parametrize("slack", [0, 100])
+def test_every_codec_and_filter_is_decoded_by_both_libraries(
+    codec: str, shuffle: Any, slack: int, tmp_path: Path
+) -> None:
+    for level in (0, 1, 5, 9):
+        path = tmp_path / str(level)
+        create(path, WALK, codec=codec, level=level, shuffle=shuffle, slack=slack)
+        check(path, WALK)
+        assert decoded(path)[0] == WALK.tobytes()
+
+
+@pytest.mark.parametrize("slack", [0, 64])
+def test_every_state_of_a_dataset_that_changes_is_unpacked_by_the_tool(
+    slack: int, tmp_path: Path
+) -> None:
+    path, rows = tmp_path / "a", WALK
+    blz = create(path, rows, slack=slack, default=-3)
+    check(path, rows)
+    for count in (10, 40, 333, 50):
+        blz.append(rows[:count])
+        rows = np.concatenate([rows, rows[:count]])
+        blz.flush()
+        check(path, rows)
+    for count in (3, 50, 400):
+        blz.trim(count)
+        rows = rows[:-count]
+        check(path, rows)
+        blz.append(rows[:7])
+        rows = np.concatenate([rows, rows[:7]])
+        blz.flush()
+        check(path, rows)
+    for length in (120, 1001, 1200, 200):
+        blz.resize(length)
+        blz.flush()
+        grown = np.full(max(0, length - len(rows)), -3)
+        rows = np.concatenate([rows[:length], grown])
+        check(path, rows)
+
+
+TABLE = np.empty(1050, [("x", "<f8"), ("n", "<i4"), ("s", "S5"), ("p", "<i2", (2,))])
+TABLE["x"], TABLE["n"], TABLE["s"] = WALK / 7, WALK, ARRAYS["bytes"]
+TABLE["p"] = np.stack([WALK, -WALK], axis=1)
+
+
+def test_every_column_of_a_table_is_unpacked_by_the_tool(tmp_path: Path) -> None:
+    create(tmp_path / "t", TABLE)
+    for name in TABLE.dtype.names or ():
+        values = TABLE[name]
+        found = rows_by_tool(tmp_path / "t", values.dtype, 50, values.shape[1:], name)
+        np.testing.assert_array_equal(found, values)
+
+
+def as_bcolz(path: Path) -> Any:
+    return bcolz.open(str(path), mode="r")
+
+
+@pytest.mark.parametrize("name", [name for name in ARRAYS if name != "big-endian"])
+@pytest.mark.parametrize("codec", CODECS)
+def test_arrays_in_the_style_of_bcolz_are_read_by_it(
+    name: str, codec: str, tmp_path: Path
+) -> None:
+    options: dict[str, Any] = {"codec": codec, "level": 5, "shuffle": "byte", "style": "bcolz"}
+    create(tmp_path / "a", ARRAYS[name], superchunk=None, attributes={"unit": "m"}, **options)
+    array = as_bcolz(tmp_path / "a")
+    assert array.dtype.base == ARRAYS[name].dtype
+    assert array.chunklen == 50
+    assert array.attrs["unit"] == "m"
+    np.testing.assert_array_equal(array[:], ARRAYS[name])
+
+
+def test_bcolz_and_we_change_an_array_in_turn(tmp_path: Path) -> None:
+    path, rows = tmp_path / "a", WALK
+    create(path, rows, superchunk=None, style="bcolz", codec="lz4", level=5, shuffle="byte")
+    for count in (10, 50, 333):
+        array = bcolz.open(str(path), mode="a")
+        array.append(rows[:count])
+        array.flush()
+        rows = np.concatenate([rows, rows[:count]])
+        blz: Any = chunkyard.open(path, mode="a")
+        np.testing.assert_array_equal(blz[:], rows)
+        blz.append(rows[:count])
+        blz.flush()
+        rows = np.concatenate([rows, rows[:count]])
+        np.testing.assert_array_equal(as_bcolz(path)[:], rows)
+        blz.trim(77)
+        rows = rows[:-77]
+        np.testing.assert_array_equal(as_bcolz(path)[:], rows)
+        array = bcolz.open(str(path), mode="a")
+        array.trim(33)
+        array.flush()
+        rows = rows[:-33]
+
+
+def test_tables_in_the_style_of_bcolz_are_read_and_appended_to_by_it(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    create(path, TABLE, superchunk=None, style="bcolz", codec="lz4", level=5, shuffle="byte")
+    table = bcolz.open(str(path), mode="a")
+    assert table.names == list(TABLE.dtype.names or ())
+    np.testing.assert_array_equal(table[:], TABLE)
+    table.append(TABLE[:90])
+    table.flush()
+    blz: Any = chunkyard.open(path)
+    for name in table.names:
+        expected = np.concatenate([TABLE[name], TABLE[name][:90]])
+        np.testing.assert_array_equal(blz[name][:], expected)
+
+
+def test_the_example_of_the_document_comes_out_as_it_says(tmp_path: Path) -> None:
+    """10,000,000 float64, blosclz level 5, byte shuffle; bcolz writes the same for its sizes."""
+    rows = np.linspace(0, 1, 10_000_000)
+    blz = chunkyard.create_blz(
+        tmp_path / "ours",
+        "f8",
+        expected_rows=len(rows),
+        chunklen=16384,
+        codec="blosclz",
+        level=5,
+        shuffle="byte",
+        style="bcolz",
+    )
+    with blz:
+        blz.append(rows)
+    params = bcolz.cparams(clevel=5, shuffle=1, cname="blosclz")
+    theirs = bcolz.carray(
+        rows,
+        cparams=params,
+        chunklen=16384,
+        expectedlen=len(rows),
+        rootdir=str(tmp_path / "theirs"),
+        mode="w",
+    )
+    theirs.flush()
+    ours = sizes(tmp_path / "ours")
+    assert (ours["shape"], ours["nbytes"]) == ([10_000_000], 80_000_000)
+    # The same codec, of another release, and other blocks: nearly the same bytes.
+    assert ours["cbytes"] == pytest.approx(sizes(tmp_path / "theirs")["cbytes"], rel=0.1)
+    storage = json.loads((tmp_path / "ours" / "meta" / "storage").read_text())
+    said = {"dtype": "float64", "chunklen": 16384, "dflt": 0.0, "expectedlen": 10_000_000}
+    assert {key: storage[key] for key in said} == said
+    assert {"clevel": 5, "shuffle": 1}.items() <= storage["cparams"].items()
+    np.testing.assert_array_equal(as_bcolz(tmp_path / "ours")[:], rows)
