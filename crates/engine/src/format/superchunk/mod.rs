@@ -4,6 +4,7 @@
 //!  Blz ── append, resize (writer) ─▶ write_out ─▶ files that nobody counts yet ─┐
 //!   │                       settle before the first row: lock or claim          │ flush: tail, meta/sizes
 //!   ├─ trim, resize         meta/sizes first, then files go                     ▼
+//!   ├─ writer ─▶ change     rows that are there, if `mutable`: journal, or the file anew
 //!   ├─ reader ─▶ locate ─▶ files ─▶ roots       which file, where in it, in which store
 //!   └─ directory            which layout is there, its columns
 //!
@@ -18,6 +19,7 @@
 
 mod attributes;
 pub mod bloscpack;
+mod change;
 pub mod chunklen;
 mod create;
 mod directory;
@@ -27,10 +29,13 @@ mod flush;
 #[cfg(test)]
 mod golden;
 mod handle;
+mod journal;
 mod locate;
 pub mod meta;
 mod model;
 pub mod names;
+mod relocate;
+mod repair;
 mod roots;
 mod settle;
 mod trim;
@@ -40,6 +45,7 @@ mod writer;
 pub use self::create::{BLOCK_BYTES, Compression, Creation, Wish};
 pub use self::handle::{Blz, BlzOptions};
 pub use self::model::{Column, Style};
+pub use self::repair::{Repaired, SetAside};
 use crate::error::Error;
 
 /// Bytes of `file` that fail a check.
