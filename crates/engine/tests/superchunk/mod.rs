@@ -1,6 +1,14 @@
 //! Datasets that grow and shrink at their end.
 
 mod basics;
+mod change;
 mod convert;
+mod crash;
+mod damage;
 mod golden;
+mod kinds;
+mod model;
+mod relocate;
+mod repair;
 mod support;
+mod writers;
