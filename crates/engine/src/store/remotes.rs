@@ -56,6 +56,14 @@ impl Remotes {
         Ok((place.store, path.to_owned()))
     }
 
+    /// A store of everything below a URL, if the user allowed that; for whoever puts something there.
+    pub(crate) fn below(&self, url: &str) -> Result<Store> {
+        match self.prefix(url) {
+            Some(_) => Store::open(url, &self.options),
+            None => Err(outside(url)),
+        }
+    }
+
     fn prefix(&self, url: &str) -> Option<&str> {
         self.allowed.iter().map(String::as_str).find(|prefix| is_under(url, prefix))
     }

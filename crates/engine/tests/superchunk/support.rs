@@ -1,10 +1,13 @@
 //! What the tests of datasets share.
 
 use bytes::Bytes;
+use chunkyard_array::codec::blosc;
 use chunkyard_array::{OutputMemory as _, Region};
+use chunkyard_engine::Result;
 use chunkyard_engine::format::Place;
-use chunkyard_engine::format::superchunk::{Blz, BlzOptions, Creation, dtype};
-use chunkyard_engine::store::Options;
+use chunkyard_engine::format::superchunk::bloscpack::{Layout, Parsed};
+use chunkyard_engine::format::superchunk::{Blz, BlzOptions, Creation, Style, dtype, names};
+use chunkyard_engine::store::{Kind, Options, Store};
 
 /// A place in memory that nobody else has.
 pub(crate) fn memory() -> Place {
@@ -41,9 +44,94 @@ pub(crate) fn rows(numbers: std::ops::Range<i64>) -> Bytes {
 
 /// All rows of a column of `<i8`.
 pub(crate) async fn numbers(blz: &Blz, column: &str) -> Vec<i64> {
-    let reader = blz.reader(column).unwrap();
-    let whole = Region::whole(&[blz.len()]);
-    let mut read = reader.read_region(&whole).await.unwrap();
+    try_numbers(blz, column).await.unwrap()
+}
+
+/// The same, where it may fail.
+pub(crate) async fn try_numbers(blz: &Blz, column: &str) -> Result<Vec<i64>> {
+    let reader = blz.reader(column)?;
+    let whole = Region::whole(reader.codecs().grid().array_shape());
+    let mut read = reader.read_region(&whole).await?;
     let bytes = read.as_mut_slice().to_vec();
-    bytes.as_chunks().0.iter().map(|number| i64::from_le_bytes(*number)).collect()
+    Ok(bytes.as_chunks().0.iter().map(|number| i64::from_le_bytes(*number)).collect())
+}
+
+/// The place of a dataset in a store.
+pub(crate) fn within(store: &Store) -> Place {
+    Place::within(store.clone(), "x.blz").unwrap()
+}
+
+/// The files in a folder of a dataset, without those that are empty: those were taken away.
+pub(crate) async fn files(place: &Place, folder: &str) -> Vec<(String, Bytes)> {
+    let store = place.directory();
+    let mut found = Vec::new();
+    for meta in store.list_dir(folder).await.unwrap().objects {
+        let bytes = store.get(&meta.path).await.unwrap().bytes;
+        found.push((meta.path, bytes));
+    }
+    found.retain(|(_, bytes)| !bytes.is_empty());
+    found
+}
+
+/// Nothing is there that a dataset of one column does not need, and every file is whole on its own.
+pub(crate) async fn tidy(place: &Place, chunklen: u64, superchunk: u64, what: &str) {
+    let blz = open(place).await;
+    let superchunk = if blz.style() == Style::Bcolz { 1 } else { superchunk };
+    let (full, rest) = (blz.len() / chunklen, blz.len() % chunklen);
+    let mut expected: Vec<u64> = Vec::new();
+    let mut left = full;
+    while left > 0 {
+        expected.push(left.min(superchunk));
+        left -= left.min(superchunk);
+    }
+    expected.extend((rest > 0).then_some(1));
+    let found = files(place, "data").await;
+    assert_eq!(found.len(), expected.len(), "{what} {:?}", Names(&found));
+    let local = place.directory().kind() == Kind::Local;
+    for (number, chunks) in expected.into_iter().enumerate() {
+        let name = match blz.style() {
+            Style::Bcolz => format!("data/{}", names::legacy_file(number as u64)),
+            _ => format!("data/{}", names::superchunk_file(number as u64 + 1)),
+        };
+        let file = found.iter().find(|(path, _)| *path == name);
+        let (_, bytes) = file.unwrap_or_else(|| panic!("{what}: no {name}"));
+        let count = check_file(&name, bytes, what);
+        // Where files are not changed in place, one may have more chunks than count.
+        let in_place = local && blz.style() == Style::Superchunk;
+        assert!(
+            count == chunks || (!in_place && count > chunks),
+            "{what}: {name} {count} {chunks}"
+        );
+    }
+}
+
+/// How many chunks a file has, which are one behind the other up to its end, each with its digest.
+pub(crate) fn check_file(name: &str, bytes: &[u8], what: &str) -> u64 {
+    let parsed = Layout::parse(name, bytes, bytes.len() as u64);
+    let parsed = parsed.unwrap_or_else(|error| panic!("{what}: {error}"));
+    let Parsed::Whole(layout, offsets) = parsed else { panic!("{what}: {name} is too short") };
+    let mut at = layout.chunks_at as usize;
+    let digest = layout.header.digest;
+    let count = layout.header.chunks.unwrap();
+    for slot in 0..count as usize {
+        if layout.header.has_offsets {
+            assert_eq!(offsets[slot], Some(at as u64), "{what}: {name}, chunk {slot}");
+        }
+        let header = blosc::Header::parse(&bytes[at..]).unwrap();
+        let end = at + header.encoded_bytes as usize;
+        let digest_end = end + digest.bytes();
+        assert_eq!(bytes[end..digest_end], digest.of(&bytes[at..end])[..], "{what}: {name} {slot}");
+        at = digest_end;
+    }
+    assert_eq!(at, bytes.len(), "{what}: {name} has bytes behind its last chunk");
+    assert!(offsets.iter().skip(count as usize).all(Option::is_none), "{what}: {name}");
+    count
+}
+
+struct Names<'a>(&'a [(String, Bytes)]);
+
+impl std::fmt::Debug for Names<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.0.iter().map(|(name, bytes)| (name, bytes.len()))).finish()
+    }
 }

@@ -152,7 +152,7 @@ impl Creation {
     }
 
     fn storage(&self) -> Result<Storage> {
-        let (mut columns, whole) = match &self.row {
+        let (columns, whole) = match &self.row {
             RowType::Struct(fields) => {
                 let mut columns = BTreeMap::new();
                 self.add_columns(fields, "", &mut columns)?;
@@ -162,9 +162,6 @@ impl Creation {
             }
             RowType::Plain { .. } => (None, self.column("", &self.row, &self.row_shape)?),
         };
-        if self.style == Style::Document {
-            columns = None;
-        }
         let ours = self.style == Style::Superchunk;
         Ok(Storage {
             dtype: dtype::render(&self.row)?,
@@ -311,11 +308,10 @@ impl Blz {
             return Err(Error::unsupported(format!("writing to {}, a web server", store.url())));
         }
         let exists = || Error::AlreadyExists { what: "something", name: place.url().to_owned() };
-        let found = store.list_dir("").await?;
-        if !found.objects.is_empty() || !found.dirs.is_empty() || place.is_object().await? {
+        let mut files = creation.files()?;
+        if place.is_object().await? || !is_free(store, &files).await? {
             return Err(exists());
         }
-        let mut files = creation.files()?;
         let Some((last, bytes)) = files.pop() else { return Err(exists()) };
         crate::format::publish::publish(store, files).await?;
         match publish_new(store, &last, bytes).await? {
@@ -323,6 +319,30 @@ impl Blz {
             false => Err(exists()),
         }
     }
+}
+
+/// Whether there is nothing, or only what somebody left who died creating a dataset.
+async fn is_free(store: &Store, files: &[(String, Bytes)]) -> Result<bool> {
+    let last = files.last().map(|(path, _)| path.as_str());
+    let is_begun = |path: &str| {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        name.starts_with(names::TEMP)
+            || (Some(path) != last && files.iter().any(|(known, _)| known == path))
+    };
+    let is_folder = |dir: &str| {
+        let inside = format!("{}/", dir.trim_end_matches('/'));
+        files.iter().any(|(path, _)| path.starts_with(&inside))
+    };
+    let mut folders = vec![String::new()];
+    while let Some(folder) = folders.pop() {
+        let found = store.list_dir(&folder).await?;
+        let free = found.objects.iter().all(|meta| is_begun(&meta.path));
+        if !free || !found.dirs.iter().all(|dir| is_folder(dir)) {
+            return Ok(false);
+        }
+        folders.extend(found.dirs);
+    }
+    Ok(true)
 }
 
 /// Puts a file that is not there yet; `false` if it is. Durable when this returns.

@@ -13,6 +13,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::Value;
 
 use super::dtype::{self, Field, RowType};
+use super::journal::{self, Journal};
 use super::meta::{self, CParams, ColumnStorage, RootDirs, Shards, Sizes, Storage};
 use super::model::{Column, Style};
 use super::names::{self, Style as NameStyle};
@@ -54,6 +55,8 @@ pub(super) struct Directory {
     pub(super) storage: Option<Storage>,
     pub(super) attributes: Attributes,
     pub(super) shards: Shards,
+    /// Chunks that count and may not be in their places yet.
+    pub(super) journal: Option<Journal>,
     /// What whoever reads it should be told.
     pub(super) cautions: Vec<String>,
 }
@@ -78,6 +81,53 @@ pub(super) async fn read(store: &Store) -> Result<Option<Directory>> {
     let version = Version::from(&sizes.meta);
     let storage = Storage::parse(STORAGE, &storage.bytes)?;
     let sizes = Sizes::parse(SIZES, &sizes.bytes)?;
+    describe(store, storage, sizes, version).await.map(Some)
+}
+
+/// The same where `meta/sizes` may be missing or damaged: without it the shape of a row is what the
+/// first file says.
+pub(super) async fn read_as(store: &Store, said: Option<Sizes>) -> Result<Option<Directory>> {
+    if let Some(object) = get(store, ROOT_DIRS).await? {
+        let dirs = RootDirs::parse(ROOT_DIRS, &object.bytes)?;
+        return read_table(store, &dirs).await.map(Some);
+    }
+    let Some(storage) = get(store, STORAGE).await? else { return Ok(None) };
+    let storage = Storage::parse(STORAGE, &storage.bytes)?;
+    let sizes = match said {
+        Some(sizes) => sizes,
+        None => Sizes { shape: shape_of_nothing(store, &storage).await?, ..Sizes::default() },
+    };
+    let version = Version { etag: None, version: None };
+    describe(store, storage, sizes, version).await.map(Some)
+}
+
+/// The shape of no rows.
+async fn shape_of_nothing(store: &Store, storage: &Storage) -> Result<Vec<u64>> {
+    if let RowType::Struct(_) = dtype::parse(&storage.dtype)? {
+        return Ok(vec![0]);
+    }
+    let path = format!("data/{}", names::superchunk_file(1));
+    let unknown =
+        || Error::unsupported(format!("{SIZES} is gone, and no {path} tells what shape rows have"));
+    let Ok(meta) = store.head(&path).await else { return Err(unknown()) };
+    let rooted =
+        super::roots::Rooted { store: store.clone(), path: path.as_str().into(), url: None };
+    let (layout, _, _) = super::files::read_head(&rooted, meta.size, true).await?;
+    let metadata: Option<Value> =
+        layout.metadata.and_then(|json| serde_json::from_slice(&json).ok());
+    let shape = metadata.as_ref().and_then(|all| all.get("shape")?.as_array()?.get(1..));
+    let row: Option<Vec<u64>> =
+        shape.and_then(|row| row.iter().map(Value::as_u64).collect::<Option<_>>());
+    let row = row.ok_or_else(unknown)?;
+    Ok([0].into_iter().chain(row).collect())
+}
+
+async fn describe(
+    store: &Store,
+    storage: Storage,
+    sizes: Sizes,
+    version: Version,
+) -> Result<Directory> {
     let attributes = match get(store, ATTRIBUTES).await? {
         Some(object) => meta::parse_attributes(ATTRIBUTES, &object.bytes)?,
         None => read_old_attributes(store, "").await?,
@@ -103,7 +153,12 @@ pub(super) async fn read(store: &Store) -> Result<Option<Directory>> {
     let mut style = Style::Superchunk;
     if !ours {
         for column in &mut columns {
-            let (found, per_file) = look(store, column, storage.superchunk).await?;
+            // Each column of a table that was created here says it for itself.
+            let said = match storage.columns {
+                Some(_) => Some(column.superchunk),
+                None => storage.superchunk,
+            };
+            let (found, per_file) = look(store, column, said).await?;
             (style, column.superchunk) = (found, per_file);
         }
     }
@@ -111,7 +166,7 @@ pub(super) async fn read(store: &Store) -> Result<Option<Directory>> {
     if let Some(first) = cbytes.first_mut() {
         *first = i64::try_from(sizes.cbytes).unwrap_or(i64::MAX);
     }
-    Ok(Some(Directory {
+    Ok(Directory {
         style,
         table: columns_apart,
         columns,
@@ -121,8 +176,9 @@ pub(super) async fn read(store: &Store) -> Result<Option<Directory>> {
         storage: Some(storage),
         attributes,
         shards,
+        journal: journal::read(store).await?,
         cautions: Vec::new(),
-    }))
+    })
 }
 
 /// A table as BLZ 0.6 and bcolz keep it: each column is a dataset of its own.
@@ -159,6 +215,7 @@ async fn read_table(store: &Store, dirs: &RootDirs) -> Result<Directory> {
         storage: None,
         attributes: read_old_attributes(store, "").await?,
         shards: Shards::default(),
+        journal: journal::read(store).await?,
         cautions: cautions.into_iter().collect(),
         columns: found.into_iter().map(|(column, _, _)| column).collect(),
     })
@@ -378,6 +435,8 @@ async fn look(store: &Store, column: &Column, said: Option<u64>) -> Result<(Styl
     // All files but the last have as many as the first, or the lookup will say which has not.
     let first = column.file(style, 0);
     let per_file = match store.head(&first).await {
+        // What was taken away of an object store is empty.
+        Ok(meta) if meta.size == 0 => 1,
         Ok(meta) => {
             let rooted =
                 super::roots::Rooted { store: store.clone(), path: first.into(), url: None };

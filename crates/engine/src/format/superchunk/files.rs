@@ -11,7 +11,7 @@ use chunkyard_array::codec::blosc;
 use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::Value;
 
-use super::bloscpack::{Layout, Parsed};
+use super::bloscpack::{Header, Layout, Parsed};
 use super::model::{Column, Style};
 use super::roots::{Rooted, Roots};
 use crate::error::{Error, Result};
@@ -80,8 +80,8 @@ impl Files {
         self.kept.remove(&(column, file));
     }
 
-    /// The file of a number; `None` where there is none. At most the first `counted` chunks of it are
-    /// believed.
+    /// The file of a number; `None` where there is none. The first `counted` chunks of it are full and
+    /// believed; one more is found if it lies right behind them.
     pub(super) async fn index(
         &self,
         at: usize,
@@ -114,6 +114,10 @@ pub(super) async fn read_index(
     counted: u64,
 ) -> Result<FileIndex> {
     let meta = rooted.store.head(&rooted.path).await?;
+    if meta.size == 0 {
+        // What is taken away of an object store is made empty: see `take_away`.
+        return Err(Error::NotFound { what: "object", name: rooted.name() });
+    }
     let (layout, offsets, head) = read_head(&rooted, meta.size, style == Style::Superchunk).await?;
     let digest = layout.header.digest;
     let own = Own::of(&layout);
@@ -121,9 +125,10 @@ pub(super) async fn read_index(
     let chunks = match &own {
         // Contiguous and in order, because it is written so.
         Some(_) if style == Style::Superchunk && layout.header.has_offsets => {
-            file.by_offsets(layout.chunks_at, &offsets, counted).await?
+            file.by_offsets(layout.chunks_at, &offsets, counted, column.chunk_bytes()).await?
         }
         _ => {
+            let counted = counted.saturating_add(1);
             let counted = layout.header.chunks.unwrap_or(u64::MAX).min(counted);
             let most = column.chunk_bytes();
             match offsets.get(..usize::try_from(counted).unwrap_or(usize::MAX)) {
@@ -145,6 +150,46 @@ pub(super) async fn read_index(
     })
 }
 
+/// Looks at a file whose chunks alone are believed: all that there seem to be, and why there are no more.
+pub(super) async fn read_whole(
+    rooted: Rooted,
+    column: &Column,
+    style: Style,
+) -> Result<(FileIndex, Option<String>)> {
+    let meta = rooted.store.head(&rooted.path).await?;
+    if meta.size == 0 {
+        return Err(Error::NotFound { what: "object", name: rooted.name() });
+    }
+    let (layout, _, head) = read_head(&rooted, meta.size, style == Style::Superchunk).await?;
+    let (digest, own) = (layout.header.digest, Own::of(&layout));
+    let file = File { rooted: &rooted, size: meta.size, head: &head, digest };
+    let entries = own.as_ref().map_or(layout.header.chunks, |own| Some(own.superchunk));
+    let (mut at, mut chunks, mut problem) = (layout.chunks_at, Vec::new(), None);
+    while (chunks.len() as u64) < entries.unwrap_or(u64::MAX) && at < meta.size {
+        match file.chunk_at(at, column.chunk_bytes()).await {
+            Ok(chunk) => {
+                at = chunk.end.saturating_add(digest.bytes() as u64);
+                chunks.push(chunk);
+            }
+            Err(error @ Error::Corrupt { .. }) => {
+                problem = Some(error.to_string());
+                break;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    let index = FileIndex {
+        size: meta.size,
+        guard: None,
+        digest,
+        first_chunk: own.map(|own| own.first_chunk),
+        chunks_at: layout.chunks_at,
+        chunks,
+        rooted,
+    };
+    Ok((index, problem))
+}
+
 /// Header, metadata and offsets of a file, and the bytes that were read for them. A file that grows in
 /// place may have a torn header.
 pub(super) async fn read_head(
@@ -156,21 +201,13 @@ pub(super) async fn read_head(
     let mut wanted = HEAD_BYTES.min(size);
     loop {
         let head = rooted.store.get_range(&rooted.path, 0..wanted).await?;
-        let parsed = match grows {
-            true => Layout::parse_torn(&name, &head, size)?,
-            false => Layout::parse(&name, &head, size)?,
+        let own = if grows { Own::read(&name, &head, size)? } else { None };
+        let parsed = match own {
+            Some(found) => found,
+            None => Layout::parse(&name, &head, size)?,
         };
         let more = match parsed {
-            Parsed::Whole(mut layout, offsets) => match Own::of(&layout).filter(|_| grows) {
-                // The size of the table is that which never changes.
-                Some(own) if own.superchunk != layout.entries => {
-                    match own.mend(&mut layout, &head, size) {
-                        Ok(offsets) => return Ok((layout, offsets, head)),
-                        Err(more) => more,
-                    }
-                }
-                _ => return Ok((layout, offsets, head)),
-            },
+            Parsed::Whole(layout, offsets) => return Ok((layout, offsets, head)),
             Parsed::Needs(more) => more,
         };
         if more <= wanted || more > size.min(HEAD_BYTES_MAX) {
@@ -199,17 +236,33 @@ impl Own {
         Some(Self { superchunk: number("superchunk")?, first_chunk: number("first_chunk")? })
     }
 
-    /// Corrects what a torn header says of the table, and reads that; or how many bytes it takes.
-    fn mend(&self, layout: &mut Layout, head: &[u8], size: u64) -> Result<Vec<Option<u64>>, u64> {
-        let end =
-            self.superchunk.checked_mul(8).and_then(|bytes| layout.offsets_at.checked_add(bytes));
-        let end = end.unwrap_or(u64::MAX);
+    /// Reads the head of a file of ours, whatever its header says of chunks: that is overwritten in
+    /// place, and may be torn. `None` if it is no file of ours.
+    fn read(name: &str, head: &[u8], size: u64) -> Result<Option<Parsed>> {
+        let mut still = head.to_vec();
+        let Some(counts) = still.get_mut(16..32) else { return Ok(None) };
+        counts.fill(0);
+        let (mut layout, own) = match Layout::parse_torn(name, &still, size)? {
+            Parsed::Whole(layout, _) => match Self::of(&layout) {
+                Some(own) if layout.header.has_offsets => (layout, own),
+                _ => return Ok(None),
+            },
+            needs => return Ok(Some(needs)),
+        };
+        let end = own.superchunk.checked_mul(8);
+        let end = end.and_then(|bytes| layout.offsets_at.checked_add(bytes)).unwrap_or(u64::MAX);
         let within = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
-        let Some(table) = head.get(within(layout.offsets_at)..within(end)) else { return Err(end) };
-        (layout.entries, layout.chunks_at) = (self.superchunk, end);
+        let Some(table) = head.get(within(layout.offsets_at)..within(end)) else {
+            return Ok(Some(Parsed::Needs(end)));
+        };
+        if let Ok(header) = Header::parse(name, head, size) {
+            layout.header = header;
+        }
+        (layout.entries, layout.chunks_at) = (own.superchunk, end);
         let entries =
             table.as_chunks().0.iter().map(|entry| u64::try_from(i64::from_le_bytes(*entry)).ok());
-        Ok(entries.map(|entry| entry.filter(|at| (end..size).contains(at))).collect())
+        let offsets = entries.map(|entry| entry.filter(|at| (end..size).contains(at))).collect();
+        Ok(Some(Parsed::Whole(layout, offsets)))
     }
 }
 
@@ -223,32 +276,42 @@ struct File<'a> {
 }
 
 impl File<'_> {
-    /// Chunks of a file of ours. Where the last one ends, only its own header tells.
+    /// Chunks of a file of ours. Where the last one that counts ends, only its own header tells: the
+    /// offset behind may be torn. What follows there is somebody's who is adding rows, or was; it is
+    /// taken for a chunk if it looks like one.
     async fn by_offsets(
         &self,
         chunks_at: u64,
         offsets: &[Option<u64>],
-        believed: u64,
+        counted: u64,
+        most: u64,
     ) -> Result<Vec<Range<u64>>> {
         let behind = self.digest.bytes() as u64;
-        let least = blosc::HEADER_BYTES as u64;
+        let least = blosc::HEADER_BYTES as u64 + behind;
+        let counted = usize::try_from(counted).unwrap_or(usize::MAX);
         let mut starts: Vec<u64> = Vec::new();
-        for offset in offsets.iter().take(usize::try_from(believed).unwrap_or(usize::MAX)) {
-            let after = match starts.last() {
-                None => chunks_at,
-                Some(last) => last + least + behind,
-            };
-            match offset {
-                Some(offset) if *offset >= after && offset + least <= self.size => {
-                    starts.push(*offset);
-                }
-                _ => break,
+        for offset in offsets.iter().take(counted) {
+            let after = starts.last().map_or(chunks_at, |last| last + least);
+            match offset.filter(|at| *at >= after && at.saturating_add(least) <= self.size) {
+                Some(at) => starts.push(at),
+                // Damaged; the chunks themselves tell as well.
+                None => return self.walk(chunks_at, counted as u64, most).await,
             }
         }
         let mut chunks: Vec<Range<u64>> =
             starts.windows(2).map(|pair| pair[0]..pair[1].saturating_sub(behind)).collect();
+        let mut end = chunks_at;
         if let Some(last) = starts.last() {
-            match self.chunk_at(*last, u64::MAX).await {
+            let chunk = match self.chunk_at(*last, most).await {
+                // Whoever reads it is told that it is damaged, and can read all others.
+                Err(Error::Corrupt { .. }) => *last..self.size.saturating_sub(behind),
+                other => other?,
+            };
+            end = chunk.end.saturating_add(behind);
+            chunks.push(chunk);
+        }
+        if offsets.get(counted).copied().flatten() == Some(end) {
+            match self.chunk_at(end, most).await {
                 Ok(chunk) => chunks.push(chunk),
                 // Counted by nobody yet, and torn.
                 Err(Error::Corrupt { .. }) => {}

@@ -33,7 +33,13 @@ impl Inner {
             writing.lock = None;
             return Ok(());
         }
-        let committed = self.commit_rows(writing).await;
+        let committed = match self.commit_rows(writing).await {
+            Err(source) if writing.journal => Err(Error::OutcomeUnknown {
+                what: format!("changing rows of {}", self.store.url()),
+                source: Box::new(source),
+            }),
+            other => other,
+        };
         match &committed {
             Ok(()) => {
                 writing.changed = false;
@@ -57,6 +63,7 @@ impl Inner {
         let synced = self.store.sync(&dirty).await;
         writing.dirty.extend(dirty.iter().filter(|_| synced.is_err()).cloned());
         synced?;
+        self.apply_changes(writing).await?;
         let tails = self.tails(writing, &state).await?;
         let cbytes = writing.cbytes(&tails);
         let sizes = state.sizes_for(state.len, &cbytes);
@@ -85,7 +92,6 @@ impl Inner {
                 }
             }
             self.rename_sizes(&last).await?;
-            writing.seen = Some(self.sizes_bytes().await?);
             self.committed(writing, sizes, cbytes, None);
         } else {
             for tail in &tails {
@@ -102,6 +108,9 @@ impl Inner {
             let version = swapped.ok_or_else(|| lost(self.store.url()))?;
             self.committed(writing, sizes, cbytes, Some(version));
         }
+        for mine in writing.columns.iter_mut().flatten() {
+            (mine.tail, mine.held) = (None, false);
+        }
         for tail in tails {
             let Some(mine) = writing.columns.as_mut().and_then(|all| all.get_mut(tail.at)) else {
                 continue;
@@ -109,9 +118,43 @@ impl Inner {
             mine.tail = Some(tail.file);
             self.state().files.keep(tail.at, tail.file, Arc::new(tail.index));
         }
+        if writing.journal {
+            self.withdraw_journal().await?;
+            writing.journal = false;
+        }
         // Nobody needs them any more; the next writer removes what stays.
-        self.store.delete(&stale).await.ok();
+        for stale in stale {
+            let gone = self.take_away(stale.path, stale.version).await;
+            self.state().files.forget(stale.at, stale.file);
+            match (gone, writing.columns.as_mut().and_then(|all| all.get_mut(stale.at))) {
+                (Ok(Some(version)), Some(mine)) => {
+                    mine.versions.insert(stale.file, version);
+                }
+                // Whoever adds rows next looks anew at what is there.
+                (Err(_), _) if !local => writing.columns = None,
+                _ => {}
+            }
+        }
+        if local {
+            // Where these are not known, one looks anew too.
+            writing.seen = self.sizes_bytes().await.ok();
+            writing.marks = self.marks(writing).await.unwrap_or_default();
+        }
         Ok(())
+    }
+
+    /// Takes away a file that nobody counts. Of an object store it is made empty, if it is still what it
+    /// was: whoever sleeps between looking and deleting must not delete what another has put there.
+    pub(super) async fn take_away(
+        &self,
+        path: String,
+        version: Option<Version>,
+    ) -> Result<Option<Version>> {
+        if self.store.kind() == Kind::Local {
+            return self.store.delete(&[path]).await.map(|()| None);
+        }
+        let Some(version) = version else { return Ok(None) };
+        self.put_object(&path, Vec::new(), Some(&version)).await.map(Some)
     }
 
     /// Renames `meta/sizes`, durably: the commit.
@@ -192,6 +235,14 @@ struct Tail {
     bytes: u64,
 }
 
+/// A file that nobody will count after a commit.
+struct Stale {
+    at: usize,
+    file: u64,
+    path: String,
+    version: Option<Version>,
+}
+
 impl Writing {
     /// Encoded bytes of each column, its tail included.
     fn cbytes(&self, tails: &[Tail]) -> Vec<i64> {
@@ -205,14 +256,15 @@ impl Writing {
     }
 
     /// Tails that were committed and that nothing will have replaced after the next commit.
-    fn stale_tails(&self, state: &State, style: super::model::Style) -> Vec<String> {
-        let columns = self.columns.iter().flatten().zip(state.columns.iter());
-        let stale = columns.filter_map(|(mine, column)| {
+    fn stale_tails(&self, state: &State, style: super::model::Style) -> Vec<Stale> {
+        let columns = self.columns.iter().flatten().zip(state.columns.iter()).enumerate();
+        let stale = columns.filter_map(|(at, (mine, column))| {
             let file = mine.tail?;
             let empty = rows_of(&mine.rows).bytes.is_empty();
             let used = column.tail_file(mine.full);
             let gone = file > used || (file == used && empty);
-            gone.then(|| column.file(style, file))
+            let version = mine.versions.get(&file).cloned();
+            gone.then(|| Stale { at, file, path: column.file(style, file), version })
         });
         stale.collect()
     }

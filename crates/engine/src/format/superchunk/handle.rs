@@ -1,5 +1,6 @@
 //! A dataset, open.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
@@ -13,7 +14,9 @@ use super::model::{Column, Style};
 use super::roots::Roots;
 use super::writer::{Rows, Writing};
 use crate::error::{Error, Result};
-use crate::format::{ArrayNode, ChunkCodecs, Dataset, Locate, Node, OpenOptions, Place, Reader};
+use crate::format::{
+    ArrayNode, ChunkCodecs, Dataset, Locate, Node, OpenOptions, Place, Reader, Writers,
+};
 use crate::store::{ChunkRef, Fetcher, Kind, Remotes, Store, Version};
 
 /// How a dataset is opened.
@@ -44,6 +47,8 @@ pub(super) struct Inner {
     pub(super) mutable: bool,
     pub(super) fetcher: Fetcher,
     pub(super) limits: crate::store::Limits,
+    /// Keeps those apart who change the same chunk.
+    pub(super) writers: Writers,
     /// Whoever writes holds this; the rows that are not committed are in it.
     pub(super) writing: tokio::sync::Mutex<Writing>,
     state: Mutex<State>,
@@ -76,6 +81,8 @@ pub(super) struct Waiting {
     pub(super) first: u64,
     /// Encoded chunks.
     pub(super) chunks: Vec<Bytes>,
+    /// Chunks that are in a file and are to be others, encoded.
+    pub(super) changed: BTreeMap<u64, Bytes>,
     /// Rows that fill no chunk, behind all of them.
     pub(super) rows: Option<Arc<Mutex<Rows>>>,
 }
@@ -115,6 +122,7 @@ impl Blz {
             mutable: options.mutable,
             fetcher,
             limits,
+            writers: Writers::default(),
             writing: tokio::sync::Mutex::default(),
             state: Mutex::new(state),
         };
@@ -244,6 +252,13 @@ impl Inner {
                  writers could undo each other; write elsewhere and copy",
                 self.store.url()
             ))),
+            // Each column says by itself how long it is, and they cannot be replaced all at once.
+            Kind::Object { .. } if self.table && self.style == Style::Bcolz => {
+                Err(Error::unsupported(format!(
+                    "changing {}, a table in the style of bcolz, in an object store",
+                    self.store.url()
+                )))
+            }
             _ => Ok(()),
         }
     }
@@ -253,7 +268,13 @@ impl State {
     fn new(store: &Store, remotes: &Arc<Remotes>, found: Directory) -> Result<Self> {
         let roots = Roots::new(store.clone(), remotes.clone(), found.shards.clone());
         let len = found.len();
-        let waiting = vec![Waiting::default(); found.columns.len()];
+        let mut waiting = vec![Waiting::default(); found.columns.len()];
+        for entry in found.journal.iter().flat_map(|journal| &journal.entries) {
+            let of = found.columns.iter().position(|column| *column.path == *entry.column);
+            if let Some(waiting) = of.and_then(|at| waiting.get_mut(at)) {
+                waiting.changed.insert(entry.chunk, entry.encoded());
+            }
+        }
         Ok(Self {
             len,
             cbytes: found.cbytes,
@@ -293,7 +314,10 @@ impl Locate for Inner {
         let mut found = Vec::with_capacity(chunks.len());
         for index in chunks {
             let chunk = index.first().copied().unwrap_or(0);
-            found.push(Some(self.locate_chunk(&state, at, chunk, false).await?));
+            match self.locate_chunk(&state, at, chunk, false).await {
+                Ok(place) => found.push(Some(place)),
+                Err(error) => return Err(self.explain_change(error).await),
+            }
         }
         Ok(found)
     }

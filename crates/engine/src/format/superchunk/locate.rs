@@ -19,8 +19,14 @@ use crate::error::{Error, Result};
 use crate::pipeline::cpu;
 use crate::store::{Check, ChunkRef, Digest};
 
+/// How often one looks again for rows that are moving.
+const LOOKS_AGAIN: usize = 8;
+
 impl Inner {
     /// Where a chunk is; with `packed`, the last one compressed like all others.
+    ///
+    /// The rows of the chunk that is not full move: into another tail, or into the full chunk. Whoever
+    /// looks just then finds neither, and looks again.
     pub(super) async fn locate_chunk(
         &self,
         state: &State,
@@ -31,11 +37,28 @@ impl Inner {
         let Some(column) = state.columns.get(at) else {
             return Err(Error::NotFound { what: "column", name: at.to_string() });
         };
-        let rows = column.rows_in(chunk, state.len);
-        if rows == 0 {
+        if column.rows_in(chunk, state.len) == 0 {
             let name = format!("{chunk} of {}", column.path);
             return Err(Error::NotFound { what: "chunk", name });
         }
+        let mut found = self.look(state, at, chunk, packed).await;
+        for _ in 0..LOOKS_AGAIN {
+            if !found.as_ref().is_err_and(may_be_moving) {
+                break;
+            }
+            let now = State { len: state.len, ..self.state().clone() };
+            let (file, _) = column.place_of(chunk);
+            now.files.forget(at, file);
+            now.files.forget(at, column.tail_file(chunk));
+            found = self.look(&now, at, chunk, packed).await;
+        }
+        found
+    }
+
+    /// Where a chunk is that exists in a state.
+    async fn look(&self, state: &State, at: usize, chunk: u64, packed: bool) -> Result<ChunkRef> {
+        let column = &state.columns[at];
+        let rows = column.rows_in(chunk, state.len);
         let waiting = state.waiting.get(at);
         if let Some(bytes) = waiting.and_then(|waiting| waiting.chunk(chunk)) {
             return Ok(ChunkRef::Inline(bytes));
@@ -43,7 +66,7 @@ impl Inner {
         let plain = match waiting.and_then(|waiting| waiting.rows_of(column, chunk, rows)) {
             Some(plain) if rows < column.chunklen => plain,
             _ => {
-                let found = self.find_anew(state, at, chunk).await?;
+                let found = self.find(state, at, chunk).await?;
                 if rows == column.chunklen {
                     return Ok(found);
                 }
@@ -60,26 +83,25 @@ impl Inner {
         Ok(ChunkRef::Inline(encoded.await??.into()))
     }
 
-    /// Where a chunk is that is in no memory of the given state. Somebody may have filled it since.
-    async fn find_anew(&self, state: &State, at: usize, chunk: u64) -> Result<ChunkRef> {
-        match self.find(state, at, chunk).await {
-            Err(Error::Corrupt { .. }) if state.len > state.committed() => {
-                let now = self.state().clone();
-                let full = now.waiting.get(at).and_then(|waiting| waiting.chunk(chunk));
-                match full {
-                    Some(bytes) => Ok(ChunkRef::Inline(bytes)),
-                    None => self.find(&now, at, chunk).await,
-                }
-            }
-            other => other,
-        }
-    }
-
     /// Where a chunk is that is in a file; a last chunk that is not full may have any number of rows.
     pub(super) async fn find(&self, state: &State, at: usize, chunk: u64) -> Result<ChunkRef> {
-        let (file, slot) = self.find_slot(state, at, chunk).await?;
         let column = &state.columns[at];
-        file.reference(slot).ok_or_else(|| missing(column, &file.rooted.name(), chunk))
+        let (mut file, mut slot) = self.find_slot(state, at, chunk).await?;
+        let moves = chunk == state.len / column.chunklen.max(1);
+        if moves && file.guard.is_none() {
+            // Known because it was written here, which may be long ago.
+            state.files.forget(at, column.place_of(chunk).0);
+            state.files.forget(at, column.tail_file(chunk));
+            (file, slot) = self.find_slot(state, at, chunk).await?;
+        }
+        let mut found =
+            file.reference(slot).ok_or_else(|| missing(column, &file.rooted.name(), chunk))?;
+        // A tail that begins with another chunk may lie in the same bytes, with a digest that is right:
+        // it must be the file that said which chunk it begins with.
+        if let ChunkRef::Object { guard, .. } | ChunkRef::Remote { guard, .. } = &mut found {
+            *guard = file.guard.clone().filter(|_| moves);
+        }
+        Ok(found)
     }
 
     /// The file that holds a chunk, and the how manieth of it that is.
@@ -90,21 +112,20 @@ impl Inner {
         chunk: u64,
     ) -> Result<(Arc<FileIndex>, u64)> {
         let column = &state.columns[at];
-        let wanted = state.len.div_ceil(column.chunklen.max(1));
         let (file, slot) = column.place_of(chunk);
         let full = state.len / column.chunklen.max(1);
         let tail = column.tail_file(full);
         // The tail first: a chunk in the place of the last one may be of somebody who is still at it.
         if chunk == full
             && tail != file
-            && let Some(index) = state.files.index(at, column, self.style, tail, 1).await?
+            && let Some(index) = state.files.index(at, column, self.style, tail, 0).await?
             && !index.chunks.is_empty()
             && index.first_chunk == Some(chunk)
         {
             return Ok((index, 0));
         }
         let first = chunk - slot;
-        let counted = wanted.saturating_sub(first).min(column.superchunk);
+        let counted = full.saturating_sub(first).min(column.superchunk);
         let index = state.files.index(at, column, self.style, file, counted).await?;
         if let Some(index) = &index
             && slot < index.chunks.len() as u64
@@ -150,15 +171,17 @@ impl Inner {
 
     /// Tells a chunk that is damaged from one that was changed while it was read.
     pub(super) async fn explain_change(&self, error: Error) -> Error {
-        if !matches!(error, Error::Corrupt { .. } | Error::NotFound { .. } | Error::Array(_)) {
+        if !may_be_moving(&error) && !matches!(error, Error::Array(_)) {
             return error;
         }
         let known = self.state().sizes.generation;
+        let changing = self.is_changing().await;
         let now = match directory::read(&self.store).await {
             Ok(Some(found)) => found.sizes.generation,
             _ => return error,
         };
-        if known.is_none() || now == known {
+        // In this order: the generation moves before the journal goes.
+        if !changing && (known.is_none() || now == known) {
             return error;
         }
         Error::Conflict {
@@ -174,6 +197,9 @@ impl Inner {
 impl Waiting {
     /// An encoded chunk.
     fn chunk(&self, chunk: u64) -> Option<Bytes> {
+        if let Some(changed) = self.changed.get(&chunk) {
+            return Some(changed.clone());
+        }
         let at = usize::try_from(chunk.checked_sub(self.first)?).ok()?;
         self.chunks.get(at).cloned()
     }
@@ -197,6 +223,14 @@ impl FileIndex {
             Some(url) => ChunkRef::Remote { url: url.clone(), range, guard: None, check },
         })
     }
+}
+
+/// Whether an error may come from looking for rows where they were a moment ago.
+pub(super) fn may_be_moving(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::Corrupt { .. } | Error::NotFound { .. } | Error::VirtualSourceChanged { .. }
+    )
 }
 
 /// Rows with default rows behind them, up to a whole chunk.

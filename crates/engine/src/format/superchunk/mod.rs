@@ -5,6 +5,7 @@
 //!   │                       settle before the first row: lock or claim          │ flush: tail, meta/sizes
 //!   ├─ trim, resize         meta/sizes first, then files go                     ▼
 //!   ├─ matching ─▶ filter   which rows fulfil a condition
+//!   ├─ writer ─▶ change     rows that are there, if `mutable`: journal, or the file anew
 //!   ├─ reader ─▶ locate ─▶ files ─▶ roots       which file, where in it, in which store
 //!   └─ directory            which layout is there, its columns
 //!
@@ -22,6 +23,7 @@
 
 mod attributes;
 pub mod bloscpack;
+mod change;
 pub mod chunklen;
 mod create;
 mod directory;
@@ -36,12 +38,15 @@ mod format;
 mod golden;
 mod handle;
 mod inspect;
+mod journal;
 mod listing;
 mod locate;
 pub mod meta;
 mod model;
 pub mod names;
 mod pack_writer;
+mod relocate;
+mod repair;
 mod roots;
 mod settle;
 mod sink;
@@ -58,6 +63,7 @@ pub use self::format::BlzFormat;
 pub use self::handle::{Blz, BlzOptions};
 pub use self::listing::FileInfo;
 pub use self::model::{Column, Style};
+pub use self::repair::{Repaired, SetAside};
 pub use self::sink::BlzSink;
 pub use self::source::BlzSource;
 pub use self::wanted::Wanted;

@@ -11,9 +11,12 @@ use serde_json::json;
 use super::directory::{LOCK, SIZES, get};
 use super::files;
 use super::handle::{Inner, State};
+use super::journal::JOURNAL;
+use super::locate::may_be_moving;
 use super::meta::Sizes;
 use super::model::{Column, Style};
 use super::names;
+use super::write_out::gone;
 use super::writer::{ColumnWriting, Rows, Writing};
 use crate::error::{Error, Result};
 use crate::repo::Uid;
@@ -32,6 +35,14 @@ impl Inner {
         if writing.changed && writing.columns.is_some() {
             return Ok(());
         }
+        let begun = self.look_anew(writing).await;
+        if begun.is_err() {
+            writing.reset();
+        }
+        begun
+    }
+
+    async fn look_anew(&self, writing: &mut Writing) -> Result<()> {
         self.refuse_read_only()?;
         if self.state().columns.iter().any(|column| column.scalar) {
             let what = format!("{} has no dimensions, so nothing can be added", self.store.url());
@@ -42,26 +53,64 @@ impl Inner {
                 writing.lock = Some(self.lock().await?);
             }
             let there = self.sizes_bytes().await?;
-            if writing.columns.is_some() && writing.seen.as_ref() == Some(&there) {
+            if writing.columns.is_some()
+                && writing.seen.as_ref() == Some(&there)
+                && self.marks(writing).await? == writing.marks
+            {
                 return Ok(());
             }
+            let unfinished = self.finish_changes().await?;
             self.reread().await?;
-            writing.seen = Some(there);
+            if unfinished {
+                self.acknowledge_changes().await?;
+            }
+            writing.seen = Some(self.sizes_bytes().await?);
         } else {
             if writing.columns.is_some() {
                 // Whoever came meanwhile has replaced what this handle expects to replace.
                 return Ok(());
             }
-            self.claim().await?;
+            return self.settle_claimed(writing).await;
         }
-        let settled = self.settle(writing).await;
-        if settled.is_err() {
-            writing.reset();
-        }
-        settled
+        self.settle(writing).await
     }
 
-    async fn lock(&self) -> Result<crate::store::Lock> {
+    /// On an object store: claims, and looks. Who claimed before and does not know it yet may replace an
+    /// object while it is looked at.
+    async fn settle_claimed(&self, writing: &mut Writing) -> Result<()> {
+        for _ in 1..CLAIMS {
+            self.claim().await?;
+            match self.settle(writing).await {
+                Err(error) if may_be_moving(&error) => {}
+                other => {
+                    writing.claimed = true;
+                    return other;
+                }
+            }
+        }
+        self.claim().await?;
+        self.settle(writing).await
+    }
+
+    /// What tells the files at the end of each column from what anybody else makes of them. Somebody may
+    /// have died who was adding rows, so that `meta/sizes` is as it was and they are not.
+    pub(super) async fn marks(&self, writing: &Writing) -> Result<Vec<Option<String>>> {
+        let columns = self.state().columns.clone();
+        let mut marks = vec![self.store.head(JOURNAL).await.ok().and_then(|meta| meta.etag)];
+        for (mine, column) in writing.columns.iter().flatten().zip(columns.iter()) {
+            for file in [column.place_of(mine.full).0, column.tail_file(mine.full)] {
+                let mark = match self.store.head(&column.file(self.style, file)).await {
+                    Ok(meta) => meta.etag,
+                    Err(Error::NotFound { .. }) => None,
+                    Err(error) => return Err(error),
+                };
+                marks.push(mark);
+            }
+        }
+        Ok(marks)
+    }
+
+    pub(super) async fn lock(&self) -> Result<crate::store::Lock> {
         let path = self.lock_path();
         match tokio::time::timeout(PATIENCE, self.store.lock(&path)).await {
             Ok(lock) => lock,
@@ -124,6 +173,14 @@ impl Inner {
         Err(lost(self.store.url()))
     }
 
+    /// Lets everybody see that changes of somebody who died are finished, and takes the journal away.
+    async fn acknowledge_changes(&self) -> Result<()> {
+        let state = self.state().clone();
+        self.next_generation(&state).await?;
+        self.withdraw_journal().await?;
+        self.reread().await
+    }
+
     /// Replaces `meta/sizes` if it is still in a state; `None` if it is not.
     pub(super) async fn swap_sizes(
         &self,
@@ -154,6 +211,10 @@ impl Inner {
 
     /// Looks at where each column ends, and takes away what lies behind.
     async fn settle(&self, writing: &mut Writing) -> Result<()> {
+        if self.store.kind() != Kind::Local && self.is_changing().await {
+            self.withdraw_journal().await?;
+        }
+        self.bring_home().await?;
         let state = self.state().clone();
         let mut columns = Vec::with_capacity(state.columns.len());
         for (at, column) in state.columns.iter().enumerate() {
@@ -188,6 +249,8 @@ impl Inner {
             tail: (!rows.bytes.is_empty()).then_some(tail),
             rows: Arc::new(Mutex::new(rows)),
             pending: Vec::new(),
+            changed: BTreeMap::new(),
+            held: false,
             full,
             cbytes: state.cbytes.get(at).copied().unwrap_or(0) - tail_bytes as i64,
             versions,
@@ -212,47 +275,57 @@ impl Inner {
         for meta in self.store.list_dir(&column.folder).await?.objects {
             let name = meta.path.rsplit('/').next().unwrap_or_default();
             if local && (name.starts_with(names::TEMP) || name.starts_with(TEMP_PREFIX)) {
-                stale.push((u64::MAX, meta.path));
+                stale.push((u64::MAX, meta.path, meta.size));
                 continue;
             }
             let Some(number) = file_number(self.style, name) else { continue };
             // What is counted: the files below the tail, and the tail if there are rows for it.
             if number > tail || (number == tail && rows.is_none()) {
-                stale.push((number, meta.path.clone()));
+                stale.push((number, meta.path.clone(), meta.size));
             }
-            if !local && number >= open {
+            if !local && (number >= open || self.mutable) {
                 versions.insert(number, Version::from(&meta));
             }
         }
         if slot > 0 && state.files.roots.is_here(open) {
             let path = column.file(self.style, open);
             let rooted = state.files.roots.resolve(&column.folder, &path, open).await?;
-            let believed = column.superchunk;
-            let index = files::read_index(rooted, column, self.style, believed).await?;
-            let behind = index.chunks.len() as u64 > slot || index.end() < index.size;
-            if behind && local {
+            let mut index = files::read_index(rooted, column, self.style, slot).await?;
+            if (index.chunks.len() as u64) < slot {
+                return Err(gone(&path, slot));
+            }
+            index.chunks.truncate(usize::try_from(slot).unwrap_or(usize::MAX));
+            // Any other file is written anew as a whole, by whoever adds to it.
+            let grows = local && self.style == Style::Superchunk;
+            if grows && !self.is_whole(column, open, &index).await? {
                 if let Some(rows) = rows {
                     // Before the chunk goes that holds them as well.
                     self.put_tail(state, at, full, rows).await?;
                 }
-                self.cut_file(column, open, index, slot).await?;
+                self.cut_file(column, open, &index).await?;
             }
         }
         for file in [open, tail] {
             state.files.forget(at, file);
         }
-        if local {
-            stale.sort_unstable_by(|a, b| b.cmp(a));
-            for (number, path) in stale {
-                self.store.delete(&[path]).await?;
-                state.files.forget(at, number);
+        // The last first: nothing is ever missing before something that is there.
+        stale.sort_unstable_by(|a, b| b.cmp(a));
+        for (number, path, size) in stale {
+            state.files.forget(at, number);
+            if !local && size == 0 {
+                continue;
+            }
+            let version = versions.get(&number).cloned();
+            if let Some(version) = self.take_away(path, version).await? {
+                versions.insert(number, version);
             }
         }
         Ok(versions)
     }
 }
 
-fn file_number(style: Style, name: &str) -> Option<u64> {
+/// Which file of a column has a name, counted from 0.
+pub(super) fn file_number(style: Style, name: &str) -> Option<u64> {
     let (found, number) = names::parse_file(name)?;
     match (style, found) {
         (Style::Bcolz, names::Style::Legacy) => Some(number),

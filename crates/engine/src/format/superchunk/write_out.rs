@@ -69,6 +69,9 @@ impl Inner {
             let Some(mine) = writing.columns.as_mut().and_then(|all| all.get_mut(at)) else {
                 return Ok(());
             };
+            if mine.held && bytes_max > 0 {
+                return Ok(());
+            }
             let first = mine.full - mine.pending.len() as u64;
             let (_, slot) = column.place_of(first);
             let room =
@@ -176,7 +179,7 @@ impl Inner {
             parts.push(spec.digest.of(chunk).into());
         }
         self.store.write_at(&path, start, parts).await?;
-        let table = head_bytes(&spec)? - 8 * column.superchunk;
+        let table = before.table_at(column);
         self.store.write_at(&path, table + 8 * slot, vec![offsets.into()]).await?;
         let header = spec.header(index.chunks.len() as u64, spec.chunk_bytes)?.render()?;
         self.store.write_at(&path, 0, vec![header.into()]).await?;
@@ -185,33 +188,51 @@ impl Inner {
         Ok(index)
     }
 
-    /// Makes a file forget all chunks but the first `slot`.
+    /// Makes a file have these chunks and no more, which are its first.
     pub(super) async fn cut_file(
         &self,
         column: &Column,
         file: u64,
-        mut index: FileIndex,
-        slot: u64,
+        index: &FileIndex,
     ) -> Result<()> {
         let path = column.file(self.style, file);
-        let begins = file.saturating_mul(column.superchunk);
-        if self.style != Style::Superchunk {
-            // Chunks that nobody counts are of no consequence in a file that is written anew anyway.
-            return Ok(());
-        }
-        index.chunks.truncate(usize::try_from(slot).unwrap_or(usize::MAX));
-        let spec = column.file_spec(self.style, begins, column.superchunk)?;
-        let unused = usize::try_from(column.superchunk.saturating_sub(slot)).unwrap_or(0);
-        let table = head_bytes(&spec)? - 8 * column.superchunk;
-        let none = vec![0xff; 8 * unused];
-        self.store.write_at(&path, table + 8 * slot, vec![none.into()]).await?;
-        let header = spec.header(slot, spec.chunk_bytes)?.render()?;
+        let (header, table) = self.head_of(column, file, index)?;
+        self.store.write_at(&path, index.table_at(column), vec![table.into()]).await?;
         self.store.write_at(&path, 0, vec![header.into()]).await?;
         let paths = [path];
         self.store.sync(&paths).await?;
         let [path] = paths;
         self.store.truncate(&path, index.end()).await?;
         self.store.sync(&[path]).await
+    }
+
+    /// Header and offsets of a file of ours that has these chunks.
+    fn head_of(&self, column: &Column, file: u64, index: &FileIndex) -> Result<(Vec<u8>, Vec<u8>)> {
+        let begins = file.saturating_mul(column.superchunk);
+        let spec = column.file_spec(self.style, begins, column.superchunk)?;
+        let header = spec.header(index.chunks.len() as u64, spec.chunk_bytes)?.render()?;
+        let mut table = Vec::new();
+        index.chunks.iter().for_each(|chunk| table.extend(chunk.start.to_le_bytes()));
+        let entries = usize::try_from(column.superchunk.saturating_mul(8)).unwrap_or(0);
+        table.resize(entries.max(table.len()), 0xff);
+        Ok((header, table))
+    }
+
+    /// Whether a file of ours has these chunks, says so, and has nothing behind them.
+    pub(super) async fn is_whole(
+        &self,
+        column: &Column,
+        file: u64,
+        index: &FileIndex,
+    ) -> Result<bool> {
+        if index.end() != index.size {
+            return Ok(false);
+        }
+        let (header, table) = self.head_of(column, file, index)?;
+        let (path, at) = (&index.rooted.path, index.table_at(column));
+        let ranges = [0..header.len() as u64, at..at + table.len() as u64];
+        let found = index.rooted.store.get_ranges(path, &ranges, None).await?;
+        Ok(found.iter().map(|bytes| bytes.to_vec()).eq([header, table]))
     }
 
     /// Writes the rows behind the last full chunk to a file of their own; durable when this returns.
@@ -262,7 +283,7 @@ impl Inner {
     }
 
     /// Puts a whole file in the place of another, durable before.
-    async fn move_in(&self, path: &str, parts: Vec<Bytes>) -> Result<()> {
+    pub(super) async fn move_in(&self, path: &str, parts: Vec<Bytes>) -> Result<()> {
         let temp = self.aside(path, parts).await?;
         self.store.sync(std::slice::from_ref(&temp)).await?;
         self.store.rename(&temp, path).await
@@ -288,23 +309,28 @@ impl Inner {
                 Err(error) => Err(error),
             },
         };
-        match outcome {
-            Ok(Some(version)) => Ok(version),
-            Ok(None) => {
-                // Ours, if only the reply was lost. Nothing of it counts before the sizes do.
-                let there = self.store.get(path).await?;
-                match there.bytes == bytes {
-                    true => Ok(Version::from(&there.meta)),
-                    false => Err(lost(self.store.url())),
-                }
-            }
-            Err(error) => Err(error),
+        if let Ok(Some(version)) = outcome {
+            return Ok(version);
+        }
+        // Ours, if only the reply was lost. Nothing of it counts before the sizes do.
+        let there = self.store.get(path).await;
+        match (there, outcome) {
+            (Ok(there), _) if there.bytes == bytes => Ok(Version::from(&there.meta)),
+            (_, Err(error)) | (Err(error), _) => Err(error),
+            _ => Err(lost(self.store.url())),
         }
     }
 }
 
+impl FileIndex {
+    /// Where the table of offsets begins, in a file of ours.
+    fn table_at(&self, column: &Column) -> u64 {
+        self.chunks_at.saturating_sub(column.superchunk.saturating_mul(8))
+    }
+}
+
 /// A file of chunks, and where they lie in it.
-fn render(
+pub(super) fn render(
     spec: &FileSpec,
     path: &str,
     inner: &Inner,
@@ -341,7 +367,7 @@ fn render(
     Ok((parts, index))
 }
 
-fn gone(path: &str, slot: u64) -> Error {
+pub(super) fn gone(path: &str, slot: u64) -> Error {
     Error::Corrupt {
         file: path.to_owned(),
         what: "the chunks before those that are added".to_owned(),

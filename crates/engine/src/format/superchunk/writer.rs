@@ -40,8 +40,14 @@ pub(super) struct Writing {
     pub(super) dirty: BTreeSet<String>,
     /// What `meta/sizes` was when this handle last read or wrote it.
     pub(super) seen: Option<Bytes>,
-    /// Whether rows were added since the last commit.
+    /// What the files at the end of each column were when this handle last committed.
+    pub(super) marks: Vec<Option<String>>,
+    /// Whether rows were added or changed since the last commit.
     pub(super) changed: bool,
+    /// Whether chunks are being changed that count already, so that there is no way back.
+    pub(super) journal: bool,
+    /// Whether `meta/sizes` was replaced to say who writes from now on.
+    pub(super) claimed: bool,
 }
 
 /// The same of one column.
@@ -51,6 +57,11 @@ pub(super) struct ColumnWriting {
     pub(super) rows: Arc<Mutex<Rows>>,
     /// Encoded chunks that are in no file.
     pub(super) pending: Vec<Bytes>,
+    /// Chunks that are in a file and are to be others, encoded.
+    pub(super) changed: BTreeMap<u64, Bytes>,
+    /// Whether rows of the chunk that was not full are others now: then no chunk goes to a file before
+    /// the commit, since it would take the place of what counts.
+    pub(super) held: bool,
     /// Full chunks, those that wait included.
     pub(super) full: u64,
     /// Encoded bytes of full chunks, counted as in the state.
@@ -94,11 +105,11 @@ impl Blz {
     pub async fn append(&self, columns: Vec<Bytes>) -> Result<()> {
         let inner = &self.inner;
         let added = inner.count_rows(&columns)?;
-        let mut writing = inner.writing.lock().await;
-        inner.begin(&mut writing).await?;
         if added == 0 {
             return Ok(());
         }
+        let mut writing = inner.writing.lock().await;
+        inner.begin(&mut writing).await?;
         writing.changed = true;
         for (at, rows) in columns.into_iter().enumerate() {
             let rows = inner.in_file_order(at, rows);
@@ -114,29 +125,19 @@ impl Blz {
 
     /// Makes it `len` rows long: cuts rows off, or adds default rows.
     pub async fn resize(&self, len: u64) -> Result<()> {
-        let have = self.len();
-        match len.checked_sub(have) {
-            None => self.trim(have - len).await,
-            Some(0) => Ok(()),
-            Some(more) => self.grow(more).await,
-        }
-    }
-
-    /// Adds default rows.
-    async fn grow(&self, more: u64) -> Result<()> {
         let inner = &self.inner;
         let mut writing = inner.writing.lock().await;
+        // How long it is, only whoever keeps others from writing knows.
         inner.begin(&mut writing).await?;
-        writing.changed = true;
-        let columns = inner.state().columns.clone();
-        for (at, column) in columns.iter().enumerate() {
-            if let Err(error) = inner.grow_column(&mut writing, at, column, more).await {
-                inner.abandon(&mut writing);
-                return Err(error);
+        let have = inner.state().len;
+        match len.checked_sub(have) {
+            None => inner.cut_off(&mut writing, have - len).await,
+            Some(0) => {
+                inner.end_idle(&mut writing);
+                Ok(())
             }
+            Some(more) => inner.grow(&mut writing, more).await,
         }
-        inner.state().len += more;
-        Ok(())
     }
 }
 
@@ -172,6 +173,27 @@ impl Inner {
             }
         }
         rows.ok_or_else(|| Error::invalid("a table without columns has no rows"))
+    }
+
+    /// Adds default rows.
+    async fn grow(&self, writing: &mut Writing, more: u64) -> Result<()> {
+        let columns = self.state().columns.clone();
+        writing.changed = true;
+        for (at, column) in columns.iter().enumerate() {
+            if let Err(error) = self.grow_column(writing, at, column, more).await {
+                self.abandon(writing);
+                return Err(error);
+            }
+        }
+        self.state().len += more;
+        Ok(())
+    }
+
+    /// Lets others write, if there is nothing to commit.
+    fn end_idle(&self, writing: &mut Writing) {
+        if writing.is_idle() {
+            writing.lock = None;
+        }
     }
 
     /// Gives up what is not committed.
@@ -298,6 +320,7 @@ impl Inner {
         let shown = Waiting {
             first: mine.full - mine.pending.len() as u64,
             chunks: mine.pending.clone(),
+            changed: mine.changed.clone(),
             rows: Some(mine.rows.clone()),
         };
         if let Some(waiting) = Arc::make_mut(&mut state.waiting).get_mut(at) {

@@ -1,0 +1,102 @@
+//! Rows that are there become others, if they may.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use chunkyard_array::Region;
+use chunkyard_engine::ErrorKind;
+use chunkyard_engine::format::Place;
+use chunkyard_engine::format::superchunk::{Blz, BlzOptions};
+
+use super::support::{creation, files, local, memory, numbers, open, rows, try_numbers};
+
+fn mutable() -> BlzOptions {
+    BlzOptions { mutable: true, ..BlzOptions::default() }
+}
+
+async fn with_rows(place: &Place, slack: u64, count: i64) -> Blz {
+    let mut wanted = creation("<i8", 10, 3);
+    wanted.slack = slack;
+    let blz = Blz::create(place, &wanted, mutable()).await.unwrap();
+    blz.append(vec![rows(0..count)]).await.unwrap();
+    blz.flush().await.unwrap();
+    blz
+}
+
+async fn change(blz: &Blz, start: u64, new: std::ops::Range<i64>) -> chunkyard_engine::Result<()> {
+    let region = Region::new([start], [(new.end - new.start) as u64])?;
+    blz.writer("/")?.write_region(&region, rows(new)).await
+}
+
+#[tokio::test]
+async fn rows_stay_as_they_are_unless_somebody_asks_for_more() {
+    let (_temp, local) = local();
+    for place in [memory(), local] {
+        with_rows(&place, 0, 95).await;
+        let refused = open(&place).await.writer("/").unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Unsupported);
+        assert!(refused.to_string().contains("mutable"), "{refused}");
+    }
+}
+
+/// Files that are full are what they were when they became so, whatever is added and cut off behind.
+#[tokio::test]
+async fn full_files_never_change_by_adding_and_cutting_off() {
+    let (_temp, local) = local();
+    for place in [memory(), local] {
+        let blz = with_rows(&place, 0, 95).await;
+        let sealed = |all: Vec<(String, Bytes)>| -> BTreeMap<String, Bytes> {
+            all.into_iter().filter(|(name, _)| name.contains("__1__")).collect()
+        };
+        let before = sealed(files(&place, "data").await);
+        for len in [200, 31, 30, 64, 33, 150] {
+            blz.resize(len).await.unwrap();
+            blz.flush().await.unwrap();
+            assert_eq!(sealed(files(&place, "data").await), before);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_chunk_with_room_is_changed_where_it_is() {
+    let (_temp, place) = local();
+    let blz = with_rows(&place, 64, 95).await;
+    let before = place.directory().head("data/__1__.bin").await.unwrap();
+    let mut expected: Vec<i64> = (0..95).collect();
+    expected[13] = -1;
+    change(&blz, 13, -1..0).await.unwrap();
+    assert_eq!(numbers(&blz, "/").await, expected);
+    assert_eq!(numbers(&open(&place).await, "/").await, (0..95).collect::<Vec<_>>());
+    blz.flush().await.unwrap();
+    assert_eq!(numbers(&open(&place).await, "/").await, expected);
+    let after = place.directory().head("data/__1__.bin").await.unwrap();
+    let inode = |etag: Option<String>| etag.unwrap().split('-').next().unwrap().to_owned();
+    assert_eq!((inode(before.etag), before.size), (inode(after.etag), after.size));
+    assert!(place.directory().head("meta/journal").await.is_err());
+}
+
+#[tokio::test]
+async fn whoever_read_before_a_change_is_told_and_nobody_undoes_it() {
+    let (_temp, local) = local();
+    for place in [memory(), local] {
+        let blz = with_rows(&place, 0, 95).await;
+        let reader = open(&place).await;
+        let other = Blz::open(&place, mutable()).await.unwrap();
+        change(&blz, 0, 500..590).await.unwrap();
+        blz.flush().await.unwrap();
+        let expected: Vec<i64> = (500..590).chain(90..95).collect();
+        // Rows of before or after, or an error that says why.
+        match try_numbers(&reader, "/").await {
+            Ok(found) => assert_eq!(found, expected),
+            Err(error) => assert_eq!(error.kind(), ErrorKind::Conflict, "{error}"),
+        }
+        reader.refresh().await.unwrap();
+        assert_eq!(numbers(&reader, "/").await, expected);
+        let lost = change(&other, 91, 7..8).await.unwrap_err();
+        assert_eq!(lost.kind(), ErrorKind::Conflict, "{lost}");
+        change(&other, 91, 7..8).await.unwrap();
+        other.flush().await.unwrap();
+        let now = numbers(&open(&place).await, "/").await;
+        assert_eq!((now[0], now[90], now[91], now.len()), (500, 90, 7, 95));
+    }
+}
