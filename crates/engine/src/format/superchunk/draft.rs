@@ -152,6 +152,7 @@ impl DraftMember {
             storage: None,
             attributes: self.creation.attributes.clone(),
             shards: Shards::default(),
+            journal: None,
             cautions: Vec::new(),
         })
     }
