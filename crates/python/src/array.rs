@@ -39,6 +39,10 @@ impl Array {
         Ok(Self { reader, writer: Some(array.writer().map_err(to_python)?) })
     }
 
+    pub(crate) fn of_writer(writer: Writer) -> Self {
+        Self { reader: writer.reader().clone(), writer: Some(writer) }
+    }
+
     pub(crate) fn of_source(reader: Reader) -> Self {
         Self { reader, writer: None }
     }

@@ -112,6 +112,11 @@ impl Blz {
         Ok(Array::of_source(self.inner.reader(path).map_err(to_python)?))
     }
 
+    /// The same, to be changed: an error unless it was opened for that.
+    fn mutable_array(&self, path: &str) -> PyResult<Array> {
+        Ok(Array::of_writer(self.inner.writer(path).map_err(to_python)?))
+    }
+
     /// What whoever reads it should be told.
     fn cautions(&self) -> Vec<String> {
         self.inner.cautions()

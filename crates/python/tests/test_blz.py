@@ -208,6 +208,26 @@ def test_what_is_open_for_reading_is_not_changed(tmp_path: Path) -> None:
         pickle.dumps(create_blz(None, "f8"))
 
 
+def test_rows_change_only_where_that_is_meant(tmp_path: Path) -> None:
+    place = tmp_path / "t.blz"
+    rows = points(50)
+    create_blz(place, POINT, chunklen=8, data=rows)
+    with pytest.raises(UnsupportedError, match="mutable"):
+        opened(place, mode="a")[0] = rows[1]
+    with opened(place, mode="r+") as table:
+        table[3:5] = rows[10:12]
+        table["x"][::7] = -1
+        table["at"][-1, 0] = 9
+        rows[3:5] = rows[10:12].copy()
+        rows["x"][::7] = -1
+        rows["at"][-1, 0] = 9
+        np.testing.assert_array_equal(table, rows)
+    np.testing.assert_array_equal(opened(place), rows)
+    array = create_blz(None, "i4", 2, data=np.zeros((5, 2), int), mutable=True)
+    array[1:3] = [7, 8]
+    np.testing.assert_array_equal(array, [[0, 0], [7, 8], [7, 8], [0, 0], [0, 0]])
+
+
 def test_rows_that_do_not_fit_are_refused() -> None:
     blz = create_blz(None, "i2", 3)
     for wrong in ([1, 2], [[1, 2]], np.zeros((2, 4)), [[1.5, 2, 3]], [[70000, 0, 0]]):

@@ -11,6 +11,7 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use serde_json::Value;
 
+use super::layout::little;
 use super::title_of;
 
 /// Cells of a row of one column; more are no table for people.
@@ -45,24 +46,9 @@ enum Sort {
 impl Cells {
     /// Of a column; an error where its values are no text.
     pub(crate) fn new(column: &Column) -> Result<Self> {
-        let (kind, _) = super::row_type(std::slice::from_ref(column));
-        let kind = match kind {
-            RowType::Struct(_) => match &column.row {
-                RowType::Plain { dtype, .. } => RowType::Plain {
-                    dtype: dtype.clone(),
-                    order: chunkyard_array::ByteOrder::Little,
-                },
-                RowType::Struct(_) => {
-                    let title = title_of(column);
-                    return Err(Error::unsupported(format!(
-                        "{title}, a struct, as text; use .npy"
-                    )));
-                }
-            },
-            plain @ RowType::Plain { .. } => plain,
-        };
-        let RowType::Plain { dtype, .. } = &kind else {
-            return Err(Error::unsupported(format!("{} as text", title_of(column))));
+        let RowType::Plain { dtype, .. } = &column.row else {
+            let title = title_of(column);
+            return Err(Error::unsupported(format!("{title}, a struct, as text; use .npy")));
         };
         let numpy = dtype.to_numpy().unwrap_or_default();
         let bytes = dtype.item_size().unwrap_or(1);
@@ -77,7 +63,7 @@ impl Cells {
             (Some('m'), _) => Sort::Signed,
             _ => Sort::Other,
         };
-        Ok(Self { titles: titles(column)?, bytes, kind, sort })
+        Ok(Self { titles: titles(column)?, bytes, kind: little(&column.row), sort })
     }
 
     /// The element that a text means, onto `out`.
@@ -87,14 +73,12 @@ impl Cells {
             Sort::Signed => {
                 let number: i64 = trimmed.parse().ok()?;
                 let unused = 64 - 8 * u32::try_from(self.bytes).ok()?;
-                let fits = (number << unused) >> unused == number;
-                out.extend(number.to_le_bytes().get(..self.bytes).filter(|_| fits)?);
+                self.push(number.to_le_bytes(), (number << unused) >> unused == number, out)?;
             }
             Sort::Unsigned => {
                 let number: u64 = trimmed.parse().ok()?;
                 let unused = 64 - 8 * u32::try_from(self.bytes).ok()?;
-                let fits = (number << unused) >> unused == number;
-                out.extend(number.to_le_bytes().get(..self.bytes).filter(|_| fits)?);
+                self.push(number.to_le_bytes(), (number << unused) >> unused == number, out)?;
             }
             Sort::Single => out.extend(trimmed.parse::<f32>().ok()?.to_le_bytes()),
             Sort::Double => out.extend(trimmed.parse::<f64>().ok()?.to_le_bytes()),
@@ -110,6 +94,12 @@ impl Cells {
                 self.parse_value(&value, out)?;
             }
         }
+        Some(())
+    }
+
+    /// The first bytes of a number, if all of it is in them.
+    fn push(&self, number: [u8; 8], fits: bool, out: &mut Vec<u8>) -> Option<()> {
+        out.extend(number.get(..self.bytes).filter(|_| fits)?);
         Some(())
     }
 

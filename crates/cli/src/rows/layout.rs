@@ -140,7 +140,7 @@ fn add(fields: &mut Vec<Field>, names: &[String], column: &Column) {
 }
 
 /// As elements come out. A struct whose values lie together is taken for bytes, and stays.
-fn little(row: &RowType) -> RowType {
+pub(super) fn little(row: &RowType) -> RowType {
     match row {
         RowType::Plain { dtype, .. } => {
             RowType::Plain { dtype: dtype.clone(), order: ByteOrder::Little }

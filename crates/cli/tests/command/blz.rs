@@ -156,3 +156,39 @@ fn what_does_not_fit_is_refused_and_changes_nothing() {
     assert!(before == after);
     assert!(!fs::exists(scratch.path("none.blz")).unwrap());
 }
+
+#[test]
+fn rows_that_are_there_change_only_if_that_is_meant() {
+    let scratch = with_table();
+    scratch.write("one.csv", b"price\n7\n8\n");
+    let set = ["blz", "set", "t.blz", "1:3", "one.csv", "--column", "price"];
+    let run = scratch.run(&set).code(6);
+    assert!(run.stderr.contains("mutable"), "{}", run.stderr);
+    scratch.run(&[&set[..], &["--mutable"]].concat()).code(0);
+    assert_eq!(text(&scratch, &["--column", "price"]), "price\n1.5\n7\n8\n1.5\n-2\nNaN\n");
+    let wrong = ["blz", "set", "t.blz", "1:4", "one.csv", "--column", "price", "--mutable"];
+    scratch.run(&wrong).code(2);
+    scratch.run(&["verify", "t.blz"]).code(0);
+}
+
+#[test]
+fn full_files_move_and_what_is_torn_is_set_aside() {
+    let scratch = Scratch::new();
+    let create = ["blz", "create", "x.blz", "--dtype", "u1", "--chunklen", "4"];
+    scratch.run(&[&create[..], &["--superchunk", "2"]].concat()).code(0);
+    let bytes: Vec<u8> = (0..30).collect();
+    scratch.run_with(&["blz", "append", "x.blz", "-"], bytes.clone()).code(0);
+    let away = scratch.path("away").to_str().unwrap().to_owned();
+    scratch.run(&["blz", "move", "x.blz", "1:2", "--to", &away]).code(0);
+    let allowed = ["blz", "get", "x.blz", "-o", "-", "--allow", &away];
+    assert_eq!(data(&scratch.run(&allowed).code(0).stdout), bytes);
+    assert_ne!(scratch.run(&["blz", "get", "x.blz", "-o", "-"]).code, 0);
+    let files = scratch.run(&["blz", "files", "x.blz", "--json", "--allow", &away]).code(0).json();
+    assert_eq!((&files[0]["elsewhere"], &files[2]["elsewhere"]), (&json!(true), &json!(false)));
+    fs::remove_file(scratch.path("x.blz/data/__3__.bin")).unwrap();
+    let repair = ["blz", "repair", "x.blz", "--allow", &away, "--json"];
+    let would = scratch.run(&[&repair[..], &["--dry-run"]].concat()).code(0).json();
+    assert_eq!((&would["rows-before"], &would["rows-after"]), (&json!(30), &json!(16)));
+    assert_eq!(scratch.run(&repair).code(0).json()["rows-after"], 16);
+    assert_eq!(data(&scratch.run(&allowed).code(0).stdout), &bytes[..16]);
+}

@@ -23,7 +23,8 @@ fn every_command_has_help_with_an_example() {
         "create", "ls", "layers", "define", "set", "get", "attrs", "stats", "resize", "rm",
         "compact", "repair",
     ];
-    let blz = ["create", "append", "get", "trim", "resize", "attrs", "files"];
+    let blz =
+        ["create", "append", "get", "set", "trim", "resize", "attrs", "files", "move", "repair"];
     let commands = top.iter().map(|name| vec![*name]);
     let commands = commands.chain(repo.iter().map(|name| vec!["repo", *name]));
     let commands = commands.chain(af.iter().map(|name| vec!["af", *name]));

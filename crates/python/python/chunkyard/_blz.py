@@ -44,7 +44,7 @@ class Blz(Rows):
         self, native: _engine.Blz, mode: Mode, reopen: tuple[str, Options] | None = None
     ) -> None:
         columns = [Column.of(document) for document in native.columns()]
-        super().__init__(native, columns, mode == "r+")
+        super().__init__(native, columns)
         self._mode, self._reopen = mode, reopen
 
     @property
@@ -109,11 +109,11 @@ class Blz(Rows):
         self._writable.resize(rows)
 
     def flush(self) -> None:
-        """Makes all rows that were added durable and visible to everybody."""
+        """Makes all rows that were added or changed durable and visible to everybody."""
         self._writable.flush()
 
     def discard(self) -> None:
-        """Forgets all rows that were added and not flushed."""
+        """Forgets all rows that were added or changed and not flushed."""
         self._writable.discard()
 
     def refresh(self) -> None:

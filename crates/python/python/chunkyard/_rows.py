@@ -64,8 +64,8 @@ class Rows:
     array([(1.5, 2)], dtype=[('x', '<f8'), ('y', '<i4')])
     """
 
-    def __init__(self, native: _engine.Blz, columns: list[Column], writable: bool) -> None:
-        self._native, self._columns, self._mutable = native, columns, writable
+    def __init__(self, native: _engine.Blz, columns: list[Column]) -> None:
+        self._native, self._columns = native, columns
         # Without names it is one column: an array.
         self._plain = columns[0] if len(columns) == 1 and not columns[0].names else None
         self._dtype = self._plain.dtype if self._plain else _table_dtype(columns)
@@ -131,9 +131,7 @@ class Rows:
             found = [c for c in self._columns if c.names[:depth] == parts or c.names == (names,)]
             if not found:
                 raise self._no_column(names)
-            return Rows(
-                self._native, [c._replace(names=c.names[depth:]) for c in found], self._mutable
-            )
+            return Rows(self._native, [c._replace(names=c.names[depth:]) for c in found])
         columns: list[Column] = []
         for name in names:
             parts = tuple(name.strip("/").split("/"))
@@ -141,7 +139,7 @@ class Rows:
             if not found:
                 raise self._no_column(name)
             columns.extend(found)
-        return Rows(self._native, columns, self._mutable)
+        return Rows(self._native, columns)
 
     def _no_column(self, name: str) -> NotFoundError:
         known = ", ".join(self.names) if self._plain is None else "its columns have no names"
@@ -183,7 +181,8 @@ class Rows:
             self._changed(column, _axes(selected, column), False, _field(elements, column))
 
     def _changed(self, column: Column, axes: list[Any], pointwise: bool, part: NDArray) -> None:
-        self._array(column).write(axes, pointwise, bytes_of(np.ascontiguousarray(part)))
+        array = self._native.mutable_array(column.path)
+        array.write(axes, pointwise, bytes_of(np.ascontiguousarray(part)))
 
     def blocks(self, rows: int | None = None) -> Iterator[NDArray]:
         """All rows in their order, in arrays of so many, or of what is a good size: never more than

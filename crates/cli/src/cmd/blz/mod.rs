@@ -5,7 +5,10 @@ mod attrs;
 mod create;
 mod files;
 mod get;
+mod relocate;
+mod repair;
 mod select;
+mod set;
 mod trim;
 
 use anyhow::Result;
@@ -32,10 +35,13 @@ pub(crate) enum Blz {
     Create(create::Create),
     Append(append::Append),
     Get(get::Get),
+    Set(set::Set),
     Trim(trim::Trim),
     Resize(trim::Resize),
     Attrs(attrs::Attrs),
     Files(files::Files),
+    Move(relocate::Move),
+    Repair(repair::Repair),
 }
 
 impl Blz {
@@ -44,10 +50,13 @@ impl Blz {
             Self::Create(command) => command.run(context).await,
             Self::Append(command) => command.run(context).await,
             Self::Get(command) => command.run(context).await,
+            Self::Set(command) => command.run(context).await,
             Self::Trim(command) => command.run(context).await,
             Self::Resize(command) => command.run(context).await,
             Self::Attrs(command) => command.run(context).await,
             Self::Files(command) => command.run(context).await,
+            Self::Move(command) => command.run(context).await,
+            Self::Repair(command) => command.run(context).await,
         }
     }
 }

@@ -1,0 +1,60 @@
+//! `chunkyard blz repair`: everything that is whole, up to the first damage.
+
+use anyhow::Result;
+use chunkyard_engine::format::superchunk::Blz;
+use clap::Args;
+use serde_json::json;
+
+use crate::context::Context;
+use crate::units::count;
+
+/// Bring back everything that is whole, up to the first damage
+///
+/// Rows are never made up, and nothing is deleted: a file of which something does not count any more is
+/// kept under another name.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  chunkyard blz repair ticks.blz --dry-run
+  chunkyard blz repair ticks.blz")]
+pub(crate) struct Repair {
+    /// The dataset
+    place: String,
+
+    /// Only say what would be done
+    #[arg(long)]
+    dry_run: bool,
+}
+
+impl Repair {
+    pub(crate) async fn run(&self, context: &Context) -> Result<()> {
+        let (place, options) = super::place(&self.place, context)?;
+        let done = Blz::repair(&place, &options, self.dry_run).await?;
+        let aside = done
+            .set_aside
+            .iter()
+            .map(|file| json!({"file": file.file, "renamed": file.renamed, "reason": file.reason}));
+        let document = json!({
+            "rows-before": done.rows_before,
+            "rows-after": done.rows_after,
+            "set-aside": aside.collect::<Vec<_>>(),
+            "notes": done.notes,
+            "dry-run": self.dry_run,
+        });
+        context.output.done(&document, || {
+            let mut lines = done.notes.clone();
+            lines.extend(done.set_aside.iter().map(|file| match &file.renamed {
+                Some(name) => format!("{} is {name} now: {}", file.file, file.reason),
+                None => format!("{} does not count: {}", file.file, file.reason),
+            }));
+            let before = match done.rows_before {
+                Some(rows) => format!(", where there were to be {rows}"),
+                None => String::new(),
+            };
+            let (verb, rows) =
+                (if self.dry_run { "would have" } else { "has" }, count(done.rows_after, "row"));
+            lines.push(format!("{} {verb} {rows}{before}", self.place));
+            lines.join("\n")
+        })
+    }
+}
