@@ -154,6 +154,21 @@ def test_single_files_of_every_type_are_read(dtype: str, tmp_path: Path) -> None
     np.testing.assert_array_equal(opened[40:60], values[40:60])
 
 
+RECORDS = np.array(
+    [(value, value / 2, b"ab") for value in WALK], [("a", "<i4"), ("b", "<f8"), ("s", "S3")]
+)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [WALK.astype("S5"), WALK.astype("U5"), WALK[:0], RECORDS],
+    ids=["bytes", "text", "nothing", "records"],
+)
+def test_single_files_of_what_is_no_number_are_read(values: np.ndarray, tmp_path: Path) -> None:
+    opened = single(tmp_path / "x.blp", values, chunk_size=80 * values.itemsize)
+    np.testing.assert_array_equal(np.asarray(opened[:]).view(values.dtype), values)
+
+
 def test_a_single_file_without_offsets_is_read(tmp_path: Path) -> None:
     opened = single(tmp_path / "x.blp", WALK, offsets=False, max_app_chunks=0)
     np.testing.assert_array_equal(opened[:], WALK)
