@@ -22,8 +22,9 @@ use crate::format::{ArrayNode, Dataset, Edges, Node};
 
 /// Bytes of the largest chunk.
 const CHUNK_BYTES_MAX: u64 = i32::MAX as u64 - 16;
-/// Decoded bytes of a file unless somebody asks for more: it is written and resumed as a whole.
-const FILE_BYTES_MAX: u64 = 512 << 20;
+/// Decoded bytes of a file unless somebody asks for more: it is written and resumed as a whole, and may
+/// wait in memory as a whole for its first chunk.
+const FILE_BYTES_MAX: u64 = 128 << 20;
 /// Chunks that a file has room for at least, unless they are large.
 const ENTRIES_MIN: u64 = 64;
 /// Chunks of a file at most.

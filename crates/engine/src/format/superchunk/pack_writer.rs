@@ -21,8 +21,6 @@ use crate::format::{Pack, PackWriter, Receipt};
 use crate::pipeline::cpu;
 use crate::store::{Digest, Kind, Store, Upload};
 
-/// Encoded bytes that wait for chunks before them. Beyond that, those are taken to hold the fill value.
-const HELD_BYTES_MAX: usize = 64 << 20;
 /// Bytes that are written at once.
 const WRITE_BYTES: usize = 4 << 20;
 
@@ -59,7 +57,6 @@ pub(super) struct SuperchunkWriter {
     end: u64,
     /// Chunks that came before those before them.
     held: BTreeMap<u64, Bytes>,
-    held_bytes: usize,
     /// A chunk of the fill value.
     default: Option<Bytes>,
     open: Option<OpenFile>,
@@ -79,7 +76,6 @@ impl SuperchunkWriter {
             next: origin / chunklen,
             end: origin.saturating_add(rows).div_ceil(chunklen),
             held: BTreeMap::new(),
-            held_bytes: 0,
             default: None,
             open: None,
             paths: Vec::new(),
@@ -88,18 +84,13 @@ impl SuperchunkWriter {
         }
     }
 
-    /// Writes chunks that have all before them, and those too many to wait.
-    async fn write_held(&mut self, held_max: usize) -> Result<()> {
-        loop {
-            let waits = match self.held.first_key_value() {
-                Some((chunk, _)) => *chunk > self.next && self.held_bytes <= held_max,
-                None => true,
-            };
-            if waits {
-                return Ok(());
-            }
+    /// Writes chunks that have all before them. Others wait, however many they are: one that is missing
+    /// may still come, and which hold the fill value is known at the end only.
+    async fn write_held(&mut self) -> Result<()> {
+        while self.held.first_key_value().is_some_and(|(chunk, _)| *chunk == self.next) {
             self.write_next().await?;
         }
+        Ok(())
     }
 
     /// Writes the next chunk: as it came, or of the fill value.
@@ -107,10 +98,7 @@ impl SuperchunkWriter {
         let chunk = self.next;
         let column = &self.target.column;
         let bytes = match (self.held.remove(&chunk), &self.default) {
-            (Some(bytes), _) => {
-                self.held_bytes -= bytes.len();
-                bytes
-            }
+            (Some(bytes), _) => bytes,
             (None, Some(default)) => default.clone(),
             (None, None) => {
                 let plain = default_rows(column, column.chunklen);
@@ -150,16 +138,14 @@ impl PackWriter for SuperchunkWriter {
             let chunk = index.first().copied().unwrap_or(0);
             if !(self.next..self.end).contains(&chunk) {
                 return Err(Error::invalid(format!(
-                    "chunk {chunk} of {} came when those behind it were written, or is of another \
-                     pack",
+                    "chunk {chunk} of {} came twice, or is of another pack",
                     self.target.column.path
                 )));
             }
             check(&self.target.column, chunk, &bytes)?;
-            self.held_bytes += bytes.len();
             self.held.insert(chunk, bytes);
         }
-        self.write_held(HELD_BYTES_MAX).await
+        self.write_held().await
     }
 
     async fn close(mut self: Box<Self>) -> Result<Receipt> {
