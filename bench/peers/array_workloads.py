@@ -13,6 +13,8 @@ from peers.base import ArrayPeer, Key
 from peers.clock import Answer, Cannot, Clock, Samples
 from peers.data import Data, series_point
 from peers.disk import sync_all
+from peers.memory import Idle
+from peers.superchunk import Column
 
 Make = Callable[[], ArrayPeer]
 Options = dict[str, str]
@@ -46,23 +48,30 @@ def write(make: Make, directory: Path, options: Options) -> Answer:
 
 
 def read(make: Make, _directory: Path, options: Options) -> Answer:
+    """Everything, into fresh and into reused memory."""
+    return read_all(make(), lambda: load(options).values, int(options["repeats"]))
+
+
+def read_all(peer: ArrayPeer | Column, load: Callable[[], np.ndarray], repeats: int) -> Answer:
     """Everything, into fresh and into reused memory. The first read of each checks the data."""
-    peer, data = make(), load(options)
+    values = load()
     peer.open()
-    answer = Answer(equal=bool(np.array_equal(peer.read(), data.values)))
-    memory = np.ones_like(data.values)
+    idle = Idle()
+    found = peer.read()
+    answer = Answer(facts={"memory": idle.above()}, equal=bool(np.array_equal(found, values)))
+    memory = np.ones_like(values)
     try:
         peer.read_into(memory)
-        answer.equal = answer.equal and bool(np.array_equal(memory, data.values))
+        answer.equal = answer.equal and bool(np.array_equal(memory, values))
     except Cannot as reason:
         answer.cannot["reused"] = str(reason)
-    del data
+    del found, values
     fresh, reused = Samples(), Samples()
-    for _ in range(int(options["repeats"])):
+    for _ in range(repeats):
         clock = Clock()
-        values = peer.read()
+        found = peer.read()
         fresh.add(clock)
-        del values
+        del found
         if "reused" not in answer.cannot:
             clock = Clock()
             peer.read_into(memory)

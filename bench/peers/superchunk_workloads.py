@@ -9,7 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from peers.clock import Answer, Cannot, Clock, Samples
+from peers.array_workloads import read_all
+from peers.clock import Answer, Clock, Samples
 from peers.data import Data
 from peers.disk import Disk, sync, sync_all
 from peers.memory import Idle
@@ -54,31 +55,8 @@ def write(make: Make, directory: Path, options: Options) -> Answer:
 
 
 def read(make: Make, _directory: Path, options: Options) -> Answer:
-    """Everything, into fresh and into reused memory. The first read of each checks the data."""
-    column, values = make(), load(options)
-    column.open()
-    idle = Idle()
-    found = column.read()
-    answer = Answer(facts={"memory": idle.above()}, equal=bool(np.array_equal(found, values)))
-    memory = np.ones_like(values)
-    try:
-        column.read_into(memory)
-        answer.equal = answer.equal and bool(np.array_equal(memory, values))
-    except Cannot as reason:
-        answer.cannot["reused"] = str(reason)
-    del found, values
-    into_fresh, reused = Samples(), Samples()
-    for _ in range(int(options["repeats"])):
-        clock = Clock()
-        found = column.read()
-        into_fresh.add(clock)
-        del found
-        if "reused" not in answer.cannot:
-            clock = Clock()
-            column.read_into(memory)
-            reused.add(clock)
-    answer.measures = {"fresh": into_fresh, "reused": reused}
-    return answer
+    """Everything, into fresh and into reused memory."""
+    return read_all(make(), lambda: load(options), int(options["repeats"]))
 
 
 def random(make: Make, _directory: Path, options: Options) -> Answer:

@@ -20,7 +20,7 @@ import blosc
 import blosc2
 import bloscpack
 
-__all__ = ["bcolz", "bloscpack", "decoded", "rows_by_tool", "sizes"]
+__all__ = ["all_chunks", "bcolz", "bloscpack", "decoded", "rows_by_tool", "sizes"]
 
 # Bytes of a digest, by its number in the header.
 DIGESTS = (0, 4, 4, 16, 20, 28, 32, 48, 64)
@@ -71,9 +71,14 @@ def chunks(file: Path) -> Iterator[bytes]:
         yield content[offset : offset + stored]
 
 
+def all_chunks(root: Path) -> list[bytes]:
+    """The chunks of a dataset, in the order of files."""
+    return [chunk for file in numbered(root / "data") for chunk in chunks(file)]
+
+
 def decoded(root: Path) -> tuple[bytes, bytes]:
-    """All chunks of a dataset in the order of files, decoded by C-Blosc and by C-Blosc2."""
-    found = [chunk for file in numbered(root / "data") for chunk in chunks(file)]
+    """All chunks of a dataset, decoded by C-Blosc and by C-Blosc2."""
+    found = all_chunks(root)
     by_blosc = b"".join(blosc.decompress(chunk) for chunk in found)
     by_blosc2 = b"".join(blosc2.decompress(chunk) for chunk in found)
     return by_blosc, by_blosc2

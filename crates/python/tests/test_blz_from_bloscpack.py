@@ -129,3 +129,78 @@ def test_files_that_the_tool_appended_to_are_read(count: int, tmp_path: Path) ->
 
 def test_several_files_are_read_as_one_dataset(tmp_path: Path) -> None:
     check(tmp_path, *(packed(WALK[start : start + 300]) for start in range(0, len(WALK), 300)))
+
+
+def single(file: Path, values: np.ndarray, chunk_size: int = 800, **options: Any) -> Any:
+    """A file that the tool made of an array, by itself."""
+    bloscpack.pack_ndarray_to_file(
+        values, str(file), chunk_size=chunk_size, bloscpack_args=BloscpackArgs(**options)
+    )
+    return chunkyard.open(file)
+
+
+@pytest.mark.parametrize("checksum", CHECKSUMS_AVAIL)
+def test_a_single_file_of_the_tool_is_an_array(checksum: str, tmp_path: Path) -> None:
+    opened = single(tmp_path / "x.blp", WALK, checksum=checksum)
+    assert opened.dtype == WALK.dtype
+    np.testing.assert_array_equal(opened[:], WALK)
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", "<u2", ">i4", "<f4", "<f8", "<c16", "M8[ns]"])
+def test_single_files_of_every_type_are_read(dtype: str, tmp_path: Path) -> None:
+    values = WALK.astype(dtype)
+    opened = single(tmp_path / "x.blp", values)
+    np.testing.assert_array_equal(opened[:], values)
+    np.testing.assert_array_equal(opened[40:60], values[40:60])
+
+
+RECORDS = np.array(
+    [(value, value / 2, b"ab") for value in WALK], [("a", "<i4"), ("b", "<f8"), ("s", "S3")]
+)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [WALK.astype("S5"), WALK.astype("U5"), WALK[:0], RECORDS],
+    ids=["bytes", "text", "nothing", "records"],
+)
+def test_single_files_of_what_is_no_number_are_read(values: np.ndarray, tmp_path: Path) -> None:
+    opened = single(tmp_path / "x.blp", values, chunk_size=80 * values.itemsize)
+    np.testing.assert_array_equal(np.asarray(opened[:]).view(values.dtype), values)
+
+
+def test_a_single_file_without_offsets_is_read(tmp_path: Path) -> None:
+    opened = single(tmp_path / "x.blp", WALK, offsets=False, max_app_chunks=0)
+    np.testing.assert_array_equal(opened[:], WALK)
+
+
+def test_a_single_file_whose_chunks_are_whole_rows_keeps_its_shape(tmp_path: Path) -> None:
+    matrix = WALK.reshape(105, 10)
+    np.testing.assert_array_equal(single(tmp_path / "x.blp", matrix)[:], matrix)
+
+
+def test_a_single_file_whose_chunks_cut_rows_is_flat_and_says_so(tmp_path: Path) -> None:
+    with pytest.warns(UserWarning, match="not whole rows"):
+        opened = single(tmp_path / "x.blp", WALK.reshape(105, 10), chunk_size=800 - 8)
+    np.testing.assert_array_equal(opened[:], WALK)
+
+
+def test_a_single_file_in_the_order_of_fortran_is_flat_and_says_so(tmp_path: Path) -> None:
+    matrix = np.asfortranarray(WALK.reshape(105, 10))
+    with pytest.warns(UserWarning, match="Fortran"):
+        opened = single(tmp_path / "x.blp", matrix)
+    np.testing.assert_array_equal(opened[:], matrix.ravel("F"))
+
+
+def test_a_single_file_of_bytes_is_bytes(tmp_path: Path) -> None:
+    file = tmp_path / "x.blp"
+    file.write_bytes(packed(metadata=None))
+    opened: Any = chunkyard.open(file)
+    assert bytes(opened[:]) == WALK.tobytes()
+
+
+def test_a_single_file_becomes_zarr(tmp_path: Path) -> None:
+    single(tmp_path / "x.blp", WALK)
+    chunkyard.convert(tmp_path / "x.blp", tmp_path / "a.zarr")
+    opened: Any = chunkyard.open(tmp_path / "a.zarr")
+    np.testing.assert_array_equal(opened[:], WALK)

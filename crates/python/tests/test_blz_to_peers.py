@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import chunkyard
-from blosc_family import bcolz, decoded, rows_by_tool, sizes
+from blosc_family import all_chunks, bcolz, decoded, rows_by_tool, sizes
 
 RANDOM = np.random.default_rng(4)
 WALK = np.cumsum(RANDOM.integers(-50, 51, 1050))
@@ -164,6 +164,32 @@ def test_tables_in_the_style_of_bcolz_are_read_and_appended_to_by_it(tmp_path: P
     for name in table.names:
         expected = np.concatenate([TABLE[name], TABLE[name][:90]])
         np.testing.assert_array_equal(blz[name][:], expected)
+
+
+def test_chunks_of_bcolz_are_copied_as_they_are_into_superchunks(tmp_path: Path) -> None:
+    rows = WALK[:1040]
+    params = bcolz.cparams(cname="zstd", clevel=3, shuffle=2)
+    source = str(tmp_path / "a")
+    bcolz.carray(rows, rootdir=source, mode="w", chunklen=50, cparams=params).flush()
+    chunkyard.convert(tmp_path / "a", tmp_path / "a.blz")
+    check(tmp_path / "a.blz", rows)
+    copied = all_chunks(tmp_path / "a.blz")
+    # Files of bcolz are a header of 16 bytes and a chunk; the last is not full.
+    for number, chunk in enumerate(copied[:-1]):
+        assert chunk == (tmp_path / "a" / "data" / f"__{number}.blp").read_bytes()[16:]
+    assert len(copied) == 21
+
+
+def test_tables_of_bcolz_come_back_through_superchunks_and_zarr(tmp_path: Path) -> None:
+    names = list(TABLE.dtype.names or ())
+    columns = [TABLE[name] for name in names]
+    bcolz.ctable(columns, names, rootdir=str(tmp_path / "t"), mode="w").flush()
+    for source, target in (("t", "t.blz"), ("t.blz", "t.zarr"), ("t.zarr", "t.bcolz")):
+        chunkyard.convert(tmp_path / source, tmp_path / target)
+    table = as_bcolz(tmp_path / "t.bcolz")
+    assert sorted(table.names) == sorted(names)
+    for name in names:
+        np.testing.assert_array_equal(table[name][:], TABLE[name])
 
 
 def test_the_example_of_the_document_comes_out_as_it_says(tmp_path: Path) -> None:
