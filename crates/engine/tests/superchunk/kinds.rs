@@ -11,7 +11,7 @@ use super::support::{check_file, creation, files, local, memory, numbers, open, 
 /// Elements of a type that are legal, little-endian: its bytes, and what they may be.
 fn elements(text: &str, bytes: usize) -> Bytes {
     let of = |at: usize| match text {
-        "|b1" => (at % 3 == 0).into(),
+        "|b1" => at.is_multiple_of(3).into(),
         text if text.contains('S') => b'a' + (at % 26) as u8,
         // Letters, each in four bytes.
         text if text.contains('U') => [b'A' + (at / 4 % 26) as u8, 0, 0, 0][at % 4],

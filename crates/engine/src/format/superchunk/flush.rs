@@ -157,8 +157,24 @@ impl Inner {
         self.put_object(&path, Vec::new(), Some(&version)).await.map(Some)
     }
 
+    /// Replaces `meta/sizes` in a directory where nothing else is to be committed with it.
+    pub(super) async fn put_sizes(
+        &self,
+        state: &State,
+        sizes: &Sizes,
+        cbytes: &[i64],
+    ) -> Result<()> {
+        let mut last = Vec::new();
+        for (path, bytes) in self.render_sizes(state, sizes, cbytes) {
+            last.push((self.aside(&path, vec![bytes]).await?, path));
+        }
+        let temps: Vec<String> = last.iter().map(|(temp, _)| temp.clone()).collect();
+        self.store.sync(&temps).await?;
+        self.rename_sizes(&last).await
+    }
+
     /// Renames `meta/sizes`, durably: the commit.
-    pub(super) async fn rename_sizes(&self, last: &[(String, String)]) -> Result<()> {
+    async fn rename_sizes(&self, last: &[(String, String)]) -> Result<()> {
         for (temp, path) in last {
             self.store.rename(temp, path).await?;
         }
@@ -173,12 +189,7 @@ impl Inner {
     }
 
     /// The files that say how long it is.
-    pub(super) fn render_sizes(
-        &self,
-        state: &State,
-        sizes: &Sizes,
-        cbytes: &[i64],
-    ) -> Vec<(String, Bytes)> {
+    fn render_sizes(&self, state: &State, sizes: &Sizes, cbytes: &[i64]) -> Vec<(String, Bytes)> {
         let own = state.columns.iter().zip(cbytes).filter_map(|(column, cbytes)| {
             let path = format!("{}/sizes", column.meta.as_ref()?);
             let len = sizes.shape.first().copied().unwrap_or(0);

@@ -46,7 +46,6 @@ pub(super) struct Inner {
     pub(super) table: bool,
     pub(super) mutable: bool,
     pub(super) fetcher: Fetcher,
-    pub(super) limits: crate::store::Limits,
     /// Keeps those apart who change the same chunk.
     pub(super) writers: Writers,
     /// Whoever writes holds this; the rows that are not committed are in it.
@@ -121,7 +120,6 @@ impl Blz {
             table,
             mutable: options.mutable,
             fetcher,
-            limits,
             writers: Writers::default(),
             writing: tokio::sync::Mutex::default(),
             state: Mutex::new(state),

@@ -147,13 +147,7 @@ impl Inner {
             (state.sizes, state.version) = (sizes, version);
             return Ok(());
         }
-        let mut last = Vec::new();
-        for (path, bytes) in self.render_sizes(state, &sizes, &state.cbytes) {
-            last.push((self.aside(&path, vec![bytes]).await?, path));
-        }
-        let temps: Vec<String> = last.iter().map(|(temp, _)| temp.clone()).collect();
-        self.store.sync(&temps).await?;
-        self.rename_sizes(&last).await?;
+        self.put_sizes(state, &sizes, &state.cbytes).await?;
         self.state().sizes = sizes;
         Ok(())
     }

@@ -41,13 +41,7 @@ impl Inner {
         let cbytes: Vec<i64> = each.collect();
         let sizes = state.sizes_for(len, &cbytes);
         if self.store.kind() == Kind::Local {
-            let mut last = Vec::new();
-            for (path, bytes) in self.render_sizes(state, &sizes, &cbytes) {
-                last.push((self.aside(&path, vec![bytes]).await?, path));
-            }
-            let temps: Vec<String> = last.iter().map(|(temp, _)| temp.clone()).collect();
-            self.store.sync(&temps).await?;
-            self.rename_sizes(&last).await?;
+            self.put_sizes(state, &sizes, &cbytes).await?;
         } else {
             let swapped = self.swap_sizes(&sizes, &state.version).await?;
             swapped.ok_or_else(|| super::settle::lost(self.store.url()))?;

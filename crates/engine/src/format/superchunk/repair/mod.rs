@@ -8,16 +8,13 @@
 //!
 //! Nothing is deleted: a file of which something does not count any more is kept under another name.
 
-use std::collections::BTreeMap;
+mod examine;
 
-use bytes::Bytes;
-
+use self::examine::Examined;
 use super::directory::{self, SIZES, get};
-use super::files::{self, FileIndex};
 use super::handle::{Blz, BlzOptions, Inner, State};
 use super::meta::Sizes;
 use super::model::{Column, Style};
-use super::settle::file_number;
 use super::write_out::render;
 use crate::error::{Error, Result};
 use crate::format::Place;
@@ -49,23 +46,6 @@ pub struct SetAside {
     pub renamed: Option<String>,
     /// Why.
     pub reason: String,
-}
-
-/// What is whole of a column.
-#[derive(Debug, Default)]
-struct Examined {
-    /// For each file from the first on, the chunks that are whole and full.
-    files: Vec<FileIndex>,
-    /// Full chunks in them.
-    full: u64,
-    /// Rows behind the last full chunk, and what has them.
-    rest: Option<(u64, Bytes)>,
-    /// Tails by the chunk that they begin: how many rows, and these.
-    tails: BTreeMap<u64, (u64, Bytes)>,
-    /// All files of the column: number and path.
-    all: Vec<(u64, String)>,
-    /// Why it does not go on.
-    stopped: Option<String>,
 }
 
 impl Blz {
@@ -167,126 +147,6 @@ impl Inner {
         Ok(Repaired { rows_before, rows_after, set_aside, notes })
     }
 
-    /// Looks at every file of a column, from the first on.
-    async fn examine(&self, state: &State, column: &Column) -> Result<Examined> {
-        let mut found = Examined::default();
-        for meta in self.store.list_dir(&column.folder).await?.objects {
-            let name = meta.path.rsplit('/').next().unwrap_or_default();
-            if let Some(number) = file_number(self.style, name).filter(|_| meta.size > 0) {
-                found.all.push((number, meta.path));
-            }
-        }
-        found.all.sort_unstable();
-        let whole = column.chunk_bytes();
-        for file in 0.. {
-            let path = column.file(self.style, file);
-            let rooted = state.files.roots.resolve(&column.folder, &path, file).await?;
-            let name = rooted.name();
-            let walked = files::read_whole(rooted, column, self.style).await;
-            let (mut index, problem) = match walked {
-                Ok(found) => found,
-                Err(Error::NotFound { .. }) => {
-                    found.stopped = Some(format!("there is no {name}"));
-                    break;
-                }
-                Err(error @ (Error::Corrupt { .. } | Error::Unsupported { .. })) => {
-                    found.stopped = Some(error.to_string());
-                    break;
-                }
-                Err(error) => return Err(error),
-            };
-            let begins = file.saturating_mul(column.superchunk);
-            let first = index.first_chunk.unwrap_or(begins);
-            let mut full = 0;
-            let mut stopped = problem;
-            for slot in 0..index.chunks.len() as u64 {
-                match self.check_chunk(column, &index, slot).await {
-                    Ok(plain) if plain.len() as u64 == whole => full += 1,
-                    Ok(plain) => {
-                        let rows = plain.len() as u64 / column.row_bytes().max(1);
-                        found.tails.insert(first + slot, (rows, plain));
-                        stopped = None;
-                        break;
-                    }
-                    Err(error @ (Error::Corrupt { .. } | Error::Array(_))) => {
-                        stopped = Some(error.to_string());
-                        break;
-                    }
-                    Err(error) => return Err(error),
-                }
-            }
-            if first != begins {
-                // A tail that was filled, or one of other rows than are looked for.
-                if full > 0 && !found.tails.contains_key(&first) {
-                    let plain = self.check_chunk(column, &index, 0).await?;
-                    found.tails.insert(first, (column.chunklen, plain));
-                }
-                found.stopped = Some(format!("{name} begins with chunk {first}"));
-                break;
-            }
-            index.chunks.truncate(usize::try_from(full).unwrap_or(usize::MAX));
-            found.full += full;
-            found.files.push(index);
-            if full < column.superchunk {
-                let more = stopped.unwrap_or_else(|| format!("{name} has {full} full chunks"));
-                found.stopped = Some(more);
-                // The tail is the next file.
-                let next = file + 1;
-                if full > 0 {
-                    self.examine_tail(state, column, next, &mut found).await?;
-                }
-                break;
-            }
-        }
-        found.rest = found.tails.get(&found.full).cloned();
-        Ok(found)
-    }
-
-    /// Looks at the file in which rows that fill no chunk would be.
-    async fn examine_tail(
-        &self,
-        state: &State,
-        column: &Column,
-        file: u64,
-        found: &mut Examined,
-    ) -> Result<()> {
-        let path = column.file(self.style, file);
-        let rooted = state.files.roots.resolve(&column.folder, &path, file).await?;
-        let Ok((index, _)) = files::read_whole(rooted, column, self.style).await else {
-            return Ok(());
-        };
-        let Some(first) = index.first_chunk.filter(|_| !index.chunks.is_empty()) else {
-            return Ok(());
-        };
-        if let Ok(plain) = self.check_chunk(column, &index, 0).await {
-            let rows = plain.len() as u64 / column.row_bytes().max(1);
-            found.tails.insert(first, (rows, plain));
-        }
-        Ok(())
-    }
-
-    /// A chunk of a file as it is when decoded, if it is what its digest says.
-    async fn check_chunk(&self, column: &Column, index: &FileIndex, slot: u64) -> Result<Bytes> {
-        let name = format!("chunk {slot} of {}", index.rooted.name());
-        let reference = index.reference(slot);
-        let reference =
-            reference.ok_or_else(|| Error::NotFound { what: "chunk", name: name.clone() })?;
-        let bytes = self.fetcher.fetch_named(&[&reference], |_| name.clone()).await?.pop();
-        let bytes = bytes.flatten().unwrap_or_default();
-        let most = column.chunk_bytes();
-        crate::pipeline::cpu(move || {
-            let header = chunkyard_array::codec::blosc::Header::parse(&bytes)?;
-            if header.decoded_bytes > most {
-                let expected = format!("at most {most}");
-                return Err(super::corrupt(&name, "its bytes", expected, header.decoded_bytes));
-            }
-            let mut plain = vec![0; usize::try_from(header.decoded_bytes).unwrap_or(0)];
-            chunkyard_array::codec::blosc::decode_into(&bytes, &mut plain)?;
-            Ok(plain.into())
-        })
-        .await?
-    }
-
     /// Writes the tail that a length needs, if it is not there.
     async fn mend_tail(
         &self,
@@ -300,7 +160,7 @@ impl Inner {
         let column = &state.columns[at];
         let full = len / column.chunklen.max(1);
         let rows = column.rows_in(full, len);
-        let has_tail = examined.tails.get(&full).is_some_and(|(have, _)| *have >= rows);
+        let has_tail = examined.tails.get(&full).is_some_and(|tail| tail.rows >= rows);
         if rows == 0 || has_tail {
             return Ok(());
         }
@@ -328,18 +188,20 @@ impl Inner {
         let mut cbytes = Vec::with_capacity(columns.len());
         for (at, _, examined) in columns {
             let column = &state.columns[*at];
-            let full = usize::try_from(len / column.chunklen.max(1)).unwrap_or(usize::MAX);
-            let chunks = examined.files.iter().flat_map(|index| &index.chunks).take(full);
-            cbytes.push(chunks.map(|chunk| (chunk.end - chunk.start) as i64).sum::<i64>());
+            let full = len / column.chunklen.max(1);
+            let count = usize::try_from(full).unwrap_or(usize::MAX);
+            let mut all = examined.files.iter().flat_map(|index| &index.chunks);
+            let stored: u64 = all.by_ref().take(count).map(|chunk| chunk.end - chunk.start).sum();
+            // Of rows that were in a full chunk, the tail is about as long.
+            let tail = match (column.rows_in(full, len), examined.tails.get(&full)) {
+                (0, _) => 0,
+                (_, Some(tail)) => tail.encoded,
+                (_, None) => all.next().map_or(0, |chunk| chunk.end - chunk.start),
+            };
+            cbytes.push((stored + tail) as i64);
         }
         let sizes = state.sizes_for(len, &cbytes);
-        let mut last = Vec::new();
-        for (path, bytes) in self.render_sizes(state, &sizes, &cbytes) {
-            last.push((self.aside(&path, vec![bytes]).await?, path));
-        }
-        let temps: Vec<String> = last.iter().map(|(temp, _)| temp.clone()).collect();
-        self.store.sync(&temps).await?;
-        self.rename_sizes(&last).await
+        self.put_sizes(state, &sizes, &cbytes).await
     }
 
     /// Makes every file hold what counts and nothing else, and sets aside what is not needed.
@@ -402,24 +264,6 @@ impl Inner {
             set_aside.push(SetAside { file: path.clone(), renamed, reason });
         }
         Ok(())
-    }
-}
-
-impl Examined {
-    /// The rows that are whole, no more than somebody says there are.
-    fn rows(&self, column: &Column, said: Option<u64>) -> u64 {
-        let chunklen = column.chunklen.max(1);
-        let most = self.full.saturating_mul(chunklen);
-        let whole = most.saturating_add(self.rest.as_ref().map_or(0, |(rows, _)| *rows));
-        let Some(said) = said else { return whole };
-        // A tail may hold rows of a chunk that a writer was filling.
-        let full = said / chunklen;
-        let tail = self.tails.get(&full).map_or(0, |(rows, _)| *rows);
-        let with_tail = match full <= self.full {
-            true => full.saturating_mul(chunklen).saturating_add(tail),
-            false => 0,
-        };
-        whole.max(with_tail).min(said)
     }
 }
 
