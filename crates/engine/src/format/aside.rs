@@ -119,15 +119,15 @@ impl PackWriter for Aside {
 
 /// What the receipt of a member says.
 #[derive(Debug)]
-pub(crate) struct Attempt {
+struct Attempt {
     /// Where the objects are until they are taken over, if not in their places.
-    pub(crate) attempt: Option<String>,
+    attempt: Option<String>,
     /// The objects.
-    pub(crate) paths: Vec<String>,
+    paths: Vec<String>,
 }
 
 impl Attempt {
-    pub(crate) fn parse(receipt: &Receipt) -> Result<Self> {
+    fn parse(receipt: &Receipt) -> Result<Self> {
         let mut paths = parse_receipt(receipt)?;
         let first = paths.first().and_then(|line| line.strip_prefix(ATTEMPT)).map(str::to_owned);
         if first.is_some() {
@@ -137,12 +137,32 @@ impl Attempt {
     }
 }
 
+impl Staging {
+    /// Makes the objects of packs that were written in their places durable.
+    pub(crate) async fn sync(&self, receipts: &[Receipt]) -> Result<()> {
+        let mut paths = Vec::new();
+        for receipt in receipts {
+            paths.extend(parse_receipt(receipt)?);
+        }
+        self.data.sync(&paths).await
+    }
+
+    /// Takes over the pack of a member, and gives the receipt that the sink itself would have given.
+    pub(crate) async fn accept(&self, given: &Receipt) -> Result<Receipt> {
+        let written = Attempt::parse(given)?;
+        if let Some(attempt) = &written.attempt {
+            self.take_over(attempt, &written.paths).await?;
+        }
+        Ok(receipt(given.chunks, given.bytes, &written.paths))
+    }
+}
+
 /// The receipt of a pack: the objects it consists of.
 pub(crate) fn receipt(chunks: u64, bytes: u64, paths: &[String]) -> Receipt {
     Receipt { chunks, bytes, body: paths.join("\n").into() }
 }
 
-pub(crate) fn parse_receipt(receipt: &Receipt) -> Result<Vec<String>> {
+fn parse_receipt(receipt: &Receipt) -> Result<Vec<String>> {
     let text = std::str::from_utf8(&receipt.body)
         .map_err(|error| Error::invalid(format!("the receipt of a pack: {error}")))?;
     Ok(text.lines().map(str::to_owned).collect())

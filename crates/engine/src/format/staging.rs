@@ -149,7 +149,7 @@ impl Staging {
     }
 
     /// Puts objects that a worker wrote aside in their places.
-    pub(crate) async fn take_over(&self, attempt: &str, paths: &[String]) -> Result<()> {
+    pub(super) async fn take_over(&self, attempt: &str, paths: &[String]) -> Result<()> {
         let Publish::Rename { parent, folder, .. } = &self.publish else {
             return Err(Error::invalid("the receipt of a pack: it was not written in its place"));
         };

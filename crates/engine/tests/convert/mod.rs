@@ -14,4 +14,4 @@ mod regrid;
 pub(crate) mod sample;
 mod sparse;
 pub(crate) mod support;
-mod workers;
+pub(crate) mod workers;

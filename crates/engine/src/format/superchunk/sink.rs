@@ -14,7 +14,7 @@ use super::pack_writer::{SuperchunkWriter, Target};
 use super::source::BlzSource;
 use super::tree::{HIERARCHY, Member, joined};
 use crate::error::{Error, Result};
-use crate::format::aside::{self, Attempt, Writers, parse_receipt};
+use crate::format::aside::{self, Writers};
 use crate::format::staging::{Marks, Staging};
 use crate::format::{
     CreateOptions, Dataset, HELD_BYTES_MAX, OpenOptions, Pack, PackSink, PackWriter, Place,
@@ -152,11 +152,7 @@ impl PackSink for BlzSink {
     }
 
     async fn sync(&self, receipts: &[Receipt]) -> Result<()> {
-        let mut paths = Vec::new();
-        for receipt in receipts {
-            paths.extend(parse_receipt(receipt)?);
-        }
-        self.staging.data.sync(&paths).await
+        self.staging.sync(receipts).await
     }
 }
 
@@ -173,12 +169,8 @@ impl Sink for BlzSink {
     }
 
     async fn accept(&self, pack: &Pack, receipt: Receipt) -> Result<Receipt> {
-        let written = Attempt::parse(&receipt)?;
-        if let Some(attempt) = &written.attempt {
-            self.staging.take_over(attempt, &written.paths).await?;
-        }
         self.stored.note(pack, &receipt);
-        Ok(aside::receipt(receipt.chunks, receipt.bytes, &written.paths))
+        self.staging.accept(&receipt).await
     }
 
     fn journal(&self) -> &Store {

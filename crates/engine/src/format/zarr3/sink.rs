@@ -13,7 +13,7 @@ use super::shard_writer::ShardWriter;
 use super::source::{Layout, Zarr3Source, layouts_of};
 use super::{METADATA, hierarchy, prefix_of};
 use crate::error::{Error, Result};
-use crate::format::aside::{self, Attempt, Writers, parse_receipt, receipt};
+use crate::format::aside::{self, Writers, receipt};
 use crate::format::staging::{Marks, Staging};
 use crate::format::{
     CreateOptions, Dataset, Node, Pack, PackSink, PackWriter, Place, Published, Receipt, Sink,
@@ -109,11 +109,7 @@ impl PackSink for Zarr3Sink {
     }
 
     async fn sync(&self, receipts: &[Receipt]) -> Result<()> {
-        let mut paths = Vec::new();
-        for receipt in receipts {
-            paths.extend(parse_receipt(receipt)?);
-        }
-        self.staging.data.sync(&paths).await
+        self.staging.sync(receipts).await
     }
 }
 
@@ -129,11 +125,7 @@ impl Sink for Zarr3Sink {
     }
 
     async fn accept(&self, _pack: &Pack, receipt: Receipt) -> Result<Receipt> {
-        let written = Attempt::parse(&receipt)?;
-        if let Some(attempt) = &written.attempt {
-            self.staging.take_over(attempt, &written.paths).await?;
-        }
-        Ok(aside::receipt(receipt.chunks, receipt.bytes, &written.paths))
+        self.staging.accept(&receipt).await
     }
 
     fn journal(&self) -> &Store {

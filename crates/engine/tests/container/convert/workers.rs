@@ -1,21 +1,13 @@
 //! One container by many workers.
 
+use chunkyard_engine::ErrorKind;
 use chunkyard_engine::format::{CreateOptions, OpenOptions};
-use chunkyard_engine::pipeline::{
-    Conversion, Coordinator, Done, Request, RunOptions, Task, Wishes, WorkOptions, work,
-};
-use chunkyard_engine::{ErrorKind, Result};
+use chunkyard_engine::pipeline::{Conversion, Coordinator, Request, RunOptions, Task, Wishes};
 
 use super::{TARGET, wishes};
 use crate::convert::sample::Sample;
 use crate::convert::support::{From, Yard, options, read_back};
-
-/// Does a task as another process would, which knows nothing but what it is sent.
-async fn elsewhere(task: &Task) -> Result<Done> {
-    let sent: Task = serde_json::from_slice(&serde_json::to_vec(task).unwrap()).unwrap();
-    let done = work(&sent, &WorkOptions { store: options(), ..WorkOptions::default() }).await?;
-    Ok(serde_json::from_slice(&serde_json::to_vec(&done).unwrap()).unwrap())
-}
+use crate::convert::workers::elsewhere;
 
 #[tokio::test]
 async fn many_workers_make_one_container() {

@@ -42,7 +42,7 @@ async fn begin(conversion: &Conversion) -> Result<Coordinator> {
 }
 
 /// Does a task as another process would, which knows nothing but what it is sent.
-async fn elsewhere(task: &Task) -> Result<Done> {
+pub(crate) async fn elsewhere(task: &Task) -> Result<Done> {
     let sent: Task = serde_json::from_slice(&serde_json::to_vec(task).unwrap()).unwrap();
     let done = work(&sent, &WorkOptions { store: options(), ..WorkOptions::default() }).await?;
     Ok(serde_json::from_slice(&serde_json::to_vec(&done).unwrap()).unwrap())

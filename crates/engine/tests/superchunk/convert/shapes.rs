@@ -33,8 +33,11 @@ async fn write(store: &Store, groups: &[(&str, Value)], arrays: &[(&str, ArraySp
 fn spec(shape: &[u64], dtype: &str, name: &str) -> ArraySpec {
     let chunks: Vec<u64> = shape.iter().map(|extent| (*extent).clamp(1, 4)).collect();
     let names: Vec<String> = (0..shape.len()).map(|axis| format!("{name}{axis}")).collect();
-    let builder = ArraySpec::builder(shape, &chunks, dtype).fill_value(7);
-    builder.dimension_names(names).attributes(attributes(json!({"unit": name}))).build().unwrap()
+    let mut builder = ArraySpec::builder(shape, &chunks, dtype).fill_value(7);
+    if !names.is_empty() {
+        builder = builder.dimension_names(names);
+    }
+    builder.attributes(attributes(json!({"unit": name}))).build().unwrap()
 }
 
 async fn assert_same(found: &Arc<dyn Source>, expected: &Arc<dyn Source>) {
