@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 
 use anyhow::Result;
+use chunkyard_engine::format::superchunk::Blz;
 use clap::Args;
 use serde_json::json;
 
@@ -32,7 +33,10 @@ pub(crate) struct Move {
 
 impl Move {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
-        let dataset = super::open(&self.place, context).await?;
+        let (place, mut options) = super::place(&self.place, context)?;
+        // Whoever names a place allows it.
+        options.open.allowed.push(self.to.clone());
+        let dataset = Blz::open(&place, options).await?;
         dataset.relocate(self.files.clone(), &self.to).await?;
         let (first, last) = (self.files.start(), self.files.end());
         let document = json!({"first": first, "last": last, "to": self.to});

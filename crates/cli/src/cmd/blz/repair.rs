@@ -43,10 +43,6 @@ impl Repair {
         });
         context.output.done(&document, || {
             let mut lines = done.notes.clone();
-            lines.extend(done.set_aside.iter().map(|file| match &file.renamed {
-                Some(name) => format!("{} is {name} now: {}", file.file, file.reason),
-                None => format!("{} does not count: {}", file.file, file.reason),
-            }));
             let before = match done.rows_before {
                 Some(rows) => format!(", where there were to be {rows}"),
                 None => String::new(),
