@@ -13,7 +13,7 @@ use super::tree::{self, Member, joined};
 use crate::error::{Error, Result};
 use crate::format::{ChunkStream, Dataset, Locate, Node, OpenOptions, Place, Source};
 use crate::repo::{Finding, Level};
-use crate::store::{ChunkRef, Fetcher, Meta, Remotes, Store};
+use crate::store::{ChunkRef, Fetcher, Kind, Meta, Remotes, Store};
 
 /// Files whose heads are read at once.
 const LOOKS: usize = 8;
@@ -264,7 +264,11 @@ impl Source for BlzSource {
         let listing = async move {
             let objects = self.store.list("").await?;
             Ok::<_, Error>(objects.try_filter(|meta| {
-                let owned = tree::is_hierarchy(&meta.path)
+                // What is taken away of an object store is made empty, because nothing can be deleted
+                // there only if it is unchanged.
+                let gone = meta.size == 0 && self.store.kind() != Kind::Local;
+                let owned = gone
+                    || tree::is_hierarchy(&meta.path)
                     || self.members.iter().any(|member| member.owns(&meta.path));
                 std::future::ready(!owned)
             }))
