@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import zarr
 
 import chunkyard
 from blosc_family import all_chunks, bcolz, decoded, rows_by_tool, sizes
@@ -96,6 +97,25 @@ def test_every_state_of_a_dataset_that_changes_is_unpacked_by_the_tool(
         grown = np.full(max(0, length - len(rows)), -3)
         rows = np.concatenate([rows[:length], grown])
         check(path, rows)
+
+
+def test_changed_rows_are_unpacked_by_the_tool(tmp_path: Path) -> None:
+    rows = WALK.copy()
+    blz = create(tmp_path / "a", rows, mutable=True, slack=64)
+    for key, value in ((slice(3, 9), 5), (slice(100, 700), WALK[:600]), (slice(1040, 1050), 1)):
+        blz[key] = value
+        rows[key] = value
+        blz.flush()
+        check(tmp_path / "a", rows)
+
+
+def test_zarr_reads_chunks_where_they_are_through_a_repository(tmp_path: Path) -> None:
+    create(tmp_path / "a.blz", WALK[:1030])
+    linked = chunkyard.link(tmp_path / "a.blz", tmp_path / "repo")
+    assert (linked.references, linked.copied_chunks) == (20, 1)
+    repo = chunkyard.Repository.open(tmp_path / "repo", allow=[linked.allow])
+    array = zarr.open_group(repo.readonly_session("main").store, mode="r")["a"]
+    np.testing.assert_array_equal(array[:], WALK[:1030])
 
 
 TABLE = np.empty(1050, [("x", "<f8"), ("n", "<i4"), ("s", "S5"), ("p", "<i2", (2,))])

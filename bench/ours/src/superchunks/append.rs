@@ -3,7 +3,7 @@
 use bench_measure::{Answer, Clock, Options, Outcome, Samples};
 use chunkyard_array::Region;
 
-use super::{Rows, open, settings};
+use super::{Rows, clear, open, settings};
 use crate::disk::Disk;
 
 /// Appends `batches=N` batches of `rows=N` rows each: durable once at the end, or with `each=yes` after
@@ -14,6 +14,7 @@ pub async fn append(options: &Options) -> Outcome {
     let (each, tenth) = (options.is("each"), (batches / 10).max(1));
     let (mut all, mut early, mut late) =
         (Samples::default(), Samples::default(), Samples::default());
+    clear(options)?;
     let clock = Clock::start();
     let blz = rows.create(options, &settings(true)).await?;
     let mut part = Clock::start();

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use chunkyard_array::codec::blosc::{Compressor, Params, Shuffle};
 use chunkyard_engine::format::Place;
 use chunkyard_engine::format::superchunk::{
-    BLOCK_BYTES, Blz, BlzOptions, Compression, Creation, dtype,
+    Blz, BlzOptions, Compression, Creation, block_bytes, dtype,
 };
 use chunkyard_engine::store::{self, Durability};
 
@@ -51,17 +51,21 @@ impl Rows {
         self.elements.slice(start..start + rows as usize * ROW)
     }
 
-    /// A new dataset for them, in place of what is there.
+    /// A new dataset for them, where nothing is.
     async fn create(&self, options: &Options, settings: &store::Options) -> Result<Blz> {
-        match std::fs::remove_dir_all(&options.directory) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
-            _ => {}
-        }
         let mut creation = Creation::new(dtype::parse(self.dtype)?, &[]);
         creation.expected_len = options.number("expected", self.len())?;
         creation.wish.chunklen = Some((CHUNK / ROW) as u64);
         creation.wish.compression = Some(Compression::from(params(options.text("codec"))?));
         Ok(Blz::create(&place(options, settings)?, &creation, BlzOptions::default()).await?)
+    }
+}
+
+/// Takes away what is there.
+fn clear(options: &Options) -> Result<()> {
+    match std::fs::remove_dir_all(&options.directory) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
+        _ => Ok(()),
     }
 }
 
@@ -81,7 +85,7 @@ pub fn params(codec: &str) -> Result<Params> {
         other => return Err(format!("no codec {other:?}").into()),
     };
     let shuffle = Shuffle::Byte;
-    Ok(Params { compressor, level, shuffle, item: ROW as u8, block_bytes: BLOCK_BYTES })
+    Ok(Params { compressor, level, shuffle, item: ROW as u8, block_bytes: block_bytes(compressor) })
 }
 
 /// Everything that is synced reaches the disk, or nothing does.

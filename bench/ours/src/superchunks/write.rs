@@ -2,7 +2,7 @@
 
 use bench_measure::{Answer, Clock, Idle, Options, Outcome, Samples};
 
-use super::{Rows, settings};
+use super::{Rows, clear, settings};
 use crate::disk::Disk;
 
 /// Creates, appends all rows and flushes, `repeats` times after a warm-up; once so that nothing is
@@ -12,6 +12,7 @@ pub async fn write(options: &Options) -> Outcome {
     let (mut returned, mut durable, mut memory) = (Samples::default(), Samples::default(), 0);
     for repeat in 0..=options.number("repeats", 3)? {
         for (synced, samples) in [(false, &mut returned), (true, &mut durable)] {
+            clear(options)?;
             let (idle, clock) = (Idle::now(), Clock::start());
             let blz = rows.create(options, &settings(synced)).await?;
             blz.append(vec![rows.elements.clone()]).await?;

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use chunkyard_array::Attributes;
 use chunkyard_array::codec::blosc::{self, Params};
 
-use super::create::{BLOCK_BYTES, cparams_of};
+use super::create::{block_bytes, cparams_of};
 use super::directory::{ATTRIBUTES, OLD_ATTRIBUTES, STORAGE, UNTRIED};
 use super::handle::{Blz, Inner};
 use super::meta;
@@ -38,7 +38,8 @@ impl Inner {
         let mut column = column.ok_or_else(missing)?;
         let (plain, item) = (first.cloned().unwrap_or_default(), column.params_or_default().item);
         let chosen = cpu(move || blosc::choose(&plain, item)).await??;
-        column.params = Some(Params { block_bytes: BLOCK_BYTES, ..chosen });
+        let block_bytes = block_bytes(chosen.compressor);
+        column.params = Some(Params { block_bytes, ..chosen });
         self.write_down(at, &column).await?;
         Ok(column)
     }

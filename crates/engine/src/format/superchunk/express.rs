@@ -13,7 +13,7 @@ use chunkyard_array::{ArraySpec, ByteOrder, Sharding};
 use serde_json::Value;
 
 use super::chunklen::{self, Base};
-use super::create::{BLOCK_BYTES, Compression};
+use super::create::{self, Compression};
 use super::draft::Draft;
 use super::dtype::{self, RowType};
 use super::model::{self, Style};
@@ -109,7 +109,7 @@ fn codecs(spec: &ArraySpec, row: &RowType) -> Result<Vec<Value>> {
 fn params_wished(spec: &ArraySpec, item: u8) -> Result<Params> {
     let shuffle = if item > 1 { Shuffle::Byte } else { Shuffle::None };
     let params = |compressor, level: u8| {
-        let block_bytes = if level == 0 { 0 } else { BLOCK_BYTES };
+        let block_bytes = if level == 0 { 0 } else { create::block_bytes(compressor) };
         Params { compressor, level, shuffle, item, block_bytes }
     };
     for codec in spec.codecs_json().iter().rev() {

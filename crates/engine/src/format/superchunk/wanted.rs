@@ -7,7 +7,7 @@ use chunkyard_array::codec::blosc::{Compressor, Shuffle};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::create::{BLOCK_BYTES, Compression, Creation, Wish};
+use super::create::{Compression, Creation, Wish, block_bytes};
 use super::dtype::{self, Field, RowType};
 use super::model::Style;
 use super::names;
@@ -99,7 +99,8 @@ impl Wanted {
             return Err(Error::invalid(format!("level {level}; there are 0 to 9")));
         }
         let compressor = self.codec.as_deref().map_or(Ok(Compressor::Lz4), Compressor::parse)?;
-        Ok(Some(Compression { compressor, level, shuffle, block_bytes: BLOCK_BYTES }))
+        let block_bytes = block_bytes(compressor);
+        Ok(Some(Compression { compressor, level, shuffle, block_bytes }))
     }
 }
 

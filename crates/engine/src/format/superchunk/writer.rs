@@ -21,13 +21,14 @@ use rayon::prelude::*;
 use super::handle::{Blz, Inner, Waiting};
 use super::model::Column;
 use crate::error::{Error, Result};
+use crate::format::batched;
 use crate::pipeline::cpu;
 use crate::store::{Lock, Pooled, Version};
 
 /// Rows that are encoded at once.
-const BATCH_BYTES: u64 = 64 << 20;
+const BATCH_BYTES: u64 = 16 << 20;
 /// Encoded chunks that wait in memory for a file that grows.
-const PENDING_BYTES_MAX: usize = 32 << 20;
+const PENDING_BYTES_MAX: usize = 8 << 20;
 
 /// What a handle has added and not committed.
 #[derive(Debug, Default)]
@@ -245,16 +246,19 @@ impl Inner {
         };
         let per_batch = (BATCH_BYTES / whole as u64).clamp(1, 1024) as usize;
         let full = chunks.len() as u64;
-        let mut chunks = chunks.into_iter();
-        loop {
-            let batch: Vec<Bytes> = chunks.by_ref().take(per_batch).collect();
-            if batch.is_empty() {
-                break;
-            }
-            let encoded = encode(&column, batch).await?;
-            self.add_chunks(writing, at, encoded);
-            self.write_some(writing, at, PENDING_BYTES_MAX).await?;
+        let mut batches = batched(chunks.into_iter(), per_batch);
+        let mut next = batches.next();
+        while let Some(batch) = next.take() {
+            // What is encoded is written while the next ones are encoded.
+            let (encoded, written) = futures::join!(
+                encode(&column, batch),
+                self.write_some(writing, at, PENDING_BYTES_MAX)
+            );
+            written?;
+            self.add_chunks(writing, at, encoded?);
+            next = batches.next();
         }
+        self.write_some(writing, at, PENDING_BYTES_MAX).await?;
         if let Some(mine) = writing.columns.as_mut().and_then(|all| all.get_mut(at)) {
             // Only now are the chunks where whoever reads finds them.
             let mut left = rows_of(&mine.rows);
