@@ -13,6 +13,7 @@ use chunkyard_array::{Attributes, ByteOrder, ChunkIndex, DType, Region};
 use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::Value;
 
+use super::bloscpack;
 use super::dtype::{self, RowType};
 use super::files::{FileIndex, read_head, read_index};
 use super::locate::padded;
@@ -26,7 +27,7 @@ use crate::store::{ChunkRef, Digest, Fetcher, Remotes, Store};
 /// What a Bloscpack file begins with.
 const MAGIC: &[u8] = b"blpk";
 /// Bytes of the largest chunk.
-const CHUNK_BYTES_MAX: u64 = i32::MAX as u64 - 16;
+const CHUNK_BYTES_MAX: u64 = bloscpack::CHUNK_BYTES_MAX as u64;
 
 /// Whether the object at a place is a Bloscpack file.
 pub(super) async fn is_one(place: &Place) -> Result<bool> {

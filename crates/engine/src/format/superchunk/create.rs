@@ -7,6 +7,7 @@ use chunkyard_array::Attributes;
 use chunkyard_array::codec::blosc::{Compressor, Params, Shuffle};
 use serde_json::{Value, json};
 
+use super::bloscpack::CHUNK_BYTES_MAX;
 use super::chunklen::{self, Base};
 use super::directory::{
     ATTRIBUTES, COLUMN_ATTRIBUTES, DIMENSION_NAMES, FORMAT, OLD_ATTRIBUTES, ROOT_DIRS, SCALAR,
@@ -113,7 +114,7 @@ impl Creation {
         let wish = self.wish_of(key);
         let items = shape.iter().fold(1u64, |items, extent| items.saturating_mul(*extent));
         let row_bytes = dtype::item_bytes(row).saturating_mul(items);
-        let limit = i32::MAX as u64 - 16;
+        let limit = u64::from(CHUNK_BYTES_MAX);
         if row_bytes == 0 || row_bytes > limit {
             return Err(Error::invalid(format!(
                 "{key:?}: rows of {row_bytes} bytes; Blosc takes 1 to {limit}"

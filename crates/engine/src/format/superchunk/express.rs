@@ -12,6 +12,7 @@ use chunkyard_array::codec::blosc::{Compressor, Params, Shuffle};
 use chunkyard_array::{ArraySpec, ByteOrder, Sharding};
 use serde_json::Value;
 
+use super::bloscpack;
 use super::chunklen::{self, Base};
 use super::create::{self, Compression};
 use super::draft::Draft;
@@ -21,7 +22,7 @@ use crate::error::{Error, Result};
 use crate::format::{ArrayNode, Dataset, Edges, Node};
 
 /// Bytes of the largest chunk.
-const CHUNK_BYTES_MAX: u64 = i32::MAX as u64 - 16;
+const CHUNK_BYTES_MAX: u64 = bloscpack::CHUNK_BYTES_MAX as u64;
 /// Decoded bytes of a file unless somebody asks for more: it is written and resumed as a whole, and may
 /// wait in memory as a whole for its first chunk.
 const FILE_BYTES_MAX: u64 = 128 << 20;

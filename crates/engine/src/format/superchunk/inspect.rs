@@ -5,8 +5,9 @@ use futures::{StreamExt, TryStreamExt, stream};
 
 use super::files::{FileIndex, read_head};
 use super::handle::{Inner, State};
-use super::model::{Column, Style};
-use super::names::{self, Style as NameStyle};
+use super::model::Column;
+use super::names;
+use super::settle::file_number;
 use crate::error::{Error, Result};
 use crate::repo::{Finding, Level, Severity};
 
@@ -123,20 +124,11 @@ impl Inner {
             return folder.is_empty() || state.columns.iter().any(of_column);
         }
         let column = state.columns.iter().find(|column| column.folder == folder);
-        match (column, names::parse_file(name)) {
-            (Some(column), Some((style, number))) => {
-                let number = match (style, self.style) {
-                    (NameStyle::Legacy, Style::Bcolz) => Some(number),
-                    (NameStyle::Superchunk, Style::Superchunk | Style::Document) => {
-                        number.checked_sub(1)
-                    }
-                    _ => None,
-                };
-                number.is_some_and(|file| is_needed(column, state.committed(), file))
-            }
-            (Some(_), None) => false,
+        match column {
+            Some(column) => file_number(self.style, name)
+                .is_some_and(|file| is_needed(column, state.committed(), file)),
             // Whatever lies with the meta files was put there by somebody who meant it.
-            (None, _) => {
+            None => {
                 folder == "meta" || state.columns.iter().any(|c| c.meta.as_deref() == Some(folder))
             }
         }

@@ -65,7 +65,8 @@ impl Inner {
         bytes_max: usize,
     ) -> Result<()> {
         loop {
-            let Some(column) = self.state().columns.get(at).cloned() else { return Ok(()) };
+            let columns = self.state().columns.clone();
+            let Some(column) = columns.get(at) else { return Ok(()) };
             let Some(mine) = writing.columns.as_mut().and_then(|all| all.get_mut(at)) else {
                 return Ok(());
             };
@@ -85,7 +86,7 @@ impl Inner {
             }
             let some: Vec<Bytes> = mine.pending.drain(..room.min(mine.pending.len())).collect();
             let written =
-                self.write_chunks(mine, &mut writing.dirty, at, &column, first, &some).await;
+                self.write_chunks(mine, &mut writing.dirty, at, column, first, &some).await;
             if let Err(error) = written {
                 mine.pending.splice(0..0, some);
                 return Err(error);
@@ -245,9 +246,7 @@ impl Inner {
     ) -> Result<()> {
         let column = &state.columns[at];
         let (path, parts, _) = self.render_tail(column, full, rows).await?;
-        let temp = self.aside(&path, parts).await?;
-        self.store.sync(std::slice::from_ref(&temp)).await?;
-        self.store.rename(&temp, &path).await?;
+        self.move_in(&path, parts).await?;
         self.store.sync_dir(&column.folder).await
     }
 

@@ -10,7 +10,6 @@
 //! Whoever writes holds a lock from the first row that is added until it is committed; on an object store
 //! a claim on `meta/sizes` and conditional puts take its place. See `docs/design/010-superchunk.md`.
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -18,12 +17,13 @@ use bytes::Bytes;
 use chunkyard_array::codec::blosc::{self, Params};
 use rayon::prelude::*;
 
+use super::bloscpack::CHUNK_BYTES_MAX;
 use super::handle::{Blz, Inner, Waiting};
 use super::model::Column;
 use crate::error::{Error, Result};
-use crate::format::batched;
+use crate::format::{batched, encode_with};
 use crate::pipeline::cpu;
-use crate::store::{Lock, Pooled, Version};
+use crate::store::{Lock, Version};
 
 /// Rows that are encoded at once.
 const BATCH_BYTES: u64 = 16 << 20;
@@ -216,9 +216,9 @@ impl Inner {
 
     /// Adds rows to a column, given as they lie in a chunk.
     async fn append_column(&self, writing: &mut Writing, at: usize, rows: Bytes) -> Result<()> {
-        let column = self.state().columns.get(at).cloned();
-        let Some(column) = column else { return Ok(()) };
-        let whole = chunk_len(&column)?;
+        let columns = self.state().columns.clone();
+        let Some(column) = columns.get(at) else { return Ok(()) };
+        let whole = chunk_len(column)?;
         let (mut chunks, mut rest) = (Vec::new(), rows);
         {
             let Some(mine) = writing.columns.as_mut().and_then(|all| all.get_mut(at)) else {
@@ -240,9 +240,13 @@ impl Inner {
         while rest.len() >= whole {
             chunks.push(rest.split_to(whole));
         }
+        let tried;
         let column = match column.params {
             Some(_) => column,
-            None => self.try_codecs(at, chunks.first()).await?,
+            None => {
+                tried = self.try_codecs(at, chunks.first()).await?;
+                &tried
+            }
         };
         let per_batch = (BATCH_BYTES / whole as u64).clamp(1, 1024) as usize;
         let full = chunks.len() as u64;
@@ -251,7 +255,7 @@ impl Inner {
         while let Some(batch) = next.take() {
             // What is encoded is written while the next ones are encoded.
             let (encoded, written) = futures::join!(
-                encode(&column, batch),
+                encode(column, batch),
                 self.write_some(writing, at, PENDING_BYTES_MAX)
             );
             written?;
@@ -337,7 +341,7 @@ impl Inner {
 pub(super) fn chunk_len(column: &Column) -> Result<usize> {
     usize::try_from(column.chunk_bytes())
         .ok()
-        .filter(|bytes| (1..=i32::MAX as usize - 16).contains(bytes))
+        .filter(|bytes| (1..=CHUNK_BYTES_MAX as usize).contains(bytes))
         .ok_or_else(|| {
             Error::invalid(format!("{}: chunks of {} bytes", column.path, column.chunk_bytes()))
         })
@@ -362,18 +366,11 @@ pub(super) async fn encode(column: &Column, chunks: Vec<Bytes>) -> Result<Vec<By
 }
 
 fn encode_one(params: &Params, slack: u64, plain: &[u8]) -> Result<Bytes> {
-    thread_local! {
-        static ENCODED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
-    }
-    // Memory that is used again; what is kept is a copy of its own length.
-    ENCODED.with_borrow_mut(|encoded| {
-        encoded.clear();
+    encode_with(|encoded| {
         blosc::encode_onto(params, plain, encoded)?;
         if slack > 0 {
             blosc::with_slack(encoded, usize::try_from(slack).unwrap_or(0))?;
         }
-        let copy = Pooled::copy_of(encoded)
-            .map_err(|error| Error::store("encode", "a chunk", std::io::Error::other(error)))?;
-        Ok(copy.freeze())
+        Ok(())
     })
 }
