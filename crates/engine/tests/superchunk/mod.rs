@@ -10,5 +10,6 @@ mod kinds;
 mod model;
 mod relocate;
 mod repair;
+mod sleepers;
 mod support;
 mod writers;

@@ -38,7 +38,8 @@ impl Inner {
                 what: format!("changing rows of {}", self.store.url()),
                 source: Box::new(source),
             }),
-            other => other,
+            Err(error) => Err(self.explain_loss(writing, error).await),
+            Ok(()) => Ok(()),
         };
         match &committed {
             Ok(()) => {

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use serde_json::json;
 
 use super::directory::{LOCK, SIZES, get};
-use super::files;
+use super::files::{self, Files};
 use super::handle::{Inner, State};
 use super::journal::JOURNAL;
 use super::locate::may_be_moving;
@@ -26,6 +26,8 @@ use crate::store::{Kind, Replaced, TEMP_PREFIX, Version};
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How often a claim is tried.
 const CLAIMS: usize = 8;
+/// How often one looks at objects that somebody is replacing.
+const LOOKS: usize = 8;
 /// The key of `meta/sizes` by which writers on an object store tell each other.
 const WRITER: &str = "writer";
 
@@ -78,18 +80,56 @@ impl Inner {
     /// On an object store: claims, and looks. Who claimed before and does not know it yet may replace an
     /// object while it is looked at.
     async fn settle_claimed(&self, writing: &mut Writing) -> Result<()> {
-        for _ in 1..CLAIMS {
-            self.claim().await?;
+        self.claim().await?;
+        for _ in 1..LOOKS {
             match self.settle(writing).await {
-                Err(error) if may_be_moving(&error) => {}
+                Err(error) if may_be_moving(&error) => {
+                    self.refuse_lost_claim().await?;
+                    let mut state = self.state();
+                    state.files = Files::new(state.files.roots.clone());
+                }
                 other => {
                     writing.claimed = true;
                     return other;
                 }
             }
         }
-        self.claim().await?;
         self.settle(writing).await
+    }
+
+    /// On an object store: refuses if somebody else has claimed since. What this handle has seen up to
+    /// now may be that one's work, which it must not replace.
+    async fn refuse_lost_claim(&self) -> Result<()> {
+        match self.claim_stands().await? {
+            true => Ok(()),
+            false => Err(lost(self.store.url())),
+        }
+    }
+
+    async fn claim_stands(&self) -> Result<bool> {
+        let there = self.store.head(SIZES).await?;
+        Ok(there.etag == self.state().version.etag)
+    }
+
+    /// On an object store: tells a file that is damaged from one that somebody else is replacing.
+    pub(super) async fn explain_loss(&self, writing: &Writing, error: Error) -> Error {
+        if self.store.kind() == Kind::Local || !may_be_moving(&error) {
+            return error;
+        }
+        if !self.claim_stands().await.unwrap_or(true) {
+            return lost(self.store.url());
+        }
+        // Whoever claimed before may still be replacing objects, in vain.
+        let columns = self.state().columns.clone();
+        for (mine, column) in writing.columns.iter().flatten().zip(columns.iter()) {
+            for (file, version) in &mine.versions {
+                let there = self.store.head(&column.file(self.style, *file)).await;
+                if there.is_ok_and(|there| there.etag != version.etag) {
+                    return lost(self.store.url());
+                }
+            }
+        }
+        error
     }
 
     /// What tells the files at the end of each column from what anybody else makes of them. Somebody may
@@ -286,6 +326,11 @@ impl Inner {
             if !local && (number >= open || self.mutable) {
                 versions.insert(number, Version::from(&meta));
             }
+        }
+        if !local {
+            // Only now is it sure that whoever claims later replaces these objects later, too, and that
+            // replacing them here fails then.
+            self.refuse_lost_claim().await?;
         }
         if slot > 0 && state.files.roots.is_here(open) {
             let path = column.file(self.style, open);

@@ -20,7 +20,10 @@ impl Inner {
         self.begin(writing).await?;
         let state = self.state().clone();
         let trimmed = match state.len.checked_sub(rows) {
-            Some(len) => self.shorten(&state, len).await,
+            Some(len) => match self.shorten(&state, len).await {
+                Err(error) => Err(self.explain_loss(writing, error).await),
+                Ok(()) => Ok(()),
+            },
             None => Err(Error::invalid(format!(
                 "cutting {rows} rows off {}, which has {}",
                 self.store.url(),

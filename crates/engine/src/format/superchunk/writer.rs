@@ -115,6 +115,7 @@ impl Blz {
         for (at, rows) in columns.into_iter().enumerate() {
             let rows = inner.in_file_order(at, rows);
             if let Err(error) = inner.append_column(&mut writing, at, rows).await {
+                let error = inner.explain_loss(&writing, error).await;
                 // Columns would have different lengths.
                 inner.abandon(&mut writing);
                 return Err(error);
@@ -182,6 +183,7 @@ impl Inner {
         writing.changed = true;
         for (at, column) in columns.iter().enumerate() {
             if let Err(error) = self.grow_column(writing, at, column, more).await {
+                let error = self.explain_loss(writing, error).await;
                 self.abandon(writing);
                 return Err(error);
             }
