@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from harness import machine, results, rounds, table
+from harness import cold, machine, results, rounds, table
 from harness.limits import Limits
 from harness.samples import Record
 from harness.worker import BENCH, call
@@ -111,6 +111,7 @@ def main() -> None:
     work: Path = options.work
     work.mkdir(parents=True, exist_ok=True)
     data = work / "data"
+    cold.free_memory()
     of_rust = {**arrays.planes(size), **superchunks.planes(size)}
     make(data, python.planes(size) if options.python else of_rust)
     rows, workloads = of_python(size, data) if options.python else of_engine(size, data)

@@ -1,4 +1,4 @@
-"""Forgets files from the page cache, so that the next read comes from the disk."""
+"""The page cache: forgotten files are read from the disk, and free memory is there at once."""
 
 from __future__ import annotations
 
@@ -14,3 +14,17 @@ def drop(directory: Path) -> None:
             os.fsync(descriptor)
             os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
             os.close(descriptor)
+
+
+def free_memory() -> None:
+    """Empties the page cache where one may, so that whoever asks for memory gets it at once.
+
+    With a full cache the system first takes pages away from files: 128 MiB of fresh memory cost
+    20 ms of CPU or 300, whoever happens to ask.
+    """
+    os.sync()
+    for name, value in (("drop_caches", "3"), ("compact_memory", "1")):
+        try:
+            Path("/proc/sys/vm", name).write_text(value)
+        except OSError:
+            return
