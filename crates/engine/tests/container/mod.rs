@@ -9,6 +9,7 @@ mod hierarchy;
 mod model;
 mod repair;
 mod requests;
+mod sleepers;
 pub(crate) mod support;
 mod threads;
 mod verify;
