@@ -80,7 +80,7 @@ impl Journal {
         let segment = names.last().and_then(|name| name.parse::<u64>().ok()).map_or(0, |n| n + 1);
         let (mut done, mut resumed) = (BTreeMap::<Arc<str>, Numbers>::new(), Resumed::default());
         for name in names {
-            let bytes = store.get(&name).await?.bytes;
+            let bytes = store.get(&name).await.map_err(|error| taken_away(&store, error))?.bytes;
             for (array, number, receipt) in parse(&bytes, seed).unwrap_or_default() {
                 let Some(pack) = pack_of(plan, &array, number) else { continue };
                 if !sink.adopt(&pack, &receipt).await? {
@@ -146,7 +146,7 @@ impl Journal {
         sink.sync(&receipts).await?;
         let path = format!("{segment:08}");
         self.store.put(&path, vec![render(records, self.seed)]).await?;
-        self.store.sync(&[path]).await
+        self.store.sync(&[path]).await.map_err(|error| taken_away(&self.store, error))
     }
 }
 
@@ -166,7 +166,21 @@ async fn begin(store: &Store, description: &[u8], crc: u32) -> Result<()> {
     store.delete(&left.filter(|path| path != JOURNAL_PLAN).collect::<Vec<_>>()).await?;
     let bytes = [description, &crc.to_le_bytes()].concat();
     store.put(JOURNAL_PLAN, vec![bytes.into()]).await?;
-    store.sync(&[JOURNAL_PLAN.to_owned()]).await
+    store.sync(&[JOURNAL_PLAN.to_owned()]).await.map_err(|error| taken_away(store, error))
+}
+
+/// A journal goes with the end of its conversion, or when that is begun anew.
+fn taken_away(store: &Store, error: Error) -> Error {
+    match error {
+        Error::NotFound { .. } => Error::Conflict {
+            message: format!(
+                "somebody else has finished the same conversion meanwhile, or begun it anew: {} is gone",
+                store.url()
+            ),
+            conflicts: Vec::new(),
+        },
+        other => other,
+    }
 }
 
 fn other_plan(store: &Store) -> Error {

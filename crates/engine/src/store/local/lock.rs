@@ -39,7 +39,11 @@ fn open(file: &File, directories: &Directories) -> io::Result<fs::File> {
             // Its folder is not there yet, or whoever held the lock before took it away meanwhile.
             Err(error) if error.kind() == io::ErrorKind::NotFound && attempts < ATTEMPTS => {
                 attempts += 1;
-                directories.create_parents(&file.path)?;
+                match directories.create_parents(&file.path) {
+                    // It was there when it was to be made, and is not any more.
+                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                    other => other?,
+                }
             }
             other => return other,
         }
