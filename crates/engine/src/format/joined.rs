@@ -41,3 +41,19 @@ pub(crate) async fn check_plan(journal: &Store, plan: u64, url: &str) -> Result<
         Err(error) => Err(error),
     }
 }
+
+/// Says of work that is not where it was left why that is: it goes when the conversion is finished, or
+/// begun anew, and nobody else takes it away.
+pub(crate) fn taken_away(journal: &Store, error: Error) -> Error {
+    match error {
+        Error::NotFound { name, .. } => Error::Conflict {
+            message: format!(
+                "somebody else has finished the same conversion meanwhile, or begun it anew: {name}, \
+                 of {}, is gone",
+                journal.url()
+            ),
+            conflicts: Vec::new(),
+        },
+        other => other,
+    }
+}

@@ -108,7 +108,8 @@ impl Staging {
             occupant => {
                 // An unfinished conversion may lie there, to be resumed when told to replace.
                 if parent.list_dir(&folder).await?.dirs.is_empty() {
-                    parent.delete_dir(&folder).await?;
+                    // Whoever waits for the lock may just have made it anew.
+                    parent.delete_dir(&folder).await.ok();
                 }
                 let what = match occupant {
                     Occupant::Other => marks.other,
@@ -214,11 +215,16 @@ impl Staging {
                 // A move is durable when both directories are.
                 parent.sync_dir(&folder).await?;
                 parent.sync_dir("").await?;
+                // The dataset stands. What is left is rubbish, or of somebody who waited for the lock and
+                // makes the folder anew.
+                parent.delete_dir(&folder).await.ok();
                 drop(lock);
-                parent.delete_dir(&folder).await
             }
-            Publish::InPlace { root } => root.delete_dir(SUFFIX).await,
+            Publish::InPlace { root } => {
+                root.delete_dir(SUFFIX).await.ok();
+            }
         }
+        Ok(())
     }
 }
 

@@ -20,6 +20,7 @@ use tokio::sync::Mutex;
 
 use super::plan::Plan;
 use crate::error::{Error, Result};
+use crate::format::joined::taken_away;
 use crate::format::{JOURNAL_PLAN, Pack, Receipt, Sink};
 use crate::store::Store;
 
@@ -143,7 +144,7 @@ impl Journal {
             return Ok(());
         }
         let receipts: Vec<Receipt> = records.iter().map(|(_, receipt)| receipt.clone()).collect();
-        sink.sync(&receipts).await?;
+        sink.sync(&receipts).await.map_err(|error| taken_away(&self.store, error))?;
         let path = format!("{segment:08}");
         self.store.put(&path, vec![render(records, self.seed)]).await?;
         self.store.sync(&[path]).await.map_err(|error| taken_away(&self.store, error))
@@ -167,20 +168,6 @@ async fn begin(store: &Store, description: &[u8], crc: u32) -> Result<()> {
     let bytes = [description, &crc.to_le_bytes()].concat();
     store.put(JOURNAL_PLAN, vec![bytes.into()]).await?;
     store.sync(&[JOURNAL_PLAN.to_owned()]).await.map_err(|error| taken_away(store, error))
-}
-
-/// A journal goes with the end of its conversion, or when that is begun anew.
-fn taken_away(store: &Store, error: Error) -> Error {
-    match error {
-        Error::NotFound { .. } => Error::Conflict {
-            message: format!(
-                "somebody else has finished the same conversion meanwhile, or begun it anew: {} is gone",
-                store.url()
-            ),
-            conflicts: Vec::new(),
-        },
-        other => other,
-    }
 }
 
 fn other_plan(store: &Store) -> Error {

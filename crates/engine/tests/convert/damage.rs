@@ -118,38 +118,44 @@ async fn a_shard_that_is_rewritten_meanwhile_is_an_error_and_never_mixed() {
 
 #[tokio::test]
 async fn what_is_there_already_is_refused_and_left_alone() {
-    for to in To::ALL {
+    for to in To::EVERY {
         for yard in Yard::both() {
+            let target = to.named("target");
             let sample = Sample::new(&[5, 7], &[2, 3], "int16");
             let source = From::Zarr3.write(&yard, "source", &sample).await;
-            let wishes = to.wishes(&[2, 3]);
-            convert(&source, &yard.at("target"), to.format(), &wishes).await;
+            let wishes = to.packs(&[5, 7], &[2, 3]);
+            convert(&source, &yard.at(&target), to.format(), &wishes).await;
             let other = Sample::new(&[6], &[2], "int8");
             let other = From::Zarr3.write(&yard, "other", &other).await;
-            let wishes = to.wishes(&[2]);
-            let done = try_convert(&other, &yard.at("target"), to.format(), &wishes).await;
+            let wishes = to.packs(&[6], &[2]);
+            let done = try_convert(&other, &yard.at(&target), to.format(), &wishes).await;
             assert_eq!(done.expect_err("occupied").kind(), ErrorKind::Conflict);
-            assert!(read_back(&yard, "target").await == sample.array);
-            yard.holds_only(&["other", "source", "target"]);
+            assert!(read_back(&yard, &target).await == sample.array);
+            let mut expected = vec!["other".to_owned(), "source".to_owned()];
+            expected.extend(to.files("target"));
+            yard.holds_only(&expected);
         }
     }
 }
 
 #[tokio::test]
 async fn of_two_conversions_at_the_same_time_one_wins() {
-    for to in To::ALL {
+    for to in To::EVERY {
         let yard = Yard::directory();
         let sample = Sample::new(&[31, 37], &[4, 4], "int16");
         let source = From::Zarr3.write(&yard, "source", &sample).await;
-        let target = yard.at("target");
-        let wishes = to.wishes(&[3, 5]);
+        let name = to.named("target");
+        let target = yard.at(&name);
+        let wishes = to.packs(&[31, 37], &[3, 5]);
         let attempts = (0..4).map(|_| try_convert(&source, &target, to.format(), &wishes));
         let outcomes = futures::future::join_all(attempts).await;
         assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 1, "{to:?}");
         for error in outcomes.into_iter().filter_map(Result::err) {
             assert_eq!(error.kind(), ErrorKind::Conflict, "{to:?}: {error:?}");
         }
-        assert!(read_back(&yard, "target").await == sample.array, "{to:?}");
-        yard.holds_only(&["source", "target"]);
+        assert!(read_back(&yard, &name).await == sample.array, "{to:?}");
+        let mut expected = vec!["source".to_owned()];
+        expected.extend(to.files("target"));
+        yard.holds_only(&expected);
     }
 }

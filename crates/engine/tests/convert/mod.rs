@@ -1,7 +1,7 @@
 //! Any format to any format.
 
 mod chains;
-mod crash;
+pub(crate) mod crash;
 mod damage;
 mod edges;
 mod hdf5;

@@ -56,13 +56,13 @@ impl Yard {
     }
 
     /// Fails where anything but these is left.
-    pub(crate) fn holds_only(&self, names: &[&str]) {
+    pub(crate) fn holds_only(&self, names: &[impl AsRef<str>]) {
         let Some(directory) = &self.directory else { return };
         let entries = std::fs::read_dir(directory.path()).unwrap();
         let mut found: Vec<String> =
             entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
         found.sort();
-        assert_eq!(found, names);
+        assert_eq!(found, names.iter().map(AsRef::as_ref).collect::<Vec<_>>());
     }
 }
 
@@ -201,16 +201,53 @@ pub(crate) enum To {
     Zarr3,
     Shards,
     Repo,
+    Container,
+    Superchunk,
 }
 
 impl To {
+    /// Those that keep chunks of any shape, and do not keep those that are missing.
     pub(crate) const ALL: [Self; 3] = [Self::Zarr3, Self::Shards, Self::Repo];
+    pub(crate) const EVERY: [Self; 5] =
+        [Self::Zarr3, Self::Shards, Self::Repo, Self::Container, Self::Superchunk];
 
     pub(crate) fn format(self) -> &'static str {
         match self {
             Self::Zarr3 | Self::Shards => "zarr3",
             Self::Repo => "repo",
+            Self::Container => "container",
+            Self::Superchunk => "blz",
         }
+    }
+
+    /// A name by which such a target is known again.
+    pub(crate) fn named(self, name: &str) -> String {
+        match self {
+            Self::Zarr3 | Self::Shards | Self::Repo => name.to_owned(),
+            Self::Container => format!("{name}.af"),
+            Self::Superchunk => format!("{name}.blz"),
+        }
+    }
+
+    /// What there is of such a target that is called so.
+    pub(crate) fn files(self, name: &str) -> Vec<String> {
+        let statistics = (self == Self::Container).then(|| format!("{name}.stats"));
+        [self.named(name)].into_iter().chain(statistics).collect()
+    }
+
+    /// Wishes for an array of a shape and about such chunks, in several packs.
+    pub(crate) fn packs(self, shape: &[u64], chunks: &[u64]) -> Wishes {
+        let wishes = match self {
+            Self::Superchunk => {
+                // Whole rows only.
+                let rows = |rows| [&[rows], &shape[1..]].concat();
+                let shards = Some(Some(rows(2 * chunks[0])));
+                let codec = Some("blosc:lz4:1".to_owned());
+                Wishes { chunks: Some(rows(chunks[0])), shards, codec, ..Wishes::default() }
+            }
+            _ => self.wishes(chunks),
+        };
+        Wishes { pack_bytes: Some(1), ..wishes }
     }
 
     /// Wishes for chunks of a shape.

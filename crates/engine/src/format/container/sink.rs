@@ -19,7 +19,7 @@ use super::pending::Description;
 use super::stack::{Id, Search, Stack};
 use super::{express, mapping, member, merge, publish, stats_file};
 use crate::error::{Error, Result};
-use crate::format::joined::has_plan;
+use crate::format::joined::{has_plan, taken_away};
 use crate::format::{
     CreateOptions, Dataset, Locate, Pack, PackSink, PackWriter, Place, Published, Receipt, Sink,
     Source, Ticket,
@@ -123,7 +123,8 @@ impl ContainerSink {
                 // left of the one that made this container.
                 let unfinished = !store.list_dir(&work).await?.dirs.is_empty();
                 if !unfinished || made_by(&store, &names).await? {
-                    store.delete_dir(&work).await?;
+                    // Whoever waits for the lock may just have made it anew.
+                    store.delete_dir(&work).await.ok();
                 }
                 return Err(error);
             }
@@ -300,7 +301,7 @@ impl Sink for ContainerSink {
     }
 
     async fn finish(self: Box<Self>) -> Result<Published> {
-        self.publish().await?;
+        self.publish().await.map_err(|error| taken_away(&self.journal, error))?;
         // The container stands; what stays of the work is only rubbish.
         self.shared.store.delete_dir(&self.shared.names.work()).await.ok();
         drop(self.lock);

@@ -1,7 +1,6 @@
 //! Containers as sources and as targets of conversions.
 
-mod interrupted;
-mod workers;
+mod replace;
 
 use chunkyard_array::{ArraySpec, Attributes, GroupSpec};
 use chunkyard_engine::ErrorKind;

@@ -1,20 +1,25 @@
 //! The coordinator of a conversion is killed, or its machine loses power, at any operation.
 
 use chunkyard_engine::format::{CreateOptions, Place};
-use chunkyard_engine::pipeline::{Conversion, Coordinator, Movement, Outcome, RunOptions};
+use chunkyard_engine::open::recognise;
+use chunkyard_engine::pipeline::{Conversion, Coordinator, Outcome, RunOptions};
 use chunkyard_engine::store::Store;
 use chunkyard_engine::store::fault::{self, Fault, Mode, Unsynced};
 use chunkyard_engine::{ErrorKind, Result};
 
 use super::super::sample::Sample;
-use super::super::support::{From, PATH, To, Yard, opened, read};
-use super::{elsewhere, request, wishes};
+use super::super::support::{From, PATH, To, Yard, opened, options, read};
+use super::{elsewhere, request};
+
+const SHAPE: [u64; 2] = [9, 5];
+const CHUNKS: [u64; 2] = [4, 3];
 
 /// Carries out a conversion whose coordinator reaches its target through a store of his own.
 async fn attempt(yard: &Yard, parent: &Store, to: To) -> Result<Outcome> {
-    let target = Place::within(parent.clone(), "target")?;
-    let wishes = wishes(to, Movement::Copy);
-    let request = request(yard.at("source"), yard.at("place/target"), to, wishes);
+    let name = to.named("target");
+    let target = Place::within(parent.clone(), &name)?;
+    let wishes = to.packs(&SHAPE, &CHUNKS);
+    let request = request(yard.at("source"), yard.at(&format!("place/{name}")), to, wishes);
     let conversion = Conversion::prepare_into(request, target).await?;
     let options = RunOptions::default();
     let mut coordinator =
@@ -29,8 +34,8 @@ async fn attempt(yard: &Yard, parent: &Store, to: To) -> Result<Outcome> {
 /// The coordinator dies at operation 0, 1, 2, …; the workers do not, and see the same directory.
 #[tokio::test]
 async fn every_operation_of_a_coordinator_can_be_its_last() {
-    let sample = Sample::new(&[7, 5], &[4, 3], "int32");
-    for to in To::ALL {
+    let sample = Sample::new(&SHAPE, &CHUNKS, "int32");
+    for to in To::EVERY {
         for (mode, unsynced) in [
             (Mode::Die, Unsynced::Kept),
             (Mode::DieAfter, Unsynced::Kept),
@@ -65,12 +70,12 @@ async fn every_operation_of_a_coordinator_can_be_its_last() {
 
 /// Whether the target is there; if it looks so, it must be complete.
 async fn is_there(yard: &Yard, to: To, sample: &Sample, what: &str) -> bool {
-    let store = yard.store("place/target");
-    let mark = if to == To::Repo { "state.json" } else { "zarr.json" };
-    if store.head(mark).await.is_err() {
+    let url = yard.at(&format!("place/{}", to.named("target")));
+    if let Err(error) = recognise(&Place::new(&url, &options()).unwrap()).await {
+        assert_eq!(error.kind(), ErrorKind::NotFound, "{what}: {error}");
         return false;
     }
-    let opened = opened(&yard.at("place/target")).await;
+    let opened = opened(&url).await;
     if to == To::Repo && opened.dataset().array(PATH).is_err() {
         return false;
     }

@@ -1,10 +1,8 @@
 //! BLZ as a source and as a target of conversions.
 
 mod check;
-mod interrupted;
 mod link;
 mod shapes;
-mod workers;
 
 use std::sync::Arc;
 
@@ -14,6 +12,7 @@ use chunkyard_engine::format::{OpenOptions, Place, Source};
 use chunkyard_engine::pipeline::{Movement, Wishes};
 use futures::TryStreamExt;
 
+use crate::convert::crash::Work;
 use crate::convert::sample::{Sample, dtypes};
 use crate::convert::support::{
     From, PATH, To, Yard, convert, opened, options, read, read_back, try_convert, zarray,
@@ -186,4 +185,20 @@ async fn single_bloscpack_files_are_arrays() {
     }
     assert!(shapes.len() > 5, "{shapes:?}");
     assert!(shapes.iter().any(|name| name != "uint8"), "{shapes:?}");
+}
+
+#[tokio::test]
+async fn a_dataset_is_replaced_only_when_told_to() {
+    let yard = Yard::directory();
+    let store = yard.store("");
+    let mut work = Work::new(&yard, To::Superchunk).await;
+    work.run(&store).await.unwrap();
+    let refused = work.run(&store).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Conflict, "{refused}");
+    work.overwrite = true;
+    work.run(&store).await.unwrap();
+    assert!(work.is_there(&store, "replaced").await);
+    store.delete(&["target.blz/meta/sizes".to_owned()]).await.unwrap();
+    let refused = work.run(&store).await.unwrap_err();
+    assert!(refused.to_string().contains("no BLZ"), "{refused}");
 }
