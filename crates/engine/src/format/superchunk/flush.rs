@@ -5,10 +5,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::directory::SIZES;
+use super::encoding::rows_of;
 use super::handle::{Blz, Inner, State};
 use super::meta::Sizes;
 use super::settle::lost;
-use super::writer::{Writing, rows_of};
+use super::writer::Writing;
 use crate::error::{Error, Result};
 use crate::store::{Kind, Version};
 
@@ -56,6 +57,7 @@ impl Inner {
     async fn commit_rows(&self, writing: &mut Writing) -> Result<()> {
         let state = self.state().clone();
         for at in 0..state.columns.len() {
+            self.take_encoded(writing, at, 0).await?;
             self.write_some(writing, at, 0).await?;
         }
         let local = self.store.kind() == Kind::Local;

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use serde_json::json;
 
 use super::directory::{LOCK, SIZES, get};
+use super::encoding::Rows;
 use super::files::{self, Files};
 use super::handle::{Inner, State};
 use super::journal::JOURNAL;
@@ -17,7 +18,7 @@ use super::meta::Sizes;
 use super::model::{Column, Style};
 use super::names;
 use super::write_out::gone;
-use super::writer::{ColumnWriting, Rows, Writing};
+use super::writer::{ColumnWriting, Writing};
 use crate::error::{Error, Result};
 use crate::repo::Uid;
 use crate::store::{Kind, Replaced, TEMP_PREFIX, Version};
@@ -284,7 +285,7 @@ impl Inner {
         }
         let tail = column.tail_file(full);
         let versions = self.clear(state, at, column, full, (rows > 0).then_some(&kept)).await?;
-        let rows = Rows { chunk: full, bytes: kept.to_vec() };
+        let rows = Rows::new(full, kept.to_vec());
         Ok(ColumnWriting {
             tail: (!rows.bytes.is_empty()).then_some(tail),
             rows: Arc::new(Mutex::new(rows)),
