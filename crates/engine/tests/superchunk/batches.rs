@@ -7,8 +7,10 @@ use bytes::Bytes;
 use chunkyard_array::codec::blosc::{Compressor, Shuffle};
 use chunkyard_engine::format::Place;
 use chunkyard_engine::format::superchunk::{Blz, BlzOptions, Compression, Creation};
+use chunkyard_engine::store::fault::{Fault, Plan};
 
-use super::support::{creation, files, local, memory, numbers, open, rows};
+use super::support::{creation, files, local, memory, numbers, open, rows, within};
+use crate::repo::support::Place as At;
 
 async fn create(place: &Place, wanted: &Creation) -> Blz {
     Blz::create(place, wanted, BlzOptions::default()).await.unwrap()
@@ -108,4 +110,21 @@ async fn memory_that_was_lent_is_given_back_when_append_returns() {
         end += more;
     }
     assert_eq!(numbers(&blz, "/").await, (0..end).collect::<Vec<_>>());
+}
+
+/// What design/010 asks for, and nothing beyond.
+#[tokio::test]
+async fn a_small_batch_is_durable_after_three_syncs() {
+    let (_guard, store) = At::Local.open();
+    create(&within(&store), &creation("<i8", 10, 3)).await;
+    let (watched, fault) = Fault::wrap(&store, Plan::never());
+    let blz = open(&within(&watched)).await;
+    for (from, to) in [(0, 4), (4, 7)] {
+        blz.append(vec![rows(from..to)]).await.unwrap();
+        blz.flush().await.unwrap();
+    }
+    let log = fault.log();
+    let words = log.iter().filter_map(|op| op.split(' ').next()).collect::<Vec<_>>();
+    let batch = ["lock", "put", "put", "sync_content", "rename", "sync_dir", "rename", "sync_dir"];
+    assert_eq!(words, [batch, batch].concat(), "{log:?}");
 }

@@ -87,6 +87,11 @@ impl Accept for Target {
 }
 
 impl Writing {
+    /// Whether chunks are to be others that are in a file.
+    pub(super) fn changes_chunks(&self) -> bool {
+        self.columns.iter().flatten().any(|mine| !mine.changed.is_empty())
+    }
+
     fn changed_bytes(&self) -> usize {
         let columns = self.columns.iter().flatten();
         columns.flat_map(|mine| mine.changed.values()).map(Bytes::len).sum()

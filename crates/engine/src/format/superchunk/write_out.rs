@@ -282,10 +282,11 @@ impl Inner {
         Ok(temp)
     }
 
-    /// Puts a whole file in the place of another, durable before.
+    /// Puts a whole file in the place of another, its bytes durable before. Its name is once the folder is
+    /// synced.
     pub(super) async fn move_in(&self, path: &str, parts: Vec<Bytes>) -> Result<()> {
         let temp = self.aside(path, parts).await?;
-        self.store.sync(std::slice::from_ref(&temp)).await?;
+        self.store.sync_content(std::slice::from_ref(&temp)).await?;
         self.store.rename(&temp, path).await
     }
 
