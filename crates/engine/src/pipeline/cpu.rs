@@ -2,6 +2,8 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
+use tokio::sync::oneshot;
+
 use crate::alone::in_place;
 use crate::error::{Error, Result};
 
@@ -10,18 +12,35 @@ use crate::error::{Error, Result};
 /// Codecs run here, never on threads that have something else to wait for. A panic in `work` continues in the
 /// caller.
 pub async fn cpu<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
-    let work = match in_place(work) {
-        Ok(done) => return Ok(done),
-        Err(work) => work,
-    };
-    let (sender, receiver) = tokio::sync::oneshot::channel();
+    match in_place(work) {
+        Ok(done) => Ok(done),
+        Err(work) => start(work).wait().await,
+    }
+}
+
+/// Begins `work` on the compute threads, for somebody who wants the result later.
+pub(crate) fn start<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Started<T> {
+    let (sender, result) = oneshot::channel();
     rayon::spawn(move || {
         // Fails only if the caller is gone; then nobody wants the result.
         drop(sender.send(catch_unwind(AssertUnwindSafe(work))));
     });
-    match receiver.await {
-        Ok(Ok(value)) => Ok(value),
-        Ok(Err(panic)) => resume_unwind(panic),
-        Err(closed) => Err(Error::store("compute", "a chunk", closed)),
+    Started { result }
+}
+
+/// Work under way on the compute threads. It is done to the end also if this is dropped.
+#[derive(Debug)]
+pub(crate) struct Started<T> {
+    result: oneshot::Receiver<std::thread::Result<T>>,
+}
+
+impl<T> Started<T> {
+    /// Waits for it; a panic continues here.
+    pub(crate) async fn wait(self) -> Result<T> {
+        match self.result.await {
+            Ok(Ok(value)) => Ok(value),
+            Ok(Err(panic)) => resume_unwind(panic),
+            Err(closed) => Err(Error::store("compute", "a chunk", closed)),
+        }
     }
 }

@@ -41,6 +41,7 @@ mod workers;
 
 pub use conversion::{Conversion, Request, stem};
 pub use cpu::cpu;
+pub(crate) use cpu::{Started, start};
 pub use journal::UNFINISHED;
 pub use link::{Linked, link};
 pub use plan::{ArrayPlan, Movement, Plan};

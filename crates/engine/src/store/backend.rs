@@ -204,6 +204,13 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// content. Nothing to do on object stores.
     async fn sync(&self, paths: &[String]) -> Result<()>;
 
+    /// Makes the bytes of objects survive a power cut, under each of their names that does. It spares the
+    /// syncs of directories where another name is to be made durable anyway: that of a file which is about to be
+    /// renamed does not matter.
+    async fn sync_content(&self, paths: &[String]) -> Result<()> {
+        self.sync(paths).await
+    }
+
     /// Creates an object if there is none.
     ///
     /// A transport that retries may report [`Created::Exists`] for what its own first attempt

@@ -117,6 +117,10 @@ impl Backend for Below {
         self.inner.sync(&self.objects(paths)?).await
     }
 
+    async fn sync_content(&self, paths: &[String]) -> Result<()> {
+        self.inner.sync_content(&self.objects(paths)?).await
+    }
+
     async fn create(&self, path: &str, bytes: Bytes) -> Result<Created> {
         self.inner.create(&self.object(path)?, bytes).await
     }

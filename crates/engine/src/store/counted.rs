@@ -157,6 +157,10 @@ impl Backend for Counted {
         self.inner.sync(paths).await
     }
 
+    async fn sync_content(&self, paths: &[String]) -> Result<()> {
+        self.inner.sync_content(paths).await
+    }
+
     async fn create(&self, path: &str, bytes: Bytes) -> Result<Created> {
         let size = bytes.len();
         add(&self.counters.puts, 1);

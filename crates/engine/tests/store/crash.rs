@@ -108,6 +108,26 @@ async fn a_rename_that_is_not_synced_is_undone_by_a_power_cut() {
 }
 
 #[tokio::test]
+async fn bytes_that_are_synced_last_under_each_name_that_does() {
+    for named in [false, true] {
+        let directory = scratch(Durability::None);
+        directory.put("d/old", buffers(["old"])).await.unwrap();
+        let plan = Plan::never().with_power_cut(Unsynced::Reverted);
+        let (store, fault) = Fault::wrap(&directory, plan);
+        store.put("d/new", buffers(["new"])).await.unwrap();
+        store.sync_content(&["d/new".into()]).await.unwrap();
+        store.rename("d/new", "d/old").await.unwrap();
+        if named {
+            store.sync_dir("d").await.unwrap();
+        }
+        fault.die().await.unwrap();
+        let left = if named { "new" } else { "old" };
+        assert_eq!(content(&directory, "d/old").await.unwrap(), left);
+        assert_eq!(content(&directory, "d/new").await, None);
+    }
+}
+
+#[tokio::test]
 async fn an_overwrite_never_loses_the_old_content() {
     for (mode, unsynced) in deaths() {
         let directory = scratch(Durability::None);

@@ -1,6 +1,7 @@
 //! Datasets that grow and shrink at their end.
 
 mod basics;
+mod batches;
 mod change;
 mod convert;
 mod crash;

@@ -15,11 +15,11 @@ use serde_json::Value;
 
 use super::bloscpack;
 use super::dtype::{self, RowType};
+use super::encoding::encode;
 use super::files::{FileIndex, read_head, read_index};
 use super::locate::padded;
 use super::model::{Column, Style};
 use super::roots::Rooted;
-use super::writer::encode;
 use crate::error::{Error, Result};
 use crate::format::{ChunkStream, Dataset, Locate, Node, OpenOptions, Place, Source};
 use crate::store::{ChunkRef, Digest, Fetcher, Remotes, Store};
@@ -92,8 +92,7 @@ impl BloscpackSource {
         let mut plain = vec![0; wanted];
         blosc::decode_range(&bytes, 0..wanted, &mut plain)?;
         let whole = Bytes::from(padded(&self.column, &plain));
-        let encoded = encode(&self.column, vec![whole]).await?.pop();
-        Ok(ChunkRef::Inline(encoded.unwrap_or_default()))
+        Ok(ChunkRef::Inline(encode(&self.column, whole).await?))
     }
 }
 

@@ -18,12 +18,13 @@ use bytes::Bytes;
 use chunkyard_array::ChunkIndex;
 use chunkyard_array::codec::blosc;
 
+use super::encoding::{encode, rows_of};
 use super::files::FileIndex;
 use super::handle::{Blz, Inner, State};
 use super::journal::{Entry, Journal};
 use super::model::{Column, Style};
 use super::write_out::render;
-use super::writer::{Writing, encode, rows_of};
+use super::writer::Writing;
 use crate::error::{Error, Result};
 use crate::format::{Accept, Exclusion, Writer};
 use crate::pipeline::cpu;
@@ -65,6 +66,8 @@ impl Accept for Target {
         let inner = &self.inner;
         let mut writing = inner.writing.lock().await;
         inner.begin_change(&mut writing).await?;
+        // What is changed is a chunk that is encoded, or one that is not full.
+        inner.take_encoded(&mut writing, self.at, 0).await?;
         for (index, bytes) in chunks {
             let chunk = index.first().copied().unwrap_or(0);
             inner.change_chunk(&mut writing, self.at, chunk, bytes).await?;
@@ -84,6 +87,11 @@ impl Accept for Target {
 }
 
 impl Writing {
+    /// Whether chunks are to be others that are in a file.
+    pub(super) fn changes_chunks(&self) -> bool {
+        self.columns.iter().flatten().any(|mine| !mine.changed.is_empty())
+    }
+
     fn changed_bytes(&self) -> usize {
         let columns = self.columns.iter().flatten();
         columns.flat_map(|mine| mine.changed.values()).map(Bytes::len).sum()
@@ -143,7 +151,7 @@ impl Inner {
         }
         let bytes = match bytes {
             Some(bytes) => bytes,
-            None => encode(column, vec![fill(column)]).await?.pop().unwrap_or_default(),
+            None => encode(column, fill(column)).await?,
         };
         if chunk == mine.full {
             let rows = mine.rows.clone();

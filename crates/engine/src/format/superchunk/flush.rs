@@ -5,10 +5,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::directory::SIZES;
+use super::encoding::rows_of;
 use super::handle::{Blz, Inner, State};
 use super::meta::Sizes;
 use super::settle::lost;
-use super::writer::{Writing, rows_of};
+use super::writer::Writing;
+use crate::alone::alone;
 use crate::error::{Error, Result};
 use crate::store::{Kind, Version};
 
@@ -17,7 +19,8 @@ impl Blz {
     pub async fn flush(&self) -> Result<()> {
         let inner = &self.inner;
         let mut writing = inner.writing.lock().await;
-        inner.commit(&mut writing).await
+        // One step after the other, most of them short: changing threads would take longer.
+        alone(inner.commit(&mut writing)).await
     }
 
     /// Forgets all rows that were added and not committed.
@@ -56,19 +59,24 @@ impl Inner {
     async fn commit_rows(&self, writing: &mut Writing) -> Result<()> {
         let state = self.state().clone();
         for at in 0..state.columns.len() {
+            self.take_encoded(writing, at, 0).await?;
             self.write_some(writing, at, 0).await?;
         }
         let local = self.store.kind() == Kind::Local;
         // Those that grew, and those that were put in their places.
-        let dirty: Vec<String> = std::mem::take(&mut writing.dirty).into_iter().collect();
-        let synced = self.store.sync(&dirty).await;
-        writing.dirty.extend(dirty.iter().filter(|_| synced.is_err()).cloned());
-        synced?;
-        self.apply_changes(writing).await?;
+        let mut dirty: Vec<String> = writing.dirty.iter().cloned().collect();
+        if writing.changes_chunks() {
+            // A journal counts at once, and so must what it comes after.
+            self.store.sync(&dirty).await?;
+            writing.dirty.clear();
+            dirty.clear();
+            self.apply_changes(writing).await?;
+        }
         let tails = self.tails(writing, &state).await?;
         let cbytes = writing.cbytes(&tails);
         let sizes = state.sizes_for(state.len, &cbytes);
         let stale = writing.stale_tails(&state, self.style);
+        let mut seen = Vec::new();
         if local {
             let mut temps = Vec::new();
             for tail in &tails {
@@ -77,11 +85,14 @@ impl Inner {
             let commits = self.render_sizes(&state, &sizes, &cbytes);
             let mut last = Vec::new();
             for (path, bytes) in commits {
+                seen.extend_from_slice(&bytes);
                 last.push((self.aside(&path, vec![bytes]).await?, path));
             }
-            let all: Vec<String> =
+            let mut all: Vec<String> =
                 temps.iter().chain(&last).map(|(temp, _)| temp.clone()).collect();
-            self.store.sync(&all).await?;
+            all.extend(dirty.iter().cloned());
+            // Of the names one is replaced next, and the others are synced with it.
+            self.store.sync_content(&all).await?;
             for (temp, path) in &temps {
                 self.store.rename(temp, path).await?;
             }
@@ -92,12 +103,12 @@ impl Inner {
                     self.store.sync_dir(folder).await.or_else(missing_is_fine)?;
                 }
             }
+            writing.dirty.clear();
             self.rename_sizes(&last).await?;
             self.committed(writing, sizes, cbytes, None);
         } else {
             for tail in &tails {
-                let Some(mine) = writing.columns.as_mut().and_then(|all| all.get_mut(tail.at))
-                else {
+                let Some(mine) = writing.column(tail.at) else {
                     continue;
                 };
                 let expected = mine.versions.get(&tail.file).cloned();
@@ -113,7 +124,7 @@ impl Inner {
             (mine.tail, mine.held) = (None, false);
         }
         for tail in tails {
-            let Some(mine) = writing.columns.as_mut().and_then(|all| all.get_mut(tail.at)) else {
+            let Some(mine) = writing.column(tail.at) else {
                 continue;
             };
             mine.tail = Some(tail.file);
@@ -127,7 +138,7 @@ impl Inner {
         for stale in stale {
             let gone = self.take_away(stale.path, stale.version).await;
             self.state().files.forget(stale.at, stale.file);
-            match (gone, writing.columns.as_mut().and_then(|all| all.get_mut(stale.at))) {
+            match (gone, writing.column(stale.at)) {
                 (Ok(Some(version)), Some(mine)) => {
                     mine.versions.insert(stale.file, version);
                 }
@@ -137,8 +148,8 @@ impl Inner {
             }
         }
         if local {
+            writing.seen = Some(seen.into());
             // Where these are not known, one looks anew too.
-            writing.seen = self.sizes_bytes().await.ok();
             writing.marks = self.marks(writing).await.unwrap_or_default();
         }
         Ok(())
@@ -170,7 +181,7 @@ impl Inner {
             last.push((self.aside(&path, vec![bytes]).await?, path));
         }
         let temps: Vec<String> = last.iter().map(|(temp, _)| temp.clone()).collect();
-        self.store.sync(&temps).await?;
+        self.store.sync_content(&temps).await?;
         self.rename_sizes(&last).await
     }
 

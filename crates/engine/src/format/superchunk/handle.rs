@@ -8,11 +8,12 @@ use bytes::Bytes;
 use chunkyard_array::{Attributes, ChunkIndex};
 
 use super::directory::{self, Directory};
+use super::encoding::Rows;
 use super::files::Files;
 use super::meta::{Shards, Sizes, Storage};
 use super::model::{Column, Style};
 use super::roots::Roots;
-use super::writer::{Rows, Writing};
+use super::writer::Writing;
 use crate::error::{Error, Result};
 use crate::format::{
     ArrayNode, ChunkCodecs, Dataset, Locate, Node, OpenOptions, Place, Reader, Writers,
@@ -82,7 +83,7 @@ pub(super) struct Waiting {
     pub(super) chunks: Vec<Bytes>,
     /// Chunks that are in a file and are to be others, encoded.
     pub(super) changed: BTreeMap<u64, Bytes>,
-    /// Rows that fill no chunk, behind all of them.
+    /// Rows that are not encoded, behind all of them.
     pub(super) rows: Option<Arc<Mutex<Rows>>>,
 }
 

@@ -11,10 +11,10 @@ use bytes::Bytes;
 use chunkyard_array::codec::blosc::{self, Params};
 
 use super::directory;
+use super::encoding::rows_of;
 use super::files::FileIndex;
 use super::handle::{Inner, State, Waiting};
 use super::model::Column;
-use super::writer::rows_of;
 use crate::error::{Error, Result};
 use crate::pipeline::cpu;
 use crate::store::{Check, ChunkRef, Digest};
@@ -64,7 +64,7 @@ impl Inner {
             return Ok(ChunkRef::Inline(bytes));
         }
         let plain = match waiting.and_then(|waiting| waiting.rows_of(column, chunk, rows)) {
-            Some(plain) if rows < column.chunklen => plain,
+            Some(plain) => plain,
             _ => {
                 let found = self.find(state, at, chunk).await?;
                 if rows == column.chunklen {
@@ -211,12 +211,10 @@ impl Waiting {
         self.chunks.get(at).cloned()
     }
 
-    /// The first rows of the chunk that is not full, unless that is another one by now.
+    /// The first rows of a chunk that is not encoded, unless it is by now.
     fn rows_of(&self, column: &Column, chunk: u64, rows: u64) -> Option<Bytes> {
-        let kept = rows_of(self.rows.as_ref()?);
         let wanted = usize::try_from(rows.checked_mul(column.row_bytes())?).ok()?;
-        let kept = kept.bytes.get(..wanted).filter(|_| kept.chunk == chunk)?;
-        Some(Bytes::copy_from_slice(kept))
+        rows_of(self.rows.as_ref()?).start_of(chunk, wanted)
     }
 }
 

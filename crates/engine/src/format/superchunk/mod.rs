@@ -30,6 +30,7 @@ mod create;
 mod directory;
 mod draft;
 pub mod dtype;
+mod encoding;
 mod express;
 mod files;
 mod filter;

@@ -13,8 +13,9 @@ use chunkyard_array::ChunkIndex;
 use chunkyard_array::codec::blosc;
 
 use super::bloscpack::{FileSpec, head_bytes, render_head};
+use super::encoding::encode;
 use super::model::{Column, Style};
-use super::writer::{default_rows, encode};
+use super::writer::default_rows;
 use crate::error::{Error, Result};
 use crate::format::aside::receipt;
 use crate::format::{Pack, PackWriter, Receipt};
@@ -102,7 +103,7 @@ impl SuperchunkWriter {
             (None, Some(default)) => default.clone(),
             (None, None) => {
                 let plain = default_rows(column, column.chunklen);
-                let encoded = encode(column, vec![plain]).await?.pop().unwrap_or_default();
+                let encoded = encode(column, plain).await?;
                 self.default = Some(encoded.clone());
                 encoded
             }
@@ -181,7 +182,7 @@ async fn cut(column: &Column, bytes: Bytes, rows: u64) -> Result<Bytes> {
         blosc::decode_range(&bytes, 0..wanted, &mut plain)?;
         Ok::<_, Error>(Bytes::from(plain))
     });
-    Ok(encode(column, vec![plain.await??]).await?.pop().unwrap_or_default())
+    encode(column, plain.await??).await
 }
 
 /// A file being written.

@@ -1,7 +1,7 @@
 //! What a writer does before its first row: it keeps others out, looks at what is there, and finishes
 //! what somebody left who died, or cut rows off.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use bytes::Bytes;
 use serde_json::json;
 
 use super::directory::{LOCK, SIZES, get};
+use super::encoding::Rows;
 use super::files::{self, Files};
 use super::handle::{Inner, State};
 use super::journal::JOURNAL;
@@ -17,7 +18,8 @@ use super::meta::Sizes;
 use super::model::{Column, Style};
 use super::names;
 use super::write_out::gone;
-use super::writer::{ColumnWriting, Rows, Writing};
+use super::writer::{ColumnWriting, Writing};
+use crate::alone::alone;
 use crate::error::{Error, Result};
 use crate::repo::Uid;
 use crate::store::{Kind, Replaced, TEMP_PREFIX, Version};
@@ -37,7 +39,7 @@ impl Inner {
         if writing.changed && writing.columns.is_some() {
             return Ok(());
         }
-        let begun = self.look_anew(writing).await;
+        let begun = alone(self.look_anew(writing)).await;
         if begun.is_err() {
             writing.reset();
         }
@@ -138,7 +140,9 @@ impl Inner {
         let columns = self.state().columns.clone();
         let mut marks = vec![self.store.head(JOURNAL).await.ok().and_then(|meta| meta.etag)];
         for (mine, column) in writing.columns.iter().flatten().zip(columns.iter()) {
-            for file in [column.place_of(mine.full).0, column.tail_file(mine.full)] {
+            // Often the same one.
+            let files = BTreeSet::from([column.place_of(mine.full).0, column.tail_file(mine.full)]);
+            for file in files {
                 let mark = match self.store.head(&column.file(self.style, file)).await {
                     Ok(meta) => meta.etag,
                     Err(Error::NotFound { .. }) => None,
@@ -284,7 +288,7 @@ impl Inner {
         }
         let tail = column.tail_file(full);
         let versions = self.clear(state, at, column, full, (rows > 0).then_some(&kept)).await?;
-        let rows = Rows { chunk: full, bytes: kept.to_vec() };
+        let rows = Rows::new(full, kept.to_vec());
         Ok(ColumnWriting {
             tail: (!rows.bytes.is_empty()).then_some(tail),
             rows: Arc::new(Mutex::new(rows)),

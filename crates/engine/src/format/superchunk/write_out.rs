@@ -11,13 +11,14 @@ use serde_json::json;
 
 use super::bloscpack::{FileSpec, Version as PackVersion, head_bytes, render_head};
 use super::dtype;
+use super::encoding::encode;
 use super::files::FileIndex;
 use super::handle::{Inner, State};
 use super::model::{Column, Style};
 use super::names;
 use super::roots::Rooted;
 use super::settle::lost;
-use super::writer::{ColumnWriting, Writing, chunk_len, encode};
+use super::writer::{ColumnWriting, Writing, chunk_len};
 use crate::error::{Error, Result};
 use crate::repo::Uid;
 use crate::store::{Created, Digest, Kind, Replaced, Version};
@@ -258,7 +259,7 @@ impl Inner {
         rows: &Bytes,
     ) -> Result<(String, Vec<Bytes>, FileIndex)> {
         let path = column.file(self.style, column.tail_file(full));
-        let chunk = encode(column, vec![rows.clone()]).await?.pop().unwrap_or_default();
+        let chunk = encode(column, rows.clone()).await?;
         let spec = column.file_spec(self.style, full, 1)?;
         let (parts, index) = render(&spec, &path, self, &[chunk], full)?;
         Ok((path, parts, index))
@@ -281,10 +282,11 @@ impl Inner {
         Ok(temp)
     }
 
-    /// Puts a whole file in the place of another, durable before.
+    /// Puts a whole file in the place of another, its bytes durable before. Its name is once the folder is
+    /// synced.
     pub(super) async fn move_in(&self, path: &str, parts: Vec<Bytes>) -> Result<()> {
         let temp = self.aside(path, parts).await?;
-        self.store.sync(std::slice::from_ref(&temp)).await?;
+        self.store.sync_content(std::slice::from_ref(&temp)).await?;
         self.store.rename(&temp, path).await
     }
 

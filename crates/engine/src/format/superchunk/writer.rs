@@ -11,24 +11,19 @@
 //! a claim on `meta/sizes` and conditional puts take its place. See `docs/design/010-superchunk.md`.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use chunkyard_array::codec::blosc::{self, Params};
-use rayon::prelude::*;
 
 use super::bloscpack::CHUNK_BYTES_MAX;
+use super::encoding::{Rows, encode, rows_of};
 use super::handle::{Blz, Inner, Waiting};
 use super::model::Column;
 use crate::error::{Error, Result};
-use crate::format::{batched, encode_with};
-use crate::pipeline::cpu;
 use crate::store::{Lock, Version};
 
-/// Rows that are encoded at once.
-const BATCH_BYTES: u64 = 16 << 20;
 /// Encoded chunks that wait in memory for a file that grows.
-const PENDING_BYTES_MAX: usize = 8 << 20;
+pub(super) const PENDING_BYTES_MAX: usize = 8 << 20;
 
 /// What a handle has added and not committed.
 #[derive(Debug, Default)]
@@ -54,7 +49,7 @@ pub(super) struct Writing {
 /// The same of one column.
 #[derive(Debug)]
 pub(super) struct ColumnWriting {
-    /// Rows behind the last full chunk.
+    /// Rows behind the last chunk that is encoded.
     pub(super) rows: Arc<Mutex<Rows>>,
     /// Encoded chunks that are in no file.
     pub(super) pending: Vec<Bytes>,
@@ -63,7 +58,7 @@ pub(super) struct ColumnWriting {
     /// Whether rows of the chunk that was not full are others now: then no chunk goes to a file before
     /// the commit, since it would take the place of what counts.
     pub(super) held: bool,
-    /// Full chunks, those that wait included.
+    /// Full chunks that are encoded, those that wait for a file included.
     pub(super) full: u64,
     /// Encoded bytes of full chunks, counted as in the state.
     pub(super) cbytes: i64,
@@ -73,30 +68,21 @@ pub(super) struct ColumnWriting {
     pub(super) versions: BTreeMap<u64, Version>,
 }
 
-/// Rows of a chunk that is not full.
-#[derive(Debug, Default)]
-pub(super) struct Rows {
-    /// The chunk.
-    pub(super) chunk: u64,
-    /// Its rows so far, as they lie in it.
-    pub(super) bytes: Vec<u8>,
-}
-
 impl Writing {
     /// Whether nothing is under way.
     pub(super) fn is_idle(&self) -> bool {
         !self.changed
     }
 
+    /// What is being written of a column.
+    pub(super) fn column(&mut self, at: usize) -> Option<&mut ColumnWriting> {
+        self.columns.as_mut()?.get_mut(at)
+    }
+
     /// Forgets everything that is not committed, and lets others write.
     pub(super) fn reset(&mut self) {
         *self = Self::default();
     }
-}
-
-/// Locks what is never held while anything can fail.
-pub(super) fn rows_of(rows: &Mutex<Rows>) -> std::sync::MutexGuard<'_, Rows> {
-    rows.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Blz {
@@ -112,8 +98,9 @@ impl Blz {
         let mut writing = inner.writing.lock().await;
         inner.begin(&mut writing).await?;
         writing.changed = true;
-        for (at, rows) in columns.into_iter().enumerate() {
-            let rows = inner.in_file_order(at, rows);
+        let described = inner.state().columns.clone();
+        for (at, (rows, column)) in columns.into_iter().zip(described.iter()).enumerate() {
+            let rows = column.swapped(rows);
             if let Err(error) = inner.append_column(&mut writing, at, rows).await {
                 let error = inner.explain_loss(&writing, error).await;
                 // Columns would have different lengths.
@@ -208,73 +195,6 @@ impl Inner {
         state.waiting = Arc::new(none);
     }
 
-    /// Rows as they lie in a chunk.
-    fn in_file_order(&self, at: usize, rows: Bytes) -> Bytes {
-        match self.state().columns.get(at) {
-            Some(column) => column.swapped(rows),
-            None => rows,
-        }
-    }
-
-    /// Adds rows to a column, given as they lie in a chunk.
-    async fn append_column(&self, writing: &mut Writing, at: usize, rows: Bytes) -> Result<()> {
-        let columns = self.state().columns.clone();
-        let Some(column) = columns.get(at) else { return Ok(()) };
-        let whole = chunk_len(column)?;
-        let (mut chunks, mut rest) = (Vec::new(), rows);
-        {
-            let Some(mine) = writing.columns.as_mut().and_then(|all| all.get_mut(at)) else {
-                return Ok(());
-            };
-            let mut left = rows_of(&mine.rows);
-            if left.bytes.len() + rest.len() < whole {
-                left.bytes.extend_from_slice(&rest);
-                return Ok(());
-            }
-            if !left.bytes.is_empty() {
-                let missing = whole - left.bytes.len();
-                let mut first = Vec::with_capacity(whole);
-                first.extend_from_slice(&left.bytes);
-                first.extend_from_slice(&rest.split_to(missing));
-                chunks.push(Bytes::from(first));
-            }
-        }
-        while rest.len() >= whole {
-            chunks.push(rest.split_to(whole));
-        }
-        let tried;
-        let column = match column.params {
-            Some(_) => column,
-            None => {
-                tried = self.try_codecs(at, chunks.first()).await?;
-                &tried
-            }
-        };
-        let per_batch = (BATCH_BYTES / whole as u64).clamp(1, 1024) as usize;
-        let full = chunks.len() as u64;
-        let mut batches = batched(chunks.into_iter(), per_batch);
-        let mut next = batches.next();
-        while let Some(batch) = next.take() {
-            // What is encoded is written while the next ones are encoded.
-            let (encoded, written) = futures::join!(
-                encode(column, batch),
-                self.write_some(writing, at, PENDING_BYTES_MAX)
-            );
-            written?;
-            self.add_chunks(writing, at, encoded?);
-            next = batches.next();
-        }
-        self.write_some(writing, at, PENDING_BYTES_MAX).await?;
-        if let Some(mine) = writing.columns.as_mut().and_then(|all| all.get_mut(at)) {
-            // Only now are the chunks where whoever reads finds them.
-            let mut left = rows_of(&mine.rows);
-            left.chunk += full;
-            left.bytes.clear();
-            left.bytes.extend_from_slice(&rest);
-        }
-        Ok(())
-    }
-
     async fn grow_column(
         &self,
         writing: &mut Writing,
@@ -298,13 +218,14 @@ impl Inner {
                 None => self.try_codecs(at, Some(&plain)).await?,
             };
             // Compressed once, and its bytes repeated.
-            let encoded = encode(&column, vec![plain]).await?.pop().unwrap_or_default();
+            let encoded = encode(&column, plain).await?;
+            self.take_encoded(writing, at, 0).await?;
             let mut left = chunks;
             while left > 0 {
                 let some = left.min((PENDING_BYTES_MAX / encoded.len().max(1)) as u64 + 1);
                 let some = some.min(1 << 16);
-                self.add_chunks(writing, at, vec![encoded.clone(); some as usize]);
-                if let Some(mine) = writing.columns.as_mut().and_then(|all| all.get_mut(at)) {
+                if let Some(mine) = writing.column(at) {
+                    self.add_chunks(mine, at, vec![encoded.clone(); some as usize]);
                     rows_of(&mine.rows).chunk += some;
                 }
                 self.write_some(writing, at, PENDING_BYTES_MAX).await?;
@@ -316,8 +237,10 @@ impl Inner {
     }
 
     /// Lets encoded chunks wait, where whoever reads finds them.
-    fn add_chunks(&self, writing: &mut Writing, at: usize, encoded: Vec<Bytes>) {
-        let Some(mine) = writing.columns.as_mut().and_then(|all| all.get_mut(at)) else { return };
+    pub(super) fn add_chunks(&self, mine: &mut ColumnWriting, at: usize, encoded: Vec<Bytes>) {
+        if encoded.is_empty() {
+            return;
+        }
         mine.full += encoded.len() as u64;
         mine.cbytes += encoded.iter().map(|chunk| chunk.len() as i64).sum::<i64>();
         mine.pending.extend(encoded);
@@ -355,24 +278,4 @@ pub(super) fn default_rows(column: &Column, rows: u64) -> Bytes {
     let mut plain = vec![0; usize::try_from(bytes).unwrap_or(0)];
     chunkyard_array::fill_slice(&mut plain, &column.default_row);
     plain.into()
-}
-
-/// Encodes chunks on all compute threads.
-pub(super) async fn encode(column: &Column, chunks: Vec<Bytes>) -> Result<Vec<Bytes>> {
-    let (params, slack) = (column.params_or_default(), column.slack);
-    cpu(move || match chunks.len() {
-        1 => chunks.iter().map(|plain| encode_one(&params, slack, plain)).collect(),
-        _ => chunks.par_iter().map(|plain| encode_one(&params, slack, plain)).collect(),
-    })
-    .await?
-}
-
-fn encode_one(params: &Params, slack: u64, plain: &[u8]) -> Result<Bytes> {
-    encode_with(|encoded| {
-        blosc::encode_onto(params, plain, encoded)?;
-        if slack > 0 {
-            blosc::with_slack(encoded, usize::try_from(slack).unwrap_or(0))?;
-        }
-        Ok(())
-    })
 }

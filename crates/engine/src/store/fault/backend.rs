@@ -120,6 +120,16 @@ impl Backend for Fault {
         self.end(step, result).await
     }
 
+    async fn sync_content(&self, paths: &[String]) -> Result<()> {
+        let step = self.begin_tearable("sync_content", &paths.join(" ")).await?;
+        let reached = if step.tears() { &paths[..paths.len() / 2] } else { paths };
+        let result = self.inner.sync_content(reached).await;
+        if result.is_ok() {
+            self.ledger.content_synced(reached);
+        }
+        self.end(step, result).await
+    }
+
     async fn create(&self, path: &str, bytes: Bytes) -> Result<Created> {
         let step = self.begin_write("create", path).await?;
         let result = self.inner.create(path, bytes).await;

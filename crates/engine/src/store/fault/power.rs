@@ -119,13 +119,15 @@ impl Ledger {
     pub(super) fn synced(&self, paths: &[String]) {
         let mut entries = self.entries();
         for path in paths {
-            if let Some(durable) = entries.content(path) {
-                entries.contents.remove(&durable);
-                let same = |risk: &&mut Risk| risk.content == Some(durable);
-                entries.at_risk.values_mut().filter(same).for_each(|risk| risk.content = None);
-            }
+            entries.content_synced(path);
             entries.name_synced(directory(path));
         }
+    }
+
+    /// Files were synced without their directories.
+    pub(super) fn content_synced(&self, paths: &[String]) {
+        let mut entries = self.entries();
+        paths.iter().for_each(|path| entries.content_synced(path));
     }
 
     /// A directory was synced.
@@ -185,6 +187,15 @@ impl Entries {
 
     fn content(&self, path: &str) -> Option<u64> {
         self.at_risk.get(path)?.content
+    }
+
+    fn content_synced(&mut self, path: &str) {
+        if let Some(durable) = self.content(path) {
+            self.contents.remove(&durable);
+            let same = |risk: &&mut Risk| risk.content == Some(durable);
+            self.at_risk.values_mut().filter(same).for_each(|risk| risk.content = None);
+            self.at_risk.retain(|_, risk| risk.name || risk.content.is_some());
+        }
     }
 
     fn name_synced(&mut self, synced: &str) {

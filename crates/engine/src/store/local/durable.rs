@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures::FutureExt;
 use futures::future::try_join_all;
 
-use super::{File, blocking};
+use super::{File, blocking, elsewhere};
 use crate::error::{Error, Result};
 
 /// How many threads wait for the disk at a time. File systems commit together what is synced at the
@@ -129,6 +129,21 @@ pub(super) async fn sync(files: Vec<File>, directories: Arc<Directories>) -> Res
     Ok(())
 }
 
+/// Syncs files and not their directories, all at the same time.
+pub(super) async fn sync_contents(files: Vec<File>) -> Result<()> {
+    let each = files.len().div_ceil(SYNC_THREADS).max(1);
+    let mut parts: Vec<Vec<File>> = files.chunks(each).map(<[File]>::to_vec).collect();
+    let Some(own) = parts.pop() else { return Ok(()) };
+    // Begun before ours, for which this thread may wait.
+    let others: Vec<_> =
+        parts.into_iter().map(|part| elsewhere("sync", move || sync_files(&part))).collect();
+    let synced = blocking("sync", move || sync_files(&own)).await;
+    for other in others {
+        other.await?;
+    }
+    synced
+}
+
 fn sync_files(files: &[File]) -> Result<()> {
     for file in files {
         fs::File::open(&file.path)
@@ -190,6 +205,24 @@ mod tests {
         directories.sync(std::slice::from_ref(&directory)).unwrap();
         let state = directories.state();
         assert!(state.settled.contains(&directory) && state.settled.contains(&*directories.root));
+    }
+
+    #[tokio::test]
+    async fn contents_are_synced_without_directories_and_none_is_passed_over() {
+        let (temp, directories) = directories();
+        let files: Vec<File> = (0..40)
+            .map(|number| number.to_string())
+            .map(|name| File { path: temp.path().join(&name), name })
+            .collect();
+        files.iter().for_each(|file| fs::write(&file.path, "x").unwrap());
+        sync_contents(files.clone()).await.unwrap();
+        sync_contents(Vec::new()).await.unwrap();
+        assert!(directories.state().settled.is_empty());
+        for missing in [&files[0], &files[39]] {
+            fs::remove_file(&missing.path).unwrap();
+            assert!(sync_contents(files.clone()).await.is_err());
+            fs::write(&missing.path, "x").unwrap();
+        }
     }
 
     #[test]

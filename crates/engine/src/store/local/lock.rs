@@ -1,6 +1,6 @@
 //! Locks between processes and between tasks of one.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 
@@ -22,8 +22,25 @@ pub(super) fn lock(file: &File, directories: &Directories) -> Result<Lock> {
             return Ok(Lock::new(held));
         }
     };
-    // A lock is created, so it is never «not found», whatever the system says of its directory.
-    wait().map_err(|error: io::Error| Error::store("lock", file.path.display().to_string(), error))
+    wait().map_err(|error| unlocked(file, error))
+}
+
+/// The lock, if nobody holds it.
+pub(super) fn try_lock(file: &File, directories: &Directories) -> Result<Option<Lock>> {
+    let try_once = || {
+        let held = open(file, directories)?;
+        match held.try_lock() {
+            Ok(()) => Ok(is_still(file, &held)?.then(|| Lock::new(held))),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    };
+    try_once().map_err(|error| unlocked(file, error))
+}
+
+/// A lock is created, so it is never «not found», whatever the system says of its directory.
+fn unlocked(file: &File, error: io::Error) -> Error {
+    Error::store("lock", file.path.display().to_string(), error)
 }
 
 fn open(file: &File, directories: &Directories) -> io::Result<fs::File> {

@@ -111,13 +111,23 @@ async fn blocking<T: Send + 'static>(
     op: &'static str,
     run: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> Result<T> {
-    let run = match in_place(run) {
-        Ok(done) => return done,
-        Err(run) => run,
-    };
-    match tokio::task::spawn_blocking(run).await {
-        Ok(result) => result,
-        Err(error) => Err(Error::store(op, "on a blocking thread", error)),
+    match in_place(run) {
+        Ok(done) => done,
+        Err(run) => elsewhere(op, run).await,
+    }
+}
+
+/// Begins blocking calls on a thread of their own.
+fn elsewhere<T: Send + 'static>(
+    op: &'static str,
+    run: impl FnOnce() -> Result<T> + Send + 'static,
+) -> impl Future<Output = Result<T>> {
+    let task = tokio::task::spawn_blocking(run);
+    async move {
+        match task.await {
+            Ok(result) => result,
+            Err(error) => Err(Error::store(op, "on a blocking thread", error)),
+        }
     }
 }
 
@@ -184,6 +194,14 @@ impl Backend for Local {
         }
     }
 
+    async fn sync_content(&self, paths: &[String]) -> Result<()> {
+        let files = self.files(paths)?;
+        match self.durability {
+            Durability::Full => durable::sync_contents(files).await,
+            Durability::None => Ok(()),
+        }
+    }
+
     async fn create(&self, path: &str, _bytes: Bytes) -> Result<Created> {
         Err(no(self.kind(), "create", path))
     }
@@ -233,7 +251,14 @@ impl Backend for Local {
     async fn lock(&self, path: &str) -> Result<Lock> {
         let file = self.file(path)?;
         let directories = self.directories.clone();
-        blocking("lock", move || lock::lock(&file, &directories)).await
+        // It may take long, and whoever waits may want to give up.
+        match in_place(|| lock::try_lock(&file, &directories)) {
+            Ok(Ok(Some(lock))) => Ok(lock),
+            Ok(Err(error)) => Err(error),
+            Ok(Ok(None)) | Err(_) => {
+                elsewhere("lock", move || lock::lock(&file, &directories)).await
+            }
+        }
     }
 
     async fn sync_dir(&self, path: &str) -> Result<()> {

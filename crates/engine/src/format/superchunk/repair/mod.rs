@@ -239,6 +239,8 @@ impl Inner {
                     let (parts, _) = render(&spec, &path, self, &chunks, begins)?;
                     let renamed = aside_name(&path)?;
                     self.store.link(&path, &renamed).await?;
+                    // Nothing is deleted, so its second name must last before the first goes.
+                    self.store.sync_dir(&column.folder).await?;
                     self.move_in(&path, parts).await?;
                     self.store.sync_dir(&column.folder).await?;
                     Some(renamed)
