@@ -23,7 +23,7 @@ use super::model::Column;
 use crate::error::{Error, Result};
 use crate::format::{batched, encode_with};
 use crate::pipeline::cpu;
-use crate::store::{Lock, Version};
+use crate::store::{Kind, Lock, Version};
 
 /// Rows that are encoded at once.
 const BATCH_BYTES: u64 = 16 << 20;
@@ -129,7 +129,11 @@ impl Blz {
     pub async fn resize(&self, len: u64) -> Result<()> {
         let inner = &self.inner;
         let mut writing = inner.writing.lock().await;
-        // How long it is, only whoever keeps others from writing knows.
+        // How long it is, only whoever keeps others from writing knows: on an object store, whoever has
+        // just claimed.
+        if writing.is_idle() && inner.store.kind() != Kind::Local {
+            writing.reset();
+        }
         inner.begin(&mut writing).await?;
         let have = inner.state().len;
         match len.checked_sub(have) {
