@@ -11,6 +11,7 @@ use chunkyard_engine::format::superchunk::{Blz, BlzOptions, Style};
 use chunkyard_engine::store::Store;
 use chunkyard_engine::store::fault::{Fault, Mode, Plan, Refusal, Unsynced};
 use chunkyard_engine::{Error, Result};
+use futures::{StreamExt, stream};
 
 use super::support::{creation, numbers, open, rows, tidy, within};
 use crate::repo::support::{Place as At, duplicate};
@@ -181,7 +182,7 @@ async fn survives(store: &Store, allowed: &[Vec<i64>], what: &str) {
 }
 
 /// The deaths worth trying: only file systems tear files and forget what was not synced.
-fn deaths(at: At) -> Vec<(Mode, Unsynced)> {
+pub(super) fn deaths(at: At) -> Vec<(Mode, Unsynced)> {
     let mut deaths = vec![(Mode::Die, Unsynced::Kept), (Mode::DieAfter, Unsynced::Kept)];
     if at == At::Local {
         let mixed = |bits: u64| Unsynced::Mixed(bits | bits << 16 | bits << 32);
@@ -195,7 +196,7 @@ fn deaths(at: At) -> Vec<(Mode, Unsynced)> {
 }
 
 /// Those of them that do not take minutes.
-fn some_deaths(at: At) -> Vec<(Mode, Unsynced)> {
+pub(super) fn some_deaths(at: At) -> Vec<(Mode, Unsynced)> {
     match at {
         At::Local => vec![
             (Mode::DieAfter, Unsynced::Kept),
@@ -265,10 +266,19 @@ async fn every_operation_of_changing_rows_can_be_the_last() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "takes minutes; run by `make stress`"]
 async fn stress_every_operation_can_be_the_last_in_every_way() {
+    let mut runs = Vec::new();
     for style in [Style::Superchunk, Style::Document, Style::Bcolz] {
         for works in [WORKS, CHANGES] {
-            interrupt_everywhere(At::Local, style, works, deaths(At::Local)).await;
+            runs.extend(deaths(At::Local).into_iter().map(|death| (style, works, death)));
         }
+    }
+    // Each of them waits for the disk most of the time.
+    let run = |(style, works, death)| {
+        tokio::spawn(interrupt_everywhere(At::Local, style, works, vec![death]))
+    };
+    let mut runs = stream::iter(runs).map(run).buffer_unordered(4);
+    while let Some(done) = runs.next().await {
+        done.unwrap();
     }
 }
 

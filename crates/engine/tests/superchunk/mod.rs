@@ -7,6 +7,7 @@ mod convert;
 mod crash;
 mod damage;
 mod golden;
+mod interrupted;
 mod kinds;
 mod model;
 mod relocate;

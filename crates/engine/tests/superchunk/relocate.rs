@@ -31,10 +31,19 @@ async fn spread(place: &Place, base: &str) {
     blz.flush().await.unwrap();
     let again = Blz::open(place, allowing(&[base])).await.unwrap();
     assert_eq!(numbers(&again, "/").await, (0..200).collect::<Vec<_>>());
-    for wrong in [0..=1, 2..=4, 6..=7, 1..=9] {
+    for wrong in [0..=1, 6..=7, 1..=9] {
         let refused = again.relocate(wrong.clone(), base).await.unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::Invalid, "{wrong:?}");
     }
+    // Once more is fine, and elsewhere again is not; nor is the place where it is.
+    again.relocate(2..=3, base).await.unwrap();
+    let both = Blz::open(place, allowing(&[base, place.url()])).await.unwrap();
+    for there in [&format!("{base}/other"), place.url()] {
+        let refused = both.relocate(2..=4, there).await.unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Invalid, "{there}");
+    }
+    let refused = both.relocate(1..=1, place.url()).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Invalid, "{refused}");
 
     // Rows are cut off in a file elsewhere: it comes home before others are added.
     for (len, more) in [(75, 3), (60, 1), (34, 90), (30, 5)] {

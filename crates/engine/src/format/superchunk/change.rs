@@ -175,7 +175,7 @@ impl Inner {
                 let (file, _) = column.place_of(chunk);
                 if !state.files.roots.is_here(file) {
                     return Err(Error::unsupported(format!(
-                        "changing chunk {chunk} of {}: its file is kept elsewhere, by meta/shards",
+                        "changing chunk {chunk} of {}: its file is kept elsewhere, by meta/sizes",
                         column.path
                     )));
                 }

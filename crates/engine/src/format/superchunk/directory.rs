@@ -133,9 +133,9 @@ async fn describe(
         None => read_old_attributes(store, "").await?,
     };
     let row = dtype::parse(&storage.dtype)?;
-    let shards = match get(store, SHARDS).await? {
-        Some(object) => Shards::parse(SHARDS, &object.bytes)?,
-        None => Shards::default(),
+    let shards = match &sizes.shards {
+        Some(shards) => shards.clone(),
+        None => read_shards(store).await?.unwrap_or_default(),
     };
     let ours = storage.format.as_deref() == Some(FORMAT);
     if let Some(other) = storage.format.as_deref().filter(|_| !ours) {
@@ -179,6 +179,13 @@ async fn describe(
         journal: journal::read(store).await?,
         cautions: Vec::new(),
     })
+}
+
+/// What `meta/shards` says: what a dataset goes by whose `meta/sizes` does not say where files are, or
+/// cannot be read.
+pub(super) async fn read_shards(store: &Store) -> Result<Option<Shards>> {
+    let object = get(store, SHARDS).await?;
+    object.map(|object| Shards::parse(SHARDS, &object.bytes)).transpose()
 }
 
 /// A table as BLZ 0.6 and bcolz keep it: each column is a dataset of its own.

@@ -6,6 +6,7 @@
 //!   ├─ trim, resize         meta/sizes first, then files go                     ▼
 //!   ├─ matching ─▶ filter   which rows fulfil a condition
 //!   ├─ writer ─▶ change     rows that are there, if `mutable`: journal, or the file anew
+//!   ├─ relocate ─▶ copy_there     full files to another root; home brings them back
 //!   ├─ reader ─▶ locate ─▶ files ─▶ roots       which file, where in it, in which store
 //!   └─ directory            which layout is there, its columns
 //!
@@ -26,6 +27,7 @@ pub mod bloscpack;
 mod bloscpack_file;
 mod change;
 pub mod chunklen;
+mod copy_there;
 mod create;
 mod directory;
 mod draft;
@@ -39,6 +41,7 @@ mod format;
 #[cfg(test)]
 mod golden;
 mod handle;
+mod home;
 mod inspect;
 mod journal;
 mod listing;

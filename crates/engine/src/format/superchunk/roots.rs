@@ -1,4 +1,4 @@
-//! Which store a file is in: that of the dataset, or one that `meta/shards` names and the reader allows.
+//! Which store a file is in: that of the dataset, or one that `meta/sizes` names and the reader allows.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ impl Roots {
         Self { store, remotes, shards: Arc::new(shards) }
     }
 
-    /// What `meta/shards` says.
+    /// Which files are elsewhere.
     pub(super) fn shards(&self) -> &Shards {
         &self.shards
     }

@@ -31,7 +31,7 @@ const CLAIMS: usize = 8;
 /// How often one looks at objects that somebody is replacing.
 const LOOKS: usize = 8;
 /// The key of `meta/sizes` by which writers on an object store tell each other.
-const WRITER: &str = "writer";
+pub(super) const WRITER: &str = "writer";
 
 impl Inner {
     /// Makes sure that this handle may add rows, and knows where.
@@ -101,7 +101,7 @@ impl Inner {
 
     /// On an object store: refuses if somebody else has claimed since. What this handle has seen up to
     /// now may be that one's work, which it must not replace.
-    async fn refuse_lost_claim(&self) -> Result<()> {
+    pub(super) async fn refuse_lost_claim(&self) -> Result<()> {
         match self.claim_stands().await? {
             true => Ok(()),
             false => Err(lost(self.store.url())),
@@ -323,11 +323,13 @@ impl Inner {
                 continue;
             }
             let Some(number) = file_number(self.style, name) else { continue };
-            // What is counted: the files below the tail, and the tail if there are rows for it.
-            if number > tail || (number == tail && rows.is_none()) {
+            // What is counted: the files below the tail, and the tail if there are rows for it. Those that
+            // are elsewhere are left here by somebody who died after moving them.
+            let moved = !state.files.roots.is_here(number);
+            if number > tail || (number == tail && rows.is_none()) || moved {
                 stale.push((number, meta.path.clone(), meta.size));
             }
-            if !local && (number >= open || self.mutable) {
+            if !local && (number >= open || self.mutable || moved) {
                 versions.insert(number, Version::from(&meta));
             }
         }

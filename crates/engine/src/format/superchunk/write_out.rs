@@ -17,7 +17,7 @@ use super::handle::{Inner, State};
 use super::model::{Column, Style};
 use super::names;
 use super::roots::Rooted;
-use super::settle::lost;
+use super::settle::{WRITER, lost};
 use super::writer::{ColumnWriting, Writing, chunk_len};
 use crate::error::{Error, Result};
 use crate::repo::Uid;
@@ -290,6 +290,27 @@ impl Inner {
         self.store.rename(&temp, path).await
     }
 
+    /// On an object store: the same file, which also says who writes it. There an etag may be a digest of
+    /// the bytes, so that the same rows, cut off and added again, would be the same state of the object: a
+    /// writer that slept would take it for the one that it has seen.
+    fn signed(&self, spec: &FileSpec) -> Result<FileSpec> {
+        let mut spec = spec.clone();
+        if self.store.kind() != Kind::Local
+            && let Some(metadata) = &mut spec.metadata
+            && let Some(writer) = self.state().sizes.other.get(WRITER)
+        {
+            let mut said: serde_json::Map<String, serde_json::Value> =
+                serde_json::from_slice(metadata)
+                    .map_err(|error| Error::invalid(format!("metadata of a file: {error}")))?;
+            said.insert(WRITER.to_owned(), writer.clone());
+            *metadata = json!(said).to_string().into_bytes();
+            if let Some(room) = &mut spec.section.room {
+                *room = u32::try_from(metadata.len()).unwrap_or(u32::MAX);
+            }
+        }
+        Ok(spec)
+    }
+
     /// Puts an object, if nobody else has since it was looked at.
     pub(super) async fn put_object(
         &self,
@@ -338,6 +359,7 @@ pub(super) fn render(
     chunks: &[Bytes],
     first: u64,
 ) -> Result<(Vec<Bytes>, FileIndex)> {
+    let spec = &inner.signed(spec)?;
     let chunks_at = head_bytes(spec)?;
     let mut index = FileIndex {
         rooted: Rooted { store: inner.store.clone(), path: path.into(), url: None },

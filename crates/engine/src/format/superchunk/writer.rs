@@ -20,7 +20,7 @@ use super::encoding::{Rows, encode, rows_of};
 use super::handle::{Blz, Inner, Waiting};
 use super::model::Column;
 use crate::error::{Error, Result};
-use crate::store::{Lock, Version};
+use crate::store::{Kind, Lock, Version};
 
 /// Encoded chunks that wait in memory for a file that grows.
 pub(super) const PENDING_BYTES_MAX: usize = 8 << 20;
@@ -116,7 +116,11 @@ impl Blz {
     pub async fn resize(&self, len: u64) -> Result<()> {
         let inner = &self.inner;
         let mut writing = inner.writing.lock().await;
-        // How long it is, only whoever keeps others from writing knows.
+        // How long it is, only whoever keeps others from writing knows: on an object store, whoever has
+        // just claimed.
+        if writing.is_idle() && inner.store.kind() != Kind::Local {
+            writing.reset();
+        }
         inner.begin(&mut writing).await?;
         let have = inner.state().len;
         match len.checked_sub(have) {

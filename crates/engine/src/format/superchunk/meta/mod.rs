@@ -4,7 +4,7 @@
 //!  meta/sizes         Sizes        how long it is: what a commit replaces
 //!  meta/storage       Storage      type, chunk length, compression, fill value
 //!  meta/attributes    parse_attributes, render_attributes; __attrs__ in BLZ and bcolz
-//!  meta/shards        Shards       which files are elsewhere
+//!  meta/shards        Shards       which files are elsewhere, a copy of what meta/sizes says
 //!  __rootdirs__       RootDirs     the columns of a table in BLZ and bcolz
 //! ```
 //!

@@ -40,6 +40,11 @@ impl<'a> Object<'a> {
         }
     }
 
+    /// Whether there is a value of a key.
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.map.get(key).is_some_and(|value| !value.is_null())
+    }
+
     /// The value of a key; `null` is none.
     pub(super) fn take(&mut self, key: &str) -> Option<Value> {
         self.map.shift_remove(key).filter(|value| !value.is_null())

@@ -1,4 +1,5 @@
-//! Where parts of a dataset are: `__rootdirs__` of a table, `meta/shards` of one that is spread out.
+//! Where parts of a dataset are: `__rootdirs__` of a table, and of one that is spread out what
+//! `meta/sizes` says, of which `meta/shards` is a copy.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -83,9 +84,13 @@ pub struct ShardRange {
 impl Shards {
     /// Reads the file.
     pub fn parse(file: &str, bytes: &[u8]) -> Result<Self> {
-        let mut object = Object::parse(file, bytes)?;
+        Self::take(&mut Object::parse(file, bytes)?, "ranges")
+    }
+
+    /// Takes the list of a key out of an object.
+    pub(super) fn take(object: &mut Object<'_>, key: &str) -> Result<Self> {
         let mut ranges: Vec<ShardRange> = Vec::new();
-        for mut range in object.objects("ranges")? {
+        for mut range in object.objects(key)? {
             let before = ranges.last().map_or(0, |range| range.last);
             let expected = format!("a number above {before}");
             let number = |value: &Value| value.as_u64().filter(|&number| number > before);
@@ -104,14 +109,33 @@ impl Shards {
 
     /// The bytes of the file.
     pub fn render(&self) -> Vec<u8> {
-        let ranges = self.ranges.iter().map(|range| {
+        json::line(&[("ranges", self.render_list())])
+    }
+
+    /// The list alone.
+    pub(super) fn render_list(&self) -> String {
+        list(self.ranges.iter().map(|range| {
             object(&[
                 ("first", range.first.to_string()),
                 ("last", range.last.to_string()),
                 ("base", quoted(&range.base)),
             ])
+        }))
+    }
+
+    /// The same with one more file elsewhere. Neighbours at the same place are one range.
+    pub fn with(mut self, number: u64, base: &str) -> Self {
+        let at = self.ranges.partition_point(|range| range.last < number);
+        let range = ShardRange { first: number, last: number, base: base.to_owned() };
+        self.ranges.insert(at, range);
+        self.ranges.dedup_by(|next, range| {
+            let adjoins = next.base == range.base && range.last.checked_add(1) == Some(next.first);
+            if adjoins {
+                range.last = next.last;
+            }
+            adjoins
         });
-        json::line(&[("ranges", list(ranges))])
+        self
     }
 
     /// Where the superchunk file of a number is, if not beside the others.

@@ -1,9 +1,10 @@
-//! `meta/sizes`: the shape of a dataset and how many bytes it has.
+//! `meta/sizes`: the shape of a dataset, how many bytes it has, and which files are elsewhere.
 
 use serde_json::{Map, Value};
 
 use super::json::{self, list};
 use super::object::Object;
+use super::places::Shards;
 use crate::error::Result;
 
 /// More dimensions than NumPy has are no shape of an array.
@@ -21,6 +22,9 @@ pub struct Sizes {
     pub cbytes: u64,
     /// How many commits there were; only in our profile.
     pub generation: Option<u64>,
+    /// Which files are elsewhere, committed in one step with everything else; only in our profile.
+    /// `None` leaves it to `meta/shards`.
+    pub shards: Option<Shards>,
     /// Keys that are not known here.
     pub other: Map<String, Value>,
 }
@@ -36,6 +40,10 @@ impl Sizes {
         if shape.is_empty() {
             return Err(object.wrong("shape", "at least one length", "none"));
         }
+        let shards = match object.has("shards") {
+            true => Some(Shards::take(&mut object, "shards")?),
+            false => None,
+        };
         Ok(Self {
             shape,
             nbytes: object.required(
@@ -45,6 +53,7 @@ impl Sizes {
             )?,
             cbytes: object.take("cbytes").and_then(|value| value.as_u64()).unwrap_or(0),
             generation: object.optional_u64("generation")?,
+            shards,
             other: object.rest(),
         })
     }
@@ -57,6 +66,7 @@ impl Sizes {
             ("cbytes", self.cbytes.to_string()),
         ];
         members.extend(self.generation.map(|number| ("generation", number.to_string())));
+        members.extend(self.shards.as_ref().map(|shards| ("shards", shards.render_list())));
         members.extend(json::members(&self.other));
         json::line(&members)
     }

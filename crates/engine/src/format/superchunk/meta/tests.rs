@@ -227,6 +227,26 @@ fn shards_say_where_each_file_is() {
     }
 }
 
+#[test]
+fn sizes_say_where_files_are() {
+    let file = b"{\"shape\": [7], \"nbytes\": 56, \"cbytes\": 9, \"generation\": 3, \"shards\": \
+        [{\"first\": 2, \"last\": 2, \"base\": \"/x\"}], \"mine\": 1}\n";
+    let mut sizes = Sizes::parse("meta/sizes", file).unwrap();
+    assert_eq!(sizes.render(), file);
+    let shards = sizes.shards.take().unwrap();
+    assert_eq!(shards.base_of(2), Some("/x"));
+    assert!(Sizes::parse("meta/sizes", &sizes.render()).unwrap().shards.is_none());
+    let many = [4, 6, 3, 1].into_iter().fold(shards, |shards, number| shards.with(number, "/x"));
+    let ranges: Vec<_> = many.ranges.iter().map(|range| range.first..=range.last).collect();
+    assert_eq!(ranges, [1..=4, 6..=6]);
+    assert_eq!(many.with(5, "/y").ranges.len(), 3);
+    for wrong in ["1", "{}", "[1]", "[{\"first\": 0, \"last\": 1, \"base\": \"a\"}]"] {
+        let file = format!("{{\"shape\": [7], \"nbytes\": 56, \"shards\": {wrong}}}");
+        let error = Sizes::parse("meta/sizes", file.as_bytes()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+    }
+}
+
 /// The bytes of a fill value of this type, and the fill value they become again.
 fn filled(kind: &str, dflt: Value) -> (Vec<u8>, Value) {
     let kind = dtype::parse(kind).unwrap();

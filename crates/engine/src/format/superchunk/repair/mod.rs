@@ -123,7 +123,8 @@ impl Inner {
         let mut set_aside = Vec::new();
         // The rows behind the last full chunk are durable before anything counts on them.
         for (at, _, examined) in &columns {
-            self.mend_tail(&state, *at, examined, rows_after, dry_run, &mut notes).await?;
+            let kept = self.mend_tail(&state, *at, examined, rows_after, dry_run, &mut notes);
+            set_aside.extend(kept.await?);
         }
         if rows_before != Some(rows_after) {
             notes.push(match rows_before {
@@ -147,7 +148,8 @@ impl Inner {
         Ok(Repaired { rows_before, rows_after, set_aside, notes })
     }
 
-    /// Writes the tail that a length needs, if it is not there.
+    /// Writes the tail that a length needs, if it is not there; the file that was in its place, which
+    /// may be a full one, is kept.
     async fn mend_tail(
         &self,
         state: &State,
@@ -156,27 +158,44 @@ impl Inner {
         len: u64,
         dry_run: bool,
         notes: &mut Vec<String>,
-    ) -> Result<()> {
+    ) -> Result<Option<SetAside>> {
         let column = &state.columns[at];
         let full = len / column.chunklen.max(1);
         let rows = column.rows_in(full, len);
         let has_tail = examined.tails.get(&full).is_some_and(|tail| tail.rows >= rows);
         if rows == 0 || has_tail {
-            return Ok(());
+            return Ok(None);
         }
         notes.push(format!("{}: {rows} rows of chunk {full} become a tail", column.path));
-        if dry_run {
-            return Ok(());
-        }
         let (file, slot) = column.place_of(full);
         let index = usize::try_from(file).ok().and_then(|file| examined.files.get(file));
-        let Some(index) = index else { return Ok(()) };
+        let Some(index) = index.filter(|_| slot > 0) else { return Ok(None) };
+        let tail = column.tail_file(full);
+        let in_the_way = examined.all.iter().find(|(number, _)| *number == tail);
+        let mut kept = in_the_way.map(|(_, path)| SetAside {
+            file: path.clone(),
+            renamed: None,
+            reason: format!("the last of {len} rows go where it was"),
+        });
+        if dry_run {
+            return Ok(kept);
+        }
         let plain = self.check_chunk(column, index, slot).await?;
         let wanted = usize::try_from(rows.saturating_mul(column.row_bytes())).unwrap_or(0);
-        if slot > 0 {
-            self.put_tail(state, at, full, &plain.slice(..wanted.min(plain.len()))).await?;
+        if let Some(kept) = &mut kept {
+            let renamed = aside_name(&kept.file)?;
+            self.keep(&kept.file, &renamed).await?;
+            kept.renamed = Some(renamed);
         }
-        Ok(())
+        self.put_tail(state, at, full, &plain.slice(..wanted.min(plain.len()))).await?;
+        Ok(kept)
+    }
+
+    /// Gives a file a second name, durably, before its first becomes that of another one.
+    async fn keep(&self, path: &str, renamed: &str) -> Result<()> {
+        self.store.link(path, renamed).await?;
+        let (folder, _) = path.rsplit_once('/').unwrap_or(("", path));
+        self.store.sync_dir(folder).await
     }
 
     async fn write_sizes(
@@ -238,9 +257,7 @@ impl Inner {
                     let spec = column.file_spec(self.style, begins, column.superchunk)?;
                     let (parts, _) = render(&spec, &path, self, &chunks, begins)?;
                     let renamed = aside_name(&path)?;
-                    self.store.link(&path, &renamed).await?;
-                    // Nothing is deleted, so its second name must last before the first goes.
-                    self.store.sync_dir(&column.folder).await?;
+                    self.keep(&path, &renamed).await?;
                     self.move_in(&path, parts).await?;
                     self.store.sync_dir(&column.folder).await?;
                     Some(renamed)
