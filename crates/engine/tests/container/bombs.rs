@@ -29,6 +29,44 @@ fn file(metas: &[ArrayMeta], keys: &[String], values: &[AttributeValue]) -> Byte
     layer_file(&[], &footer)
 }
 
+#[tokio::test]
+async fn a_long_value_that_many_attributes_share_is_refused_before_it_fills_the_memory() {
+    let keys: Vec<String> = (0..2000).map(|number| format!("k{number}")).collect();
+    let values = [AttributeValue::String("x".repeat(1 << 20))];
+    let shared = |count: u64| (0..count).map(|key| (key, 0)).collect();
+    let metas =
+        [scalar("few", shared(20)), scalar("many", shared(2000)), scalar("none", Vec::new())];
+    let store = memory();
+    store.put("x.af", vec![file(&metas, &keys, &values)]).await.unwrap();
+
+    let container = open(&store).await;
+    let few = container.array("few").await.unwrap();
+    assert_eq!(few.described().attributes.len(), 20);
+    let error = container.array("many").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+    assert!(error.to_string().contains("more than 256 MiB"), "{error}");
+    // What was refused took nothing from what is left.
+    container.array("many").await.unwrap_err();
+    container.array("none").await.unwrap();
+    let error = container.dataset().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+}
+
+#[tokio::test]
+async fn a_long_value_that_many_arrays_share_is_refused_before_it_fills_the_memory() {
+    let metas: Vec<_> = (0..300).map(|at| scalar(&format!("a{at}"), vec![(0, 0)])).collect();
+    let store = memory();
+    let text = [AttributeValue::String("x".repeat(1 << 20))];
+    store.put("x.af", vec![file(&metas, &["k".to_owned()], &text)]).await.unwrap();
+
+    let container = open(&store).await;
+    for at in 0..255 {
+        container.array(&format!("a{at}")).await.unwrap();
+    }
+    let error = container.dataset().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+}
+
 /// The file, in which the names of all arrays are the bytes of the first one's.
 fn with_one_name(file: &[u8]) -> Vec<u8> {
     let mut bent = file.to_vec();
