@@ -1,6 +1,7 @@
 //! Datasets that grow and shrink at their end.
 
 mod basics;
+mod bombs;
 mod change;
 mod convert;
 mod crash;
