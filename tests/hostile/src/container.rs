@@ -69,8 +69,8 @@ impl Whole {
             values: values.into_iter().collect::<Option<_>>()?,
             root,
         };
-        for (head, name) in whole.heads.iter().zip(names?) {
-            assert_eq!(head.meta.name, name);
+        for (head, named) in whole.heads.iter().zip(names?) {
+            assert_eq!((&head.meta.name, head.meta.deleted), (&named.0, named.1));
         }
         Some(whole)
     }

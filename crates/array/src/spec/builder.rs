@@ -125,6 +125,10 @@ pub(super) fn zero(dtype: &DType) -> Result<Value> {
 
 /// The fill value whose bytes are these.
 fn fill_json(dtype: &DType, bytes: Vec<u8>) -> Result<Value> {
+    // Raw bytes become a list of numbers, of 32 bytes each.
+    if let Some(size) = dtype.item_size().filter(|&size| size > ITEM_BYTES_MAX) {
+        return Err(Error::unsupported(format!("a data type of {size} bytes")));
+    }
     let refused = || Error::invalid(format!("these bytes are no fill value of data type {dtype}"));
     let metadata = dtype
         .zarrs()

@@ -1,6 +1,7 @@
 use serde_json::{Value, json};
 
 use super::{ArraySpec, Attributes, GroupSpec};
+use crate::Error;
 
 fn document() -> Value {
     json!({
@@ -190,4 +191,12 @@ fn a_group_keeps_what_it_does_not_know() {
         GroupSpec::parse(&GroupSpec::new(Attributes::new()).render()).unwrap(),
         GroupSpec::new(Attributes::new())
     );
+}
+
+#[test]
+fn a_fill_value_of_megabytes_is_refused_before_it_becomes_a_list_of_numbers() {
+    let large = ArraySpec::builder(&[1], &[1], "r16777216").fill_bytes(&vec![0; 2 << 20]).build();
+    assert!(matches!(large, Err(Error::Unsupported { .. })), "{large:?}");
+    let small = ArraySpec::builder(&[1], &[1], "r32").fill_bytes(&[1, 2, 3, 4]).build();
+    assert_eq!(serde_json::json!(small.unwrap().metadata().fill_value), json!([1, 2, 3, 4]));
 }

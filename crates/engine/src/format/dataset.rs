@@ -7,6 +7,22 @@ use chunkyard_array::{ArraySpec, Grid, GroupSpec, Region, Sharding};
 
 use crate::error::{Error, Result};
 
+/// How long a path may be, and of how many names. Every group above a node is listed by its own path:
+/// without limits, a name of a megabyte that is every other a slash takes hundreds of gigabytes.
+const PATH_BYTES_MAX: usize = 4096;
+const DEPTH_MAX: usize = 64;
+
+/// Refuses a path that comes out of a file, without the slash before it, and is not one of a node.
+pub(crate) fn check_node_path(path: &str) -> Result<()> {
+    let (len, depth) = (path.len(), path.split('/').count());
+    if len > PATH_BYTES_MAX || depth > DEPTH_MAX {
+        return Err(Error::unsupported(format!(
+            "a path of {len} bytes and {depth} names; a node may have {PATH_BYTES_MAX} and {DEPTH_MAX}"
+        )));
+    }
+    crate::store::check_path(path)
+}
+
 /// Groups and arrays by absolute path; `/` is the root.
 #[derive(Debug, Clone, Default)]
 pub struct Dataset {
@@ -173,5 +189,16 @@ mod tests {
         root.insert("/", array);
         assert_eq!(root.nodes.len(), 1);
         assert!(root.array("/").is_ok());
+    }
+
+    #[test]
+    fn a_path_that_leads_deep_is_none_of_a_node() {
+        let deep = vec!["a"; DEPTH_MAX].join("/");
+        check_node_path(&deep).unwrap();
+        for path in [format!("a/{deep}"), "a/".repeat(1 << 20), "a".repeat(PATH_BYTES_MAX + 1)] {
+            let error = check_node_path(&path).unwrap_err();
+            assert_eq!(error.kind(), crate::ErrorKind::Unsupported, "{error}");
+        }
+        assert_eq!(check_node_path("a/../b").unwrap_err().kind(), crate::ErrorKind::Invalid);
     }
 }

@@ -44,6 +44,7 @@ use async_trait::async_trait;
 
 pub use self::check::{Checked, FINDINGS_MAX, Report, check};
 pub use self::chunk_codecs::ChunkCodecs;
+pub(crate) use self::dataset::check_node_path;
 pub use self::dataset::{ArrayNode, Dataset, Edges, Loss, Node};
 pub(crate) use self::encode::{encode_chunk, encode_with};
 pub use self::memory::MemorySource;

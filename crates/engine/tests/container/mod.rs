@@ -1,6 +1,7 @@
 //! Containers: many arrays in one file, with overlays.
 
 mod basics;
+mod bombs;
 mod convert;
 mod crash;
 mod damage;

@@ -2,6 +2,7 @@
 
 mod basics;
 mod batches;
+mod bombs;
 mod change;
 mod convert;
 mod crash;

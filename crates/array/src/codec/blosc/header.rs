@@ -18,6 +18,10 @@ pub const HEADER_BYTES: usize = 16;
 /// The most that a buffer can hold: its sizes are numbers of 31 bits, the header included.
 pub const DECODED_BYTES_MAX: usize = i32::MAX as usize - HEADER_BYTES;
 
+/// The most that a byte of a buffer can stand for. Zstandard does best: a block of 128 KiB takes at
+/// least its header of three bytes and the byte that is repeated.
+const EXPANSION_MAX: u64 = (128 << 10) / 4;
+
 const VERSION: u8 = 2;
 const COMPRESSOR_VERSION: u8 = 1;
 const SHUFFLED: u8 = 1;
@@ -120,6 +124,11 @@ impl Header {
         if encoded_bytes < least {
             let expected = format!("at least {least} bytes, for the offsets of {blocks} blocks");
             return Err(wrong(expected, encoded_bytes.to_string()));
+        }
+        // Whoever decodes takes memory for what is said here.
+        if decoded_bytes > encoded_bytes.saturating_mul(EXPANSION_MAX) {
+            let expected = format!("what {encoded_bytes} bytes can hold");
+            return Err(wrong(expected, format!("{decoded_bytes} decoded bytes")));
         }
         Ok(())
     }

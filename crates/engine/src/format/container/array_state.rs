@@ -5,10 +5,11 @@
 //! another type, or with other chunks.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 
 use super::archive::Table;
 use super::attributes::{Said, attributes};
+use super::described::{Described, Room};
 use super::footer;
 use super::layer::Layer;
 use super::model::{ArrayMeta, ChunkAddress};
@@ -57,15 +58,20 @@ struct Places {
 impl Stack {
     /// An array; `None` where there is none, or where it was deleted.
     pub(super) async fn array(&self, name: &str) -> Result<Option<Arc<ArrayState>>> {
-        {
-            let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(state) = known.get(name) {
-                return Ok(state.clone());
+        let before = {
+            let described = self.described();
+            if let Some(known) = described.get(name) {
+                return Ok(Some(known));
             }
-        }
-        let state = ArrayState::open(self, name).await?.map(Arc::new);
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(known.entry(name.into()).or_insert(state).clone())
+            described.room()
+        };
+        let mut room = before;
+        let found = ArrayState::open(self, name, &mut room).await?;
+        Ok(found.map(|state| self.described().keep(name, state, room.taken_since(before))))
+    }
+
+    fn described(&self) -> MutexGuard<'_, Described> {
+        self.described.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The names of all arrays that are not deleted, sorted.
@@ -121,7 +127,7 @@ impl Stack {
 }
 
 impl ArrayState {
-    async fn open(stack: &Stack, name: &str) -> Result<Option<Self>> {
+    async fn open(stack: &Stack, name: &str, room: &mut Room) -> Result<Option<Self>> {
         let mut state: Option<Self> = None;
         let mut said = Vec::new();
         for layer in stack.layers.iter().rev() {
@@ -153,7 +159,7 @@ impl ArrayState {
             }
         }
         if let Some(state) = &mut state {
-            let (meta, attributes) = (state.described.meta.clone(), attributes(&said).await?);
+            let (meta, attributes) = (state.described.meta.clone(), attributes(&said, room).await?);
             state.described = Arc::new(Description { meta, attributes });
             state.tables.retain(|(_, table)| table.len > 0);
         }

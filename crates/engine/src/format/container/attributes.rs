@@ -9,6 +9,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use super::described::Room;
 use super::footer;
 use super::layer::Layer;
 use super::model::AttributeValue;
@@ -39,8 +40,11 @@ impl Said<'_> {
 /// An attribute, and the number that its key has in the pairs of a layer.
 type Known = (u64, String, AttributeValue);
 
-/// The attributes of an array, from what its layers say, the newest first.
-pub(super) async fn attributes(said: &[Said<'_>]) -> Result<Vec<(String, AttributeValue)>> {
+/// The attributes of an array, from what its layers say, the newest first, as far as there is room.
+pub(super) async fn attributes(
+    said: &[Said<'_>],
+    room: &mut Room,
+) -> Result<Vec<(String, AttributeValue)>> {
     let complete = said.iter().position(|said| !said.inherits());
     let counts = said.iter().take(complete.map_or(said.len(), |at| at + 1));
     let mut known: Vec<Known> = Vec::new();
@@ -60,6 +64,7 @@ pub(super) async fn attributes(said: &[Said<'_>]) -> Result<Vec<(String, Attribu
                     ))
                 });
                 let (name, value) = pair.await?;
+                room.take(&name, &value)?;
                 own.push((key, name, value));
             }
         }

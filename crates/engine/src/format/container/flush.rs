@@ -1,12 +1,13 @@
 //! Changes become a layer: complete and durable first, then visible, in one step.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use chunkyard_array::{Assembly, ChunkIndex, ElementsBuf, fill_slice};
 use futures::{StreamExt, TryStreamExt, stream};
 
+use super::described::Described;
 use super::draft::{Draft, Identity, Piece};
 use super::handle::{Container, Inner, aside, fresh_id, grid_of};
 use super::layer::Layer;
@@ -167,14 +168,13 @@ impl Stack {
     /// The same with one more layer.
     pub(super) fn with(&self, layer: Layer) -> Self {
         let next = layer.number + 1;
-        let layers = self.layers.iter().cloned().chain([Arc::new(layer)]).collect();
-        let known = std::sync::Mutex::default();
+        let layers: Vec<_> = self.layers.iter().cloned().chain([Arc::new(layer)]).collect();
         Self {
+            described: Mutex::new(Described::new(&layers)),
             layers,
             ignored: self.ignored.clone(),
             next,
             base: self.base.clone(),
-            known,
             statistics_file: Default::default(),
         }
     }

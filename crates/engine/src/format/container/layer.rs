@@ -198,6 +198,11 @@ impl Layer {
         self.reader.range.start
     }
 
+    /// Bytes of the footer.
+    pub(super) fn footer_len(&self) -> u64 {
+        self.reader.range.end - self.reader.range.start
+    }
+
     /// Whether arrays are sorted by name, as far as the file says.
     pub(super) fn arrays_sorted(&self) -> bool {
         self.seal.as_ref().is_some_and(|seal| seal.arrays_sorted)

@@ -7,7 +7,7 @@ use std::ops::Range;
 use super::archive::{Stop, View};
 use super::footer;
 use super::layer::Layer;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// Arrays that are parsed in one go.
 const BATCH: usize = 256;
@@ -46,12 +46,19 @@ impl Layer {
     /// The names of all arrays, and whether each is deleted.
     pub(super) async fn names(&self) -> Result<Vec<(String, bool)>> {
         let mut names = Vec::new();
+        // Those of different batches share no bytes either.
+        let mut left = self.footer_len();
         for range in self.array_batches() {
-            let batch = self.parse(|view| {
-                let heads = range.clone().map(|at| footer::array(view, &self.root, at));
-                heads.map(|head| head.map(|head| (head.meta.name, head.meta.deleted))).collect()
-            });
-            names.extend::<Vec<_>>(batch.await?);
+            let batch = self.parse(|view| footer::array_names(view, &self.root, range.clone()));
+            for (name, deleted) in batch.await? {
+                left = left.checked_sub(name.len() as u64).ok_or_else(|| Error::Corrupt {
+                    file: self.path.to_string(),
+                    what: "the names of its arrays".to_owned(),
+                    expected: format!("less than the {} bytes of its footer", self.footer_len()),
+                    found: "more, so that they share bytes".to_owned(),
+                })?;
+                names.push((name, deleted));
+            }
         }
         Ok(names)
     }
@@ -72,7 +79,7 @@ impl Layer {
                 for range in self.array_batches() {
                     let names =
                         self.parse(|view| footer::array_names(view, &self.root, range.clone()));
-                    for (position, name) in range.clone().zip(names.await?) {
+                    for (position, (name, _)) in range.clone().zip(names.await?) {
                         let entry = hashes.entry(hash(&name)).or_default();
                         entry.push(u32::try_from(position).unwrap_or(u32::MAX));
                     }

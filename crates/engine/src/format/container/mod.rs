@@ -21,6 +21,7 @@ mod array;
 mod array_state;
 mod attributes;
 mod compact;
+mod described;
 mod draft;
 mod edit;
 mod editor;

@@ -9,6 +9,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 
 use super::adapt;
 use super::array_state::ArrayState;
+use super::described::Described;
 use super::footer_reader::Windows;
 use super::layer::Layer;
 use super::mapping;
@@ -89,11 +90,11 @@ impl PartsSource {
         }
         let base = Version { etag: None, version: None };
         let stack = Stack {
+            described: Mutex::new(Described::new(&layers)),
             layers,
             ignored: Vec::new(),
             next: 0,
             base,
-            known: Mutex::default(),
             statistics_file: Default::default(),
         };
         Ok(Merged { array: stack.array(name).await?, statistics })

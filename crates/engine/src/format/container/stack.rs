@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex};
 
 use futures::{StreamExt, stream};
 
-use super::array_state::ArrayState;
+use super::described::Described;
 use super::footer_reader::Windows;
 use super::layer::Layer;
 use super::model::ArrayStats;
@@ -90,7 +90,7 @@ pub(super) struct Stack {
     /// The state of the base in its store.
     pub(super) base: Version,
     /// Arrays that somebody asked for.
-    pub(super) known: Mutex<HashMap<Arc<str>, Option<Arc<ArrayState>>>>,
+    pub(super) described: Mutex<Described>,
     /// What the statistics file says, once somebody asked.
     pub(super) statistics_file: tokio::sync::OnceCell<HashMap<String, ArrayStats>>,
 }
@@ -178,11 +178,11 @@ async fn attempt(store: &Store, names: &Names, search: Search, windows: &Windows
         return Err(Error::NotFound { what: "layer", name });
     }
     Ok(Stack {
+        described: Mutex::new(Described::new(&layers)),
         layers,
         ignored,
         next: newest.max(sequence) + 1,
         base: Version::from(&base),
-        known: Mutex::default(),
         statistics_file: tokio::sync::OnceCell::new(),
     })
 }

@@ -160,8 +160,6 @@ fn shaped(metadata: Option<&[u8]>, file: &str, chunk: u64, total: u64) -> Result
 }
 
 fn column(row: RowType, row_shape: Vec<u64>, chunklen: u64) -> Column {
-    let items = row_shape.iter().fold(1u64, |items, extent| items.saturating_mul(*extent));
-    let bytes = items.saturating_mul(dtype::item_bytes(&row)).min(CHUNK_BYTES_MAX);
     Column {
         path: "/".into(),
         folder: String::new(),
@@ -172,7 +170,7 @@ fn column(row: RowType, row_shape: Vec<u64>, chunklen: u64) -> Column {
         params: None,
         digest: Digest::None,
         slack: 0,
-        default_row: vec![0; usize::try_from(bytes).unwrap_or(0)].into(),
+        default_row: Bytes::from_static(&[0]),
         attributes: Attributes::new(),
         dimension_names: None,
         scalar: false,

@@ -12,6 +12,7 @@ use chunkyard_array::codec::blosc::{Compressor, Params, Shuffle};
 use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::Value;
 
+use super::bloscpack::CHUNK_BYTES_MAX;
 use super::dtype::{self, Field, RowType};
 use super::journal::{self, Journal};
 use super::meta::{self, CParams, ColumnStorage, RootDirs, Shards, Sizes, Storage};
@@ -262,7 +263,7 @@ pub(super) fn columns(
     }
     let mut column = of_storage("/", "data", row, row_shape.to_vec(), storage)?;
     column.attributes = Attributes::new();
-    Ok(vec![column])
+    Ok(vec![check_chunk(column)?])
 }
 
 /// A column of a table of BLZ 0.6 or bcolz, by its own `meta/storage`.
@@ -275,7 +276,7 @@ pub(super) fn bcolz_column(
     let (path, row) = (format!("/{}", names::field_dir(name)), dtype::parse(&storage.dtype)?);
     let mut column = of_storage(&path, &format!("{dir}/data"), row, row_shape.to_vec(), storage)?;
     column.meta = Some(format!("{dir}/meta"));
-    Ok(column)
+    check_chunk(column)
 }
 
 /// A field of a struct that is no struct itself: a column.
@@ -317,7 +318,7 @@ impl Leaf<'_> {
             column.attributes = attributes_of(other);
             column.dimension_names = dimension_names_of(other);
         }
-        Ok(column)
+        check_chunk(column)
     }
 }
 
@@ -351,22 +352,20 @@ fn of_storage(
     })
 }
 
-/// A whole row of the default; what is given may be an element.
+/// What rows of the default repeat: an element, or a whole row.
 fn default_row(dflt: &Value, row: &RowType, row_shape: &[u64]) -> Result<Bytes> {
-    let element = meta::default_element(dflt, row, row_shape)?;
-    let item = usize::try_from(dtype::item_bytes(row)).unwrap_or(usize::MAX);
-    let items = row_shape.iter().fold(1u64, |items, extent| items.saturating_mul(*extent));
-    let bytes = items.saturating_mul(item as u64);
-    if bytes > i32::MAX as u64 {
-        return Err(Error::unsupported(format!("rows of {bytes} bytes: Blosc has room for 2 GiB")));
+    meta::default_element(dflt, row, row_shape).map(Bytes::from)
+}
+
+/// Refuses chunks that Blosc has no room for, before anybody takes memory for one.
+fn check_chunk(column: Column) -> Result<Column> {
+    let bytes = column.chunk_bytes();
+    if bytes > u64::from(CHUNK_BYTES_MAX) {
+        let path = &column.path;
+        let what = format!("{path}: chunks of {bytes} bytes; Blosc has room for {CHUNK_BYTES_MAX}");
+        return Err(Error::unsupported(what));
     }
-    let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-    if element.len() == bytes {
-        return Ok(element.into());
-    }
-    let mut whole = vec![0; bytes];
-    chunkyard_array::fill_slice(&mut whole, element.get(..item).unwrap_or(&element));
-    Ok(whole.into())
+    Ok(column)
 }
 
 /// How chunks are compressed, by `cparams`; `None` where that has not been tried yet.

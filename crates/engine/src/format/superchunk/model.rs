@@ -75,7 +75,8 @@ pub struct Column {
     pub digest: Digest,
     /// Bytes of room in each chunk.
     pub slack: u64,
-    /// A row that nobody wrote.
+    /// What rows that nobody wrote repeat: the bytes of an element where all are alike, else those of a
+    /// row. A row may have two gigabytes on the word of a number in a file.
     pub default_row: Bytes,
     /// Attributes of its own.
     pub attributes: Attributes,

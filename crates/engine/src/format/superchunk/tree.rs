@@ -17,6 +17,7 @@ use super::directory;
 use super::handle::{Blz, BlzOptions};
 use super::names;
 use crate::error::{Error, Result};
+use crate::format::check_node_path;
 use crate::store::{ChunkRef, Store};
 
 /// The file that lists what a tree holds.
@@ -93,10 +94,11 @@ impl Hierarchy {
         }
         for path in found.arrays.iter().chain(found.groups.keys()) {
             let inner = path.strip_prefix('/');
-            let sound =
-                path == "/" || inner.is_some_and(|path| crate::store::check_path(path).is_ok());
-            if !sound {
-                return Err(wrong("paths from the root", path.clone()));
+            match inner {
+                Some("") => {}
+                Some(inner) => check_node_path(inner)
+                    .map_err(|error| wrong("paths from the root", error.to_string()))?,
+                None => return Err(wrong("paths from the root", format!("{path:?}"))),
             }
         }
         Ok(found)
@@ -183,7 +185,8 @@ mod tests {
     fn a_list_that_leads_out_of_the_tree_is_refused() {
         let list = |path: &str| Hierarchy::new(BTreeMap::new(), vec![path.to_owned()]);
         assert!(Hierarchy::parse(&list("/a/b").render().unwrap()).is_ok());
-        for path in ["a", "/../a", "/a//b", ""] {
+        let deep = "/a".repeat(65);
+        for path in ["a", "/../a", "/a//b", "", &deep] {
             assert!(Hierarchy::parse(&list(path).render().unwrap()).is_err(), "{path}");
         }
     }

@@ -207,7 +207,7 @@ impl Inner {
         more: u64,
     ) -> Result<()> {
         let whole = chunk_len(column)?;
-        let row = column.default_row.len().max(1);
+        let row = usize::try_from(column.row_bytes()).unwrap_or(usize::MAX).max(1);
         let left = writing.columns.as_ref().and_then(|all| all.get(at));
         let have = left.map_or(0, |mine| rows_of(&mine.rows).bytes.len());
         let (room, mut bytes) = ((whole - have) / row, more);
@@ -278,7 +278,7 @@ pub(super) fn chunk_len(column: &Column) -> Result<usize> {
 
 /// Default rows, as they lie in a chunk.
 pub(super) fn default_rows(column: &Column, rows: u64) -> Bytes {
-    let bytes = rows.saturating_mul(column.default_row.len() as u64);
+    let bytes = rows.saturating_mul(column.row_bytes());
     let mut plain = vec![0; usize::try_from(bytes).unwrap_or(0)];
     chunkyard_array::fill_slice(&mut plain, &column.default_row);
     plain.into()

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 
 use super::{METADATA, prefix_of};
 use crate::error::{Error, Result};
-use crate::format::{ArrayNode, Dataset, Node};
+use crate::format::{ArrayNode, Dataset, Node, check_node_path};
 use crate::store::{Kind, Store};
 
 /// Metadata of a group and of an array of version 2, their attributes, and all of them in one.
@@ -275,7 +275,7 @@ fn node_path(key: &str) -> Result<String> {
     if key.is_empty() {
         return Ok("/".to_owned());
     }
-    crate::store::check_path(key)?;
+    check_node_path(key)?;
     Ok(format!("/{key}"))
 }
 

@@ -40,6 +40,24 @@ fn a_header_that_lies_is_corrupt() {
 }
 
 #[test]
+fn a_header_that_promises_more_than_a_buffer_can_hold_is_corrupt() {
+    // Nothing is denser than zeros in Zstandard.
+    let plain = vec![0; 100 << 20];
+    let dense = params(Compressor::Zstd, 9, Shuffle::None, 1);
+    let dense = encoded(&Params { block_bytes: plain.len(), ..dense }, &plain);
+    let header = Header::parse(&dense).unwrap();
+    assert!(header.decoded_bytes > 8192 * header.encoded_bytes, "{header:?}");
+    let mut found = vec![1; plain.len()];
+    decode_into(&dense, &mut found).unwrap();
+    assert!(found == plain);
+
+    let promise = [2, 1, 0x90, 1, 0, 0, 0, 64, 0, 0, 0, 64, 20, 0, 0, 0, 0, 0, 0, 0];
+    let error = Header::parse(&promise).unwrap_err();
+    assert!(matches!(error, Error::Corrupt { .. }), "{error}");
+    assert!(error.to_string().contains("what 20 bytes can hold"), "{error}");
+}
+
+#[test]
 fn what_is_not_blosc_1_is_named() {
     let good = encoded(&params(Compressor::Zstd, 2, Shuffle::Byte, 4), &field(1000));
     for (at, byte, named) in [

@@ -28,20 +28,32 @@ pub fn array_name(view: &dyn View, root: &Root, position: u64) -> Result<String,
     Record::read(view, at, STRING_LEN)?.string(0)
 }
 
-/// The names of the arrays at these positions. They share no bytes, so that together they are no
-/// longer than the footer; one by one, a footer could make its reader keep far more than it has.
-pub fn array_names(view: &dyn View, root: &Root, range: Range<u64>) -> Result<Vec<String>, Stop> {
-    root.arrays.items(range.clone(), root.array_len(), "arrays")?;
+/// The names of the arrays at these positions, and whether each is deleted; nothing else of them is
+/// read. Names share no bytes, so that together they are no longer than the footer; one by one, a
+/// footer could make its reader keep far more than it has.
+pub fn array_names(
+    view: &dyn View,
+    root: &Root,
+    range: Range<u64>,
+) -> Result<Vec<(String, bool)>, Stop> {
+    let len = root.array_len();
+    let place = root.arrays.items(range.clone(), len, "arrays")?;
     let mut left = view.len();
     let mut names = Vec::new();
-    for position in range {
-        let name = array_name(view, root, position)?;
+    for at in range.map(|position| root.arrays.item(position, len, "array")) {
+        let record = Record::read(view, at?, len)?;
+        let name = record.string(0)?;
         left = left.checked_sub(name.len() as u64).ok_or_else(|| {
-            corrupt(root.arrays.at, "names that share no bytes", "more text than there are bytes")
+            corrupt(place.start, "names that share no bytes", "more text than there are bytes")
         })?;
-        names.push(name);
+        names.push((name, deleted(root, &record)?));
     }
     Ok(names)
+}
+
+/// Whether an array is gone; version 6 knows no such thing.
+fn deleted(root: &Root, record: &Record<'_>) -> Result<bool, Stop> {
+    if root.version == 6 { Ok(false) } else { record.bool(136) }
 }
 
 /// The array at a position of the array table.
@@ -54,10 +66,10 @@ pub fn array(view: &dyn View, root: &Root, position: u64) -> Result<ArrayHead, S
         let what = format!("array {name:?} of {} dimensions, more than {RANK_MAX}", shape.len);
         return Err(Error::unsupported(what).into());
     }
-    let (deleted, index_width, attributes, stats) = if root.version == 6 {
+    let (index_width, attributes, stats) = if root.version == 6 {
         let attributes = pairs(view, &record, 136, IndexWidth::U32)?;
         let stats = record.bool(152)?.then(|| stats_file::read(view, record.position(160)));
-        (false, IndexWidth::U32, attributes, stats.transpose()?)
+        (IndexWidth::U32, attributes, stats.transpose()?)
     } else {
         let width = match record.u8(144)? {
             0 => IndexWidth::U16,
@@ -65,7 +77,7 @@ pub fn array(view: &dyn View, root: &Root, position: u64) -> Result<ArrayHead, S
             2 => IndexWidth::U64,
             other => return Err(record.bad_tag(144, "the width of indices", other)),
         };
-        (record.bool(136)?, width, pairs(view, &record, 152, width)?, None)
+        (width, pairs(view, &record, 152, width)?, None)
     };
     let meta = ArrayMeta {
         name,
@@ -74,7 +86,7 @@ pub fn array(view: &dyn View, root: &Root, position: u64) -> Result<ArrayHead, S
         dimension_names: strings(view, &record.table(56, STRING_LEN)?)?,
         chunk_shape: numbers(view, &record.table(72, 4)?, u32::from_le_bytes)?,
         fill_value: fill_value(&record, 104)?,
-        deleted,
+        deleted: deleted(root, &record)?,
         attributes,
         index_width,
     };

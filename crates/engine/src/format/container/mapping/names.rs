@@ -5,8 +5,8 @@
 //! scalar of UInt8 that is never written, under its path and a slash: `a/b/`, the root as `/`. All
 //! others follow from the names below them.
 //!
-//! Names are free in a container. What is no path (`a//b`, `..`), and an array within an array, is
-//! left out of the dataset as a loss, and everything else can be read.
+//! Names are free in a container. What is no path (`a//b`, `..`) or leads too deep, and an array within
+//! an array, is left out of the dataset as a loss, and everything else can be read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use super::{Entry, array_of, entry_of, group_entry_of, group_of};
 use crate::error::{Error, Result};
 use crate::format::container::model::{ArrayMeta, DType};
-use crate::format::{Dataset, Loss, Node};
+use crate::format::{Dataset, Loss, Node, check_node_path};
 
 /// The name of the array at a path.
 pub fn name_of(path: &str) -> &str {
@@ -37,8 +37,9 @@ pub fn dataset_of(entries: &[Entry]) -> Result<Dataset> {
             dataset.insert(path, Node::Group(group_of(entry)));
         } else if is_root && entries.len() > 1 {
             dataset.losses.push(loss("/", "an array without a name among others"));
-        } else if !is_root && crate::store::check_path(name).is_err() {
-            dataset.losses.push(loss(&format!("/{name}"), "its name is no path"));
+        } else if !is_root && check_node_path(name).is_err() {
+            let what = "its name is no path, is too long or leads too deep";
+            dataset.losses.push(loss(&format!("/{name}"), what));
         } else {
             arrays.insert(format!("/{name}"), entry);
         }
@@ -100,7 +101,7 @@ fn check(path: &str) -> Result<()> {
         return Ok(());
     }
     match path.strip_prefix('/') {
-        Some(name) => crate::store::check_path(name),
+        Some(name) => check_node_path(name),
         None => Err(Error::invalid(format!("{path:?} is no absolute path"))),
     }
 }
@@ -109,7 +110,7 @@ fn check(path: &str) -> Result<()> {
 fn group_path(meta: &ArrayMeta) -> Option<String> {
     let name = meta.name.strip_suffix('/')?;
     let is_marker = meta.dtype == DType::UInt8 && meta.shape.is_empty();
-    let is_path = name.is_empty() || crate::store::check_path(name).is_ok();
+    let is_path = name.is_empty() || check_node_path(name).is_ok();
     (is_marker && is_path).then(|| format!("/{name}"))
 }
 

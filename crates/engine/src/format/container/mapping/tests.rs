@@ -409,6 +409,26 @@ fn names_that_are_no_paths_are_losses_and_the_rest_is_read() {
     assert_eq!((clash.arrays().count(), clash.losses.len()), (0, 1));
 }
 
+#[test]
+fn a_name_that_leads_deep_is_a_loss_and_makes_no_groups() {
+    let of = |name: &str| {
+        let mut meta = meta(name, DType::UInt8);
+        if name.ends_with('/') {
+            (meta.shape, meta.chunk_shape) = (vec![], vec![]);
+        }
+        dataset_of(&[Entry { meta, attributes: Vec::new() }]).unwrap()
+    };
+    let deep = vec!["a"; 64].join("/");
+    assert_eq!((of(&deep).nodes.len(), of(&deep).losses.len()), (65, 0));
+    for name in [format!("a/{deep}"), format!("a/{deep}/"), "a/".repeat(1 << 19), "a".repeat(4097)]
+    {
+        let found = of(&name);
+        assert_eq!((found.nodes.len(), found.losses.len()), (1, 1), "{} bytes", name.len());
+    }
+    let error = entries_of(&dataset(&[(&format!("/a/{deep}"), None)])).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+}
+
 fn dtypes() -> impl Strategy<Value = DType> {
     use DType::*;
     let leaves = vec![Bool, Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, UInt64];

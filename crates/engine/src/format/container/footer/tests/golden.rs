@@ -219,6 +219,8 @@ fn layers_of_all_releases_say_the_same_of_arrays_and_chunks() {
         assert_eq!(whole.root.base_file_hint, format!("{release}-layers.af"));
         let names = found(array_names(&view, &whole.root, 0..6));
         let expected = ["weather/temperature", "weather/rain", "stations", "raw", "time"];
+        let (names, deleted): (Vec<_>, Vec<_>) = names.into_iter().unzip();
+        assert!(whole.heads.iter().map(|head| head.meta.deleted).eq(deleted));
         assert_eq!(names[..5], expected);
         assert_eq!(names[5], "a-name-of-more-than-16-bytes");
         let (coords, addresses) = &whole.chunks[0];
