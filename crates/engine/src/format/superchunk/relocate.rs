@@ -12,6 +12,7 @@ use std::ops::RangeInclusive;
 use bytes::Bytes;
 
 use super::directory::SHARDS;
+use super::encoding::encode;
 use super::handle::{Blz, Inner, State};
 use super::meta::{ShardRange, Shards};
 use super::model::Style;
@@ -170,7 +171,8 @@ impl Inner {
             if rows > 0 && !state.files.roots.is_here(column.place_of(full).0) {
                 let found = self.find(&state, at, full).await?;
                 let rows = self.decode_rows(column, &found, full, rows).await?;
-                let (path, parts, _) = self.render_tail(column, full, &rows).await?;
+                let chunk = encode(column, rows).await?;
+                let (path, parts, _) = self.render_tail(column, full, &chunk)?;
                 self.put_home(&path, parts).await?;
             }
             for file in first..=open(column) {
