@@ -75,8 +75,8 @@ impl Rows {
                 continue;
             }
             let some = rest.len().min(whole.saturating_sub(self.bytes.len()));
-            if self.bytes.capacity() < whole {
-                // At once: a buffer that grows by and by is copied each time.
+            if self.bytes.capacity() < whole && whole <= AHEAD_BYTES_MAX {
+                // At once: a buffer that grows by and by is copied each time. A larger one may never be full.
                 self.bytes.reserve_exact(whole.saturating_sub(self.bytes.len()));
             }
             self.bytes.extend_from_slice(rest.get(..some).unwrap_or_default());
