@@ -12,9 +12,7 @@ use bench_measure::Options;
 use bytes::Bytes;
 use chunkyard_array::codec::blosc::{Compressor, Params, Shuffle};
 use chunkyard_engine::format::Place;
-use chunkyard_engine::format::superchunk::{
-    Blz, BlzOptions, Compression, Creation, block_bytes, dtype,
-};
+use chunkyard_engine::format::superchunk::{Blz, BlzOptions, Compression, Creation, dtype};
 use chunkyard_engine::store::{self, Durability};
 
 pub use append::append;
@@ -85,7 +83,8 @@ pub fn params(codec: &str) -> Result<Params> {
         other => return Err(format!("no codec {other:?}").into()),
     };
     let shuffle = Shuffle::Byte;
-    Ok(Params { compressor, level, shuffle, item: ROW as u8, block_bytes: block_bytes(compressor) })
+    let block_bytes = compressor.block_bytes();
+    Ok(Params { compressor, level, shuffle, item: ROW as u8, block_bytes })
 }
 
 /// Everything that is synced reaches the disk, or nothing does.

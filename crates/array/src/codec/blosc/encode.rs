@@ -2,6 +2,7 @@
 
 use super::filter::Filter;
 use super::header::{DECODED_BYTES_MAX, HEADER_BYTES, Header, STREAM_BYTES_MIN, cuts};
+use super::kept::Kept;
 use super::params::Params;
 use super::stream::Maker;
 use crate::codec::scratch::with_scratch;
@@ -14,6 +15,17 @@ const BLOCK_BYTES_MAX: usize = (i32::MAX as usize - 255 * 4) / 3;
 ///
 /// The same bytes and parameters always make the same buffer.
 pub fn encode_onto(params: &Params, plain: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    encode_onto_from(params, plain, &[], out)
+}
+
+/// The same, given a buffer in which the first of these bytes are already, made with these parameters:
+/// blocks of it that are whole are taken over. That they hold these bytes is believed.
+pub fn encode_onto_from(
+    params: &Params,
+    plain: &[u8],
+    before: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<()> {
     params.check()?;
     if plain.len() > DECODED_BYTES_MAX {
         let len = plain.len();
@@ -27,7 +39,8 @@ pub fn encode_onto(params: &Params, plain: &[u8], out: &mut Vec<u8>) -> Result<(
     let mut header = Header::describe(compressor, shuffle, item, plain.len(), block_bytes);
     out.extend_from_slice(&header.render());
     let worthwhile = level > 0 && plain.len() >= STREAM_BYTES_MIN;
-    if !(worthwhile && push_blocks(&header, level, plain, start, out)?) {
+    let kept = Kept::of(before, &header);
+    if !(worthwhile && push_blocks(&header, level, plain, kept, start, out)?) {
         header = header.stored();
         out.truncate(start + HEADER_BYTES);
         out.try_reserve(plain.len())
@@ -44,6 +57,7 @@ fn push_blocks(
     header: &Header,
     level: u8,
     plain: &[u8],
+    kept: Option<Kept<'_>>,
     start: usize,
     out: &mut Vec<u8>,
 ) -> Result<bool> {
@@ -55,6 +69,14 @@ fn push_blocks(
         return Ok(false);
     }
     out.resize(table + table_bytes, 0);
+    let kept_blocks = kept.map_or(0, |kept| kept.blocks());
+    if let Some(kept) = kept {
+        let first = out.len() - start;
+        for (place, at) in out[table..].chunks_exact_mut(4).zip(kept.starts()) {
+            place.copy_from_slice(&((first + at) as u32).to_le_bytes());
+        }
+        out.extend_from_slice(kept.bytes);
+    }
     let compressor = header.compressor();
     let maker = Maker { compressor, level, cut: cuts(compressor, header.item, block_bytes) };
     let filter = |len: usize| Filter::of(header.shuffle(), header.item, len);
@@ -64,7 +86,7 @@ fn push_blocks(
     with_scratch(block_bytes + work_bytes + maker.room(block_bytes), |scratch| {
         let (filtered, scratch) = scratch.split_at_mut(block_bytes);
         let (work, stream) = scratch.split_at_mut(work_bytes);
-        for (block, plain) in plain.chunks(block_bytes).enumerate() {
+        for (block, plain) in plain.chunks(block_bytes).enumerate().skip(kept_blocks) {
             let offset = out.len() - start;
             out[table + 4 * block..][..4].copy_from_slice(&(offset as u32).to_le_bytes());
             let bytes = filter(plain.len()).apply(plain, &mut filtered[..plain.len()], work);

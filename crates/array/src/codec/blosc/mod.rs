@@ -46,6 +46,7 @@ mod decode;
 mod encode;
 mod filter;
 mod header;
+mod kept;
 mod params;
 mod shuffle;
 mod slack;
@@ -57,7 +58,7 @@ mod zarr;
 
 pub(super) use self::decode::{borrow, decode_into_together, decode_some};
 pub use self::decode::{decode_into, decode_range};
-pub use self::encode::encode_onto;
+pub use self::encode::{encode_onto, encode_onto_from};
 pub use self::header::{DECODED_BYTES_MAX, HEADER_BYTES, Header};
 pub use self::params::{Compressor, Params, Shuffle};
 pub use self::slack::with_slack;

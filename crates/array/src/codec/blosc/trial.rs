@@ -23,9 +23,6 @@ use crate::Result;
 /// Bytes of each of the two pieces that are tried: one from the start, one from the middle.
 const PIECE_BYTES: usize = 128 << 10;
 
-/// Blocks small enough that a small read does not decode a whole chunk, for a few per cent of size.
-const BLOCK_BYTES: usize = 256 << 10;
-
 /// What is tried, the fastest first.
 const CANDIDATES: [(Compressor, u8, Shuffle); 6] = [
     (Compressor::Lz4, 5, Shuffle::None),
@@ -56,7 +53,8 @@ pub fn choose(plain: &[u8], item: u8) -> Result<Params> {
         if item == 1 && shuffle == Shuffle::Byte {
             continue;
         }
-        let params = Params { compressor, level, shuffle, item, block_bytes: BLOCK_BYTES };
+        let block_bytes = compressor.block_bytes();
+        let params = Params { compressor, level, shuffle, item, block_bytes };
         let mut size = 0;
         for piece in sample(plain, item.into()) {
             encoded.clear();
@@ -73,7 +71,8 @@ pub fn choose(plain: &[u8], item: u8) -> Result<Params> {
         }
     }
     let (compressor, level, shuffle) = CANDIDATES[0];
-    let fallback = Params { compressor, level, shuffle, item, block_bytes: BLOCK_BYTES };
+    let block_bytes = compressor.block_bytes();
+    let fallback = Params { compressor, level, shuffle, item, block_bytes };
     Ok(best.map_or(fallback, |(params, _)| params))
 }
 
@@ -88,12 +87,13 @@ fn sample(plain: &[u8], item: usize) -> impl Iterator<Item = &[u8]> {
 #[cfg(test)]
 mod tests {
     use super::super::tests::noise;
-    use super::{BLOCK_BYTES, PIECE_BYTES, choose, sample};
+    use super::{PIECE_BYTES, choose, sample};
     use crate::codec::blosc::{Compressor, Params, Shuffle};
 
     fn chosen(plain: &[u8], item: u8) -> (Compressor, Shuffle) {
         let params = choose(plain, item).unwrap();
-        assert_eq!(Params { item, block_bytes: BLOCK_BYTES, ..params }, params);
+        let block_bytes = params.compressor.block_bytes();
+        assert_eq!(Params { item, block_bytes, ..params }, params);
         assert_eq!(choose(plain, item).unwrap(), params, "it depends on nothing else");
         (params.compressor, params.shuffle)
     }

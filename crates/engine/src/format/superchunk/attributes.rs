@@ -2,9 +2,9 @@
 
 use bytes::Bytes;
 use chunkyard_array::Attributes;
-use chunkyard_array::codec::blosc::{self, Params};
+use chunkyard_array::codec::blosc;
 
-use super::create::{block_bytes, cparams_of};
+use super::create::cparams_of;
 use super::directory::{ATTRIBUTES, OLD_ATTRIBUTES, STORAGE, UNTRIED};
 use super::handle::{Blz, Inner};
 use super::meta;
@@ -37,9 +37,7 @@ impl Inner {
         let missing = || Error::NotFound { what: "column", name: at.to_string() };
         let mut column = column.ok_or_else(missing)?;
         let (plain, item) = (first.cloned().unwrap_or_default(), column.params_or_default().item);
-        let chosen = cpu(move || blosc::choose(&plain, item)).await??;
-        let block_bytes = block_bytes(chosen.compressor);
-        column.params = Some(Params { block_bytes, ..chosen });
+        column.params = Some(cpu(move || blosc::choose(&plain, item)).await??);
         self.write_down(at, &column).await?;
         Ok(column)
     }

@@ -161,7 +161,7 @@ impl Inner {
                 blosc::decode_range(&bytes, 0..wanted, &mut plain).map(|()| plain)
             });
             rows_of(&rows).bytes = plain.await??;
-            mine.held = true;
+            (mine.held, mine.tail_chunk) = (true, None);
             return Ok(());
         }
         let first = mine.full - mine.pending.len() as u64;

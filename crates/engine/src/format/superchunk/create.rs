@@ -22,18 +22,6 @@ use crate::error::{Error, Result};
 use crate::format::Place;
 use crate::store::{Created, Digest, Kind, Linked, Store};
 
-/// Bytes of a block unless somebody chooses: a small read decodes no more than that.
-///
-/// Blocks of 64 KiB cost a hundredth of the ratio with LZ4 (a walk of int64: 7.45 instead of 7.51 with
-/// 256 KiB), and decode 1.4 times faster, because they stay in the nearest cache. The thorough
-/// compressors live on what they have seen.
-pub fn block_bytes(compressor: Compressor) -> usize {
-    match compressor {
-        Compressor::BloscLz | Compressor::Lz4 | Compressor::Lz4Hc | Compressor::Snappy => 64 << 10,
-        Compressor::Zlib | Compressor::Zstd => 256 << 10,
-    }
-}
-
 /// What a new dataset is to be.
 #[derive(Debug, Clone)]
 pub struct Creation {

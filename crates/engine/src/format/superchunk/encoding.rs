@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::{Buf, Bytes};
-use chunkyard_array::codec::blosc;
+use chunkyard_array::codec::blosc::{self, Params};
 
 use super::handle::Inner;
 use super::model::Column;
@@ -75,8 +75,8 @@ impl Rows {
                 continue;
             }
             let some = rest.len().min(whole.saturating_sub(self.bytes.len()));
-            if self.bytes.capacity() < whole {
-                // At once: a buffer that grows by and by is copied each time.
+            if self.bytes.capacity() < whole && whole <= AHEAD_BYTES_MAX {
+                // At once: a buffer that grows by and by is copied each time. A larger one may never be full.
                 self.bytes.reserve_exact(whole.saturating_sub(self.bytes.len()));
             }
             self.bytes.extend_from_slice(rest.get(..some).unwrap_or_default());
@@ -214,22 +214,29 @@ impl Inner {
 
 /// Encodes a chunk on a compute thread.
 pub(super) async fn encode(column: &Column, plain: Bytes) -> Result<Bytes> {
-    let encode = encoder(column);
-    cpu(move || encode(&plain)).await?
+    encode_from(column, plain, Bytes::new()).await
+}
+
+/// The same, given what its first rows were when they were encoded last.
+pub(super) async fn encode_from(column: &Column, plain: Bytes, before: Bytes) -> Result<Bytes> {
+    let (params, slack) = (column.params_or_default(), column.slack);
+    cpu(move || encode_one(&params, slack, &plain, &before)).await?
 }
 
 /// How the chunks of a column are encoded.
 fn encoder(column: &Column) -> impl Encode + use<> {
     let (params, slack) = (column.params_or_default(), column.slack);
-    move |plain: &[u8]| {
-        encode_with(|encoded| {
-            blosc::encode_onto(&params, plain, encoded)?;
-            if slack > 0 {
-                blosc::with_slack(encoded, usize::try_from(slack).unwrap_or(0))?;
-            }
-            Ok(())
-        })
-    }
+    move |plain: &[u8]| encode_one(&params, slack, plain, &[])
+}
+
+fn encode_one(params: &Params, slack: u64, plain: &[u8], before: &[u8]) -> Result<Bytes> {
+    encode_with(|encoded| {
+        blosc::encode_onto_from(params, plain, before, encoded)?;
+        if slack > 0 {
+            blosc::with_slack(encoded, usize::try_from(slack).unwrap_or(0))?;
+        }
+        Ok(())
+    })
 }
 
 #[cfg(test)]

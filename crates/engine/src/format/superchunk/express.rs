@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::bloscpack;
 use super::chunklen::{self, Base};
-use super::create::{self, Compression};
+use super::create::Compression;
 use super::draft::Draft;
 use super::dtype::{self, RowType};
 use super::model::{self, Style};
@@ -109,8 +109,8 @@ fn codecs(spec: &ArraySpec, row: &RowType) -> Result<Vec<Value>> {
 /// The parameters nearest to the codecs of an array.
 fn params_wished(spec: &ArraySpec, item: u8) -> Result<Params> {
     let shuffle = if item > 1 { Shuffle::Byte } else { Shuffle::None };
-    let params = |compressor, level: u8| {
-        let block_bytes = if level == 0 { 0 } else { create::block_bytes(compressor) };
+    let params = |compressor: Compressor, level: u8| {
+        let block_bytes = if level == 0 { 0 } else { compressor.block_bytes() };
         Params { compressor, level, shuffle, item, block_bytes }
     };
     for codec in spec.codecs_json().iter().rev() {

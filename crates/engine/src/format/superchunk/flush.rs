@@ -5,14 +5,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::directory::SIZES;
-use super::encoding::rows_of;
+use super::encoding::{encode_from, rows_of};
 use super::handle::{Blz, Inner, State};
 use super::meta::Sizes;
 use super::settle::lost;
 use super::writer::Writing;
 use crate::alone::alone;
 use crate::error::{Error, Result};
-use crate::store::{Kind, Version};
+use crate::store::{Kind, Pooled, Version};
 
 impl Blz {
     /// Makes all rows that were added durable and visible to everybody, in one step.
@@ -121,13 +121,14 @@ impl Inner {
             self.committed(writing, sizes, cbytes, Some(version));
         }
         for mine in writing.columns.iter_mut().flatten() {
-            (mine.tail, mine.held) = (None, false);
+            (mine.tail, mine.tail_chunk, mine.held) = (None, None, false);
         }
         for tail in tails {
             let Some(mine) = writing.column(tail.at) else {
                 continue;
             };
             mine.tail = Some(tail.file);
+            mine.tail_chunk = Some((mine.full, tail.chunk));
             self.state().files.keep(tail.at, tail.file, Arc::new(tail.index));
         }
         if writing.journal {
@@ -238,11 +239,16 @@ impl Inner {
     async fn tails(&self, writing: &Writing, state: &State) -> Result<Vec<Tail>> {
         let mut tails = Vec::new();
         for (at, mine) in writing.columns.iter().flatten().enumerate() {
-            let rows = Bytes::from(rows_of(&mine.rows).bytes.clone());
-            let Some(column) = state.columns.get(at).filter(|_| !rows.is_empty()) else { continue };
-            let (path, parts, index) = self.render_tail(column, mine.full, &rows).await?;
-            let bytes = index.chunks.first().map_or(0, |chunk| chunk.end - chunk.start);
-            tails.push(Tail { at, file: column.tail_file(mine.full), path, parts, index, bytes });
+            let Some(column) = state.columns.get(at) else { continue };
+            let rows = Pooled::copy_of(&rows_of(&mine.rows).bytes)?.freeze();
+            if rows.is_empty() {
+                continue;
+            }
+            let before = mine.tail_chunk.as_ref().filter(|(chunk, _)| *chunk == mine.full);
+            let before = before.map(|(_, bytes)| bytes.clone()).unwrap_or_default();
+            let chunk = encode_from(column, rows, before).await?;
+            let (path, parts, index) = self.render_tail(column, mine.full, &chunk)?;
+            tails.push(Tail { at, file: column.tail_file(mine.full), path, parts, index, chunk });
         }
         Ok(tails)
     }
@@ -255,7 +261,7 @@ struct Tail {
     path: String,
     parts: Vec<Bytes>,
     index: super::files::FileIndex,
-    bytes: u64,
+    chunk: Bytes,
 }
 
 /// A file that nobody will count after a commit.
@@ -272,7 +278,7 @@ impl Writing {
         let mut each: Vec<i64> = self.columns.iter().flatten().map(|mine| mine.cbytes).collect();
         for tail in tails {
             if let Some(bytes) = each.get_mut(tail.at) {
-                *bytes += tail.bytes as i64;
+                *bytes += tail.chunk.len() as i64;
             }
         }
         each

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
+use super::encoding::encode;
 use super::files::Files;
 use super::handle::{Inner, State};
 use super::meta::Shards;
@@ -49,7 +50,8 @@ impl Inner {
             if rows > 0 && !state.files.roots.is_here(open) {
                 let found = self.find(state, at, full).await?;
                 let rows = self.decode_rows(column, &found, full, rows).await?;
-                let (path, parts, _) = self.render_tail(column, full, &rows).await?;
+                let chunk = encode(column, rows).await?;
+                let (path, parts, _) = self.render_tail(column, full, &chunk)?;
                 let version = versions.get(&column.tail_file(full));
                 self.put_here(path, parts, version).await?;
             }

@@ -63,7 +63,7 @@ mod write_out;
 mod writer;
 
 pub use self::bloscpack_file::BloscpackSource;
-pub use self::create::{Compression, Creation, Wish, block_bytes};
+pub use self::create::{Compression, Creation, Wish};
 pub use self::filter::Filter;
 pub use self::format::BlzFormat;
 pub use self::handle::{Blz, BlzOptions};

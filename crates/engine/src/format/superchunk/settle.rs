@@ -291,6 +291,7 @@ impl Inner {
         let rows = Rows::new(full, kept.to_vec());
         Ok(ColumnWriting {
             tail: (!rows.bytes.is_empty()).then_some(tail),
+            tail_chunk: None,
             rows: Arc::new(Mutex::new(rows)),
             pending: Vec::new(),
             changed: BTreeMap::new(),

@@ -7,7 +7,7 @@ use chunkyard_array::codec::blosc::{Compressor, Shuffle};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::create::{Compression, Creation, Wish, block_bytes};
+use super::create::{Compression, Creation, Wish};
 use super::dtype::{self, Field, RowType};
 use super::model::Style;
 use super::names;
@@ -99,7 +99,7 @@ impl Wanted {
             return Err(Error::invalid(format!("level {level}; there are 0 to 9")));
         }
         let compressor = self.codec.as_deref().map_or(Ok(Compressor::Lz4), Compressor::parse)?;
-        let block_bytes = block_bytes(compressor);
+        let block_bytes = compressor.block_bytes();
         Ok(Some(Compression { compressor, level, shuffle, block_bytes }))
     }
 }

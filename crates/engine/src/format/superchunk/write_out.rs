@@ -246,22 +246,22 @@ impl Inner {
         rows: &Bytes,
     ) -> Result<()> {
         let column = &state.columns[at];
-        let (path, parts, _) = self.render_tail(column, full, rows).await?;
+        let chunk = encode(column, rows.clone()).await?;
+        let (path, parts, _) = self.render_tail(column, full, &chunk)?;
         self.move_in(&path, parts).await?;
         self.store.sync_dir(&column.folder).await
     }
 
-    /// The file of the rows behind the last full chunk.
-    pub(super) async fn render_tail(
+    /// The file of the rows behind the last full chunk, which are in `chunk`.
+    pub(super) fn render_tail(
         &self,
         column: &Column,
         full: u64,
-        rows: &Bytes,
+        chunk: &Bytes,
     ) -> Result<(String, Vec<Bytes>, FileIndex)> {
         let path = column.file(self.style, column.tail_file(full));
-        let chunk = encode(column, rows.clone()).await?;
         let spec = column.file_spec(self.style, full, 1)?;
-        let (parts, index) = render(&spec, &path, self, &[chunk], full)?;
+        let (parts, index) = render(&spec, &path, self, std::slice::from_ref(chunk), full)?;
         Ok((path, parts, index))
     }
 

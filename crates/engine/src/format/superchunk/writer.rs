@@ -64,6 +64,9 @@ pub(super) struct ColumnWriting {
     pub(super) cbytes: i64,
     /// The file of the last tail that was committed.
     pub(super) tail: Option<u64>,
+    /// The chunk in the last tail that was committed, encoded, and which one it is: the next tail begins with
+    /// its rows.
+    pub(super) tail_chunk: Option<(u64, Bytes)>,
     /// The states of objects that may be replaced.
     pub(super) versions: BTreeMap<u64, Version>,
 }

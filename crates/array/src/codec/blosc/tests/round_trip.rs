@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::super::{
     Compressor, DECODED_BYTES_MAX, HEADER_BYTES, Header, Params, Shuffle, decode_into, encode_onto,
-    with_slack,
+    encode_onto_from, with_slack,
 };
 use super::{SHUFFLES, all, encoded, field, noise, params, steps};
 use crate::Error;
@@ -45,6 +45,47 @@ fn large_buffers_come_back() {
     }
     for level in [5, 9] {
         all(level, 8).for_each(|params| comes_back(&params, &plain));
+    }
+}
+
+#[test]
+fn a_buffer_that_grows_is_as_if_it_were_made_at_once() {
+    let same = |params: &Params, plain: &[u8], before: &[u8]| {
+        let mut grown = Vec::new();
+        encode_onto_from(params, plain, before, &mut grown).unwrap();
+        assert!(grown == encoded(params, plain), "{params:?} from {} bytes", before.len());
+    };
+    for plain in [field(70_001), steps(70_001), noise(70_001)] {
+        for params in all(5, 8).chain(all(0, 8)) {
+            let params = Params { block_bytes: 4096, ..params };
+            for had in [0, 100, 4096, 8192, 8193, 65_000, 70_001] {
+                let mut before = encoded(&params, &plain[..had]);
+                same(&params, &plain, &before);
+                with_slack(&mut before, 1000).unwrap();
+                same(&params, &plain, &before);
+            }
+        }
+    }
+}
+
+#[test]
+fn blocks_of_another_kind_of_buffer_are_not_taken_over() {
+    let (plain, usual) = (steps(70_001), params(Compressor::Lz4, 5, Shuffle::Byte, 4));
+    let usual = Params { block_bytes: 4096, ..usual };
+    let longer = [plain.clone(), plain.clone()].concat();
+    let others = [
+        encoded(&Params { compressor: Compressor::Zstd, ..usual }, &plain),
+        encoded(&Params { shuffle: Shuffle::None, ..usual }, &plain),
+        encoded(&Params { item: 8, ..usual }, &plain),
+        encoded(&Params { block_bytes: 8192, ..usual }, &plain),
+        encoded(&usual, &longer),
+        encoded(&usual, &plain)[..40].to_vec(),
+        vec![0xff; 100],
+    ];
+    for before in others {
+        let mut made = Vec::new();
+        encode_onto_from(&usual, &plain, &before, &mut made).unwrap();
+        assert!(made == encoded(&usual, &plain));
     }
 }
 
