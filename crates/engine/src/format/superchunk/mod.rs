@@ -55,6 +55,7 @@ mod roots;
 mod settle;
 mod sink;
 mod source;
+mod sweep;
 mod tree;
 mod trim;
 mod wanted;
