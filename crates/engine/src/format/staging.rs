@@ -33,6 +33,8 @@ pub(crate) struct Marks {
     pub(crate) known: &'static [&'static str],
     /// A dataset with one of these is complete: they are written last.
     pub(crate) complete: &'static [&'static str],
+    /// Where a dataset is one file: what it begins with.
+    pub(crate) file: Option<&'static [u8]>,
 }
 
 impl Marks {
@@ -222,6 +224,24 @@ impl Staging {
     }
 }
 
+impl Staging {
+    /// Makes one file of the data, which is durable, the dataset.
+    pub(crate) async fn publish_file(self, file: &str) -> Result<()> {
+        let Publish::Rename { parent, folder, name, replace, marks, lock } = self.publish else {
+            return Err(Error::unsupported(format!("naming {file} where nothing is renamed")));
+        };
+        if !replace && !matches!(occupant(&parent, &name, marks).await?, Occupant::Nothing) {
+            return Err(exists(&format!("{}/{name}", parent.url())));
+        }
+        // After this there is no such file aside: no attempt may find a journal that says it is all there.
+        forget(&parent, &folder).await?;
+        parent.rename(&format!("{folder}/{DATA}/{file}"), &name).await?;
+        parent.sync_dir("").await?;
+        drop(lock);
+        parent.delete_dir(&folder).await
+    }
+}
+
 /// The folder of work in progress beside the dataset of a name.
 fn folder_of(name: &str) -> String {
     format!(".{name}{SUFFIX}")
@@ -250,7 +270,12 @@ enum Occupant {
 
 async fn occupant(parent: &Store, name: &str, marks: Marks) -> Result<Occupant> {
     match parent.head(name).await {
-        Ok(_) => return Ok(Occupant::Other),
+        Ok(meta) => {
+            let magic = marks.file.filter(|magic| magic.len() as u64 <= meta.size);
+            let Some(magic) = magic else { return Ok(Occupant::Other) };
+            let same = parent.get_range(name, 0..magic.len() as u64).await? == magic;
+            return Ok(if same { Occupant::Same } else { Occupant::Other });
+        }
         Err(Error::NotFound { .. }) => {}
         Err(error) => return Err(error),
     }

@@ -13,15 +13,16 @@ use chunkyard_engine::{Error, Result};
 use super::super::support::{local, memory};
 use super::wishes;
 use crate::convert::sample::Sample;
-use crate::convert::support::{From, PATH, Yard, read};
-
-const TARGET: &str = "t.blz";
+use crate::convert::support::{From, PATH, Yard, opened, read};
 
 /// A conversion of several packs.
 struct Work {
     source: Arc<dyn Source>,
     sample: Sample,
     overwrite: bool,
+    /// The name of what it becomes, and the array in it.
+    target: &'static str,
+    path: &'static str,
 }
 
 impl Work {
@@ -29,7 +30,16 @@ impl Work {
         let spec = ArraySpec::builder(&[11, 2], &[2, 2], "int32").build().unwrap();
         let sample = Sample::of(spec).sparse(|index| index[0] != 1);
         let source = From::Zarr3.write(&Yard::memory(), "source", &sample).await;
-        Self { source, sample, overwrite: false }
+        Self { source, sample, overwrite: false, target: "t.blz", path: PATH }
+    }
+
+    /// The same into a single Bloscpack file.
+    async fn single() -> Self {
+        let yard = Yard::memory();
+        let work = Self::new().await;
+        From::Zarr3.write(&yard, "source", &work.sample).await;
+        let source = opened(&yard.at(&format!("source{PATH}"))).await;
+        Self { source, target: "t.blp", path: "/", ..work }
     }
 
     async fn run(&self, store: &Store) -> Result<Outcome> {
@@ -37,7 +47,7 @@ impl Work {
         let shards = Some(Some(vec![4, 2]));
         let wishes = Wishes { pack_bytes: Some(1), shards, ..wishes("blosc:lz4:1") };
         let plan = Plan::new(&*self.source, &wishes, format, "")?;
-        let place = Place::within(store.clone(), TARGET)?;
+        let place = Place::within(store.clone(), self.target)?;
         let options = CreateOptions {
             plan: plan.name.clone(),
             overwrite: self.overwrite,
@@ -51,11 +61,14 @@ impl Work {
 
     /// Whether the target is there; if it looks so, it is complete.
     async fn is_there(&self, store: &Store, what: &str) -> bool {
-        let place = Place::within(store.clone(), TARGET).unwrap();
+        let place = Place::within(store.clone(), self.target).unwrap();
         let format = format_named("blz").unwrap();
         match format.open(&place, &OpenOptions::default()).await {
             Ok(source) => {
-                assert!(read(&source, PATH).await == self.sample.array, "{what}: not complete");
+                assert!(
+                    read(&source, self.path).await == self.sample.array,
+                    "{what}: not complete"
+                );
                 true
             }
             Err(Error::NotFound { .. }) => false,
@@ -75,8 +88,7 @@ impl Work {
     }
 }
 
-async fn interrupt_everywhere(is_local: bool, deaths: &[(Mode, Unsynced)]) {
-    let work = Work::new().await;
+async fn interrupt_everywhere(work: &Work, is_local: bool, deaths: &[(Mode, Unsynced)]) {
     for &(mode, unsynced) in deaths {
         for n in 0.. {
             let (_temp, here) = local();
@@ -103,13 +115,14 @@ async fn a_conversion_killed_anywhere_in_a_directory_goes_on() {
         (Mode::DieAfter, Unsynced::Emptied),
         (Mode::Tear, Unsynced::Reverted),
     ];
-    interrupt_everywhere(true, &deaths).await;
+    interrupt_everywhere(&Work::new().await, true, &deaths).await;
+    interrupt_everywhere(&Work::single().await, true, &deaths).await;
 }
 
 #[tokio::test]
 async fn a_conversion_killed_anywhere_on_an_object_store_goes_on() {
-    interrupt_everywhere(false, &[(Mode::Die, Unsynced::Kept), (Mode::DieAfter, Unsynced::Kept)])
-        .await;
+    let deaths = [(Mode::Die, Unsynced::Kept), (Mode::DieAfter, Unsynced::Kept)];
+    interrupt_everywhere(&Work::new().await, false, &deaths).await;
 }
 
 #[tokio::test]
@@ -127,4 +140,23 @@ async fn a_dataset_is_replaced_only_when_told_to() {
     store.delete(&["t.blz/meta/sizes".to_owned()]).await.unwrap();
     let refused = work.run(&store).await.unwrap_err();
     assert!(refused.to_string().contains("no BLZ"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_single_file_is_replaced_only_when_told_to() {
+    let (_temp, place) = local();
+    let store = place.object().unwrap().0.clone();
+    let mut work = Work::single().await;
+    work.run(&store).await.unwrap();
+    let refused = work.run(&store).await.unwrap_err();
+    assert!(matches!(refused, Error::AlreadyExists { .. }), "{refused}");
+    work.overwrite = true;
+    work.run(&store).await.unwrap();
+    assert!(work.is_there(&store, "replaced").await);
+    // Nothing is left beside it.
+    let found = store.list_dir("").await.unwrap();
+    assert_eq!((found.objects.len(), found.dirs.len()), (1, 0), "{found:?}");
+    store.put("t.blp", vec!["no such file".into()]).await.unwrap();
+    let refused = work.run(&store).await.unwrap_err();
+    assert!(refused.to_string().contains("no Bloscpack"), "{refused}");
 }

@@ -4,6 +4,7 @@ mod check;
 mod interrupted;
 mod link;
 mod shapes;
+mod single;
 mod workers;
 
 use std::sync::Arc;
