@@ -125,38 +125,36 @@ async fn a_conversion_killed_anywhere_on_an_object_store_goes_on() {
     interrupt_everywhere(&Work::new().await, false, &deaths).await;
 }
 
-#[tokio::test]
-async fn a_dataset_is_replaced_only_when_told_to() {
-    let (_temp, place) = local();
-    let store = place.object().unwrap().0.clone();
-    let mut work = Work::new().await;
-    work.run(&store).await.unwrap();
-    let refused = work.run(&store).await.unwrap_err();
+/// Replaces what is there if told to; what anything else is said to be.
+async fn replace(mut work: Work, store: &Store, spoil: impl AsyncFn(&Store)) -> String {
+    work.run(store).await.unwrap();
+    let refused = work.run(store).await.unwrap_err();
     assert!(matches!(refused, Error::AlreadyExists { .. }), "{refused}");
     work.overwrite = true;
-    work.run(&store).await.unwrap();
-    assert!(work.is_there(&store, "replaced").await);
-    store.put("t.blz/meta/sizes", vec!["".into()]).await.unwrap();
-    store.delete(&["t.blz/meta/sizes".to_owned()]).await.unwrap();
-    let refused = work.run(&store).await.unwrap_err();
-    assert!(refused.to_string().contains("no BLZ"), "{refused}");
+    work.run(store).await.unwrap();
+    assert!(work.is_there(store, "replaced").await);
+    // Nothing is left beside it.
+    let found = store.list_dir("").await.unwrap();
+    assert_eq!(found.objects.len() + found.dirs.len(), 1, "{found:?}");
+    spoil(store).await;
+    work.run(store).await.unwrap_err().to_string()
 }
 
 #[tokio::test]
-async fn a_single_file_is_replaced_only_when_told_to() {
+async fn what_is_there_is_replaced_only_when_told_to() {
     let (_temp, place) = local();
-    let store = place.object().unwrap().0.clone();
-    let mut work = Work::single().await;
-    work.run(&store).await.unwrap();
-    let refused = work.run(&store).await.unwrap_err();
-    assert!(matches!(refused, Error::AlreadyExists { .. }), "{refused}");
-    work.overwrite = true;
-    work.run(&store).await.unwrap();
-    assert!(work.is_there(&store, "replaced").await);
-    // Nothing is left beside it.
-    let found = store.list_dir("").await.unwrap();
-    assert_eq!((found.objects.len(), found.dirs.len()), (1, 0), "{found:?}");
-    store.put("t.blp", vec!["no such file".into()]).await.unwrap();
-    let refused = work.run(&store).await.unwrap_err();
-    assert!(refused.to_string().contains("no Bloscpack"), "{refused}");
+    let store = place.object().unwrap().0;
+    let refused = replace(Work::new().await, store, async |store| {
+        store.delete(&["t.blz/meta/sizes".to_owned()]).await.unwrap();
+    });
+    let refused = refused.await;
+    assert!(refused.contains("no BLZ"), "{refused}");
+
+    let (_temp, place) = local();
+    let store = place.object().unwrap().0;
+    let refused = replace(Work::single().await, store, async |store| {
+        store.put("t.blp", vec!["no such file".into()]).await.unwrap();
+    });
+    let refused = refused.await;
+    assert!(refused.contains("no Bloscpack"), "{refused}");
 }
