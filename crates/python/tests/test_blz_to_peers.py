@@ -11,7 +11,7 @@ import pytest
 import zarr
 
 import chunkyard
-from blosc_family import all_chunks, bcolz, decoded, rows_by_tool, sizes
+from blosc_family import all_chunks, bcolz, bloscpack, decoded, rows_by_tool, sizes
 
 RANDOM = np.random.default_rng(4)
 WALK = np.cumsum(RANDOM.integers(-50, 51, 1050))
@@ -246,3 +246,41 @@ def test_the_example_of_the_document_comes_out_as_it_says(tmp_path: Path) -> Non
     assert {key: storage[key] for key in said} == said
     assert {"clevel": 5, "shuffle": 1}.items() <= storage["cparams"].items()
     np.testing.assert_array_equal(as_bcolz(tmp_path / "ours")[:], rows)
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_a_single_file_is_unpacked_by_the_tool(name: str, tmp_path: Path) -> None:
+    values = ARRAYS[name]
+    create(tmp_path / "x.blz", values)
+    chunkyard.convert(tmp_path / "x.blz", tmp_path / "x.blp")
+    unpacked = bloscpack.unpack_ndarray_from_file(str(tmp_path / "x.blp"))
+    assert unpacked.dtype == values.dtype
+    np.testing.assert_array_equal(unpacked, values)
+    ours: Any = chunkyard.open(tmp_path / "x.blp")
+    np.testing.assert_array_equal(ours[:], values)
+
+
+def test_a_single_file_of_the_tool_and_ours_say_the_same(tmp_path: Path) -> None:
+    matrix = ARRAYS["matrix"]
+    bloscpack.pack_ndarray_to_file(matrix, str(tmp_path / "tool.blp"), chunk_size=4000)
+    create(tmp_path / "x.blz", matrix)
+    chunkyard.convert(tmp_path / "x.blz", tmp_path / "ours.blp")
+    said = []
+    for name in ("tool.blp", "ours.blp"):
+        with (tmp_path / name).open("rb") as file:
+            header, metadata, _, _ = bloscpack.file_io._read_beginning(file)
+        layout = (header.format_version, header.checksum, header.typesize, header.nchunks)
+        said.append((layout, header.chunk_size, header.last_chunk, metadata))
+    assert said[0] == said[1]
+
+
+def test_several_arrays_are_no_single_file(tmp_path: Path) -> None:
+    group = zarr.create_group(tmp_path / "x.zarr")
+    for name in ("a", "b"):
+        group.create_array(name, data=WALK)
+    with pytest.raises(NotImplementedError, match="one array"):
+        chunkyard.convert(tmp_path / "x.zarr", tmp_path / "x.blp")
+    chunkyard.convert(tmp_path / "x.zarr" / "b", tmp_path / "x.blp")
+    np.testing.assert_array_equal(
+        bloscpack.unpack_ndarray_from_file(str(tmp_path / "x.blp")), WALK
+    )

@@ -33,6 +33,8 @@ pub(crate) struct Marks {
     pub(crate) known: &'static [&'static str],
     /// A dataset with one of these is complete: they are written last.
     pub(crate) complete: &'static [&'static str],
+    /// Where a dataset is one file: what it begins with.
+    pub(crate) file: Option<&'static [u8]>,
 }
 
 impl Marks {
@@ -100,16 +102,18 @@ impl Staging {
             return Err(exists(place.url()));
         };
         let folder = folder_of(name);
+        let below = |inner: &str| parent.below(&format!("{folder}/{inner}"));
+        let (data, journal) = (below(DATA)?, below(JOURNAL)?);
         // Whoever comes second waits here, and then finds the work of the first.
         let lock = parent.lock(&format!("{folder}/lock")).await?;
         let replace = match occupant(parent, name, marks).await? {
             Occupant::Nothing => false,
             Occupant::Same if options.overwrite => true,
             occupant => {
-                // An unfinished conversion may lie there, to be resumed when told to replace.
-                if parent.list_dir(&folder).await?.dirs.is_empty() {
-                    // Whoever waits for the lock may just have made it anew.
-                    parent.delete_dir(&folder).await.ok();
+                // An unfinished conversion may lie there, to be resumed when told to replace. What is left of
+                // a finished one has no journal.
+                if !has_plan(&journal).await? {
+                    clear_up(parent, &folder, lock).await;
                 }
                 let what = match occupant {
                     Occupant::Other => marks.other,
@@ -118,8 +122,6 @@ impl Staging {
                 return Err(Error::AlreadyExists { what, name: place.url().to_owned() });
             }
         };
-        let below = |inner: &str| parent.below(&format!("{folder}/{inner}"));
-        let (data, journal) = (below(DATA)?, below(JOURNAL)?);
         let anew = options.plan.is_empty() || options.restart || !has_plan(&journal).await?;
         if anew {
             forget(parent, &folder).await?;
@@ -215,10 +217,7 @@ impl Staging {
                 // A move is durable when both directories are.
                 parent.sync_dir(&folder).await?;
                 parent.sync_dir("").await?;
-                // The dataset stands. What is left is rubbish, or of somebody who waited for the lock and
-                // makes the folder anew.
-                parent.delete_dir(&folder).await.ok();
-                drop(lock);
+                clear_up(&parent, &folder, lock).await;
             }
             Publish::InPlace { root } => {
                 root.delete_dir(SUFFIX).await.ok();
@@ -226,6 +225,31 @@ impl Staging {
         }
         Ok(())
     }
+}
+
+impl Staging {
+    /// Makes one file of the data, which is durable, the dataset.
+    pub(crate) async fn publish_file(self, file: &str) -> Result<()> {
+        let Publish::Rename { parent, folder, name, replace, marks, lock } = self.publish else {
+            return Err(Error::unsupported(format!("naming {file} where nothing is renamed")));
+        };
+        if !replace && !matches!(occupant(&parent, &name, marks).await?, Occupant::Nothing) {
+            return Err(exists(&format!("{}/{name}", parent.url())));
+        }
+        // After this there is no such file aside: no attempt may find a journal that says it is all there.
+        forget(&parent, &folder).await?;
+        parent.rename(&format!("{folder}/{DATA}/{file}"), &name).await?;
+        parent.sync_dir("").await?;
+        clear_up(&parent, &folder, lock).await;
+        Ok(())
+    }
+}
+
+/// Takes the folder of work away once its dataset stands. What stays is rubbish, or of somebody who waited
+/// for the lock and makes the folder anew.
+async fn clear_up(parent: &Store, folder: &str, lock: Lock) {
+    parent.delete_dir(folder).await.ok();
+    drop(lock);
 }
 
 /// The folder of work in progress beside the dataset of a name.
@@ -256,7 +280,12 @@ enum Occupant {
 
 async fn occupant(parent: &Store, name: &str, marks: Marks) -> Result<Occupant> {
     match parent.head(name).await {
-        Ok(_) => return Ok(Occupant::Other),
+        Ok(meta) => {
+            let magic = marks.file.filter(|magic| magic.len() as u64 <= meta.size);
+            let Some(magic) = magic else { return Ok(Occupant::Other) };
+            let same = parent.get_range(name, 0..magic.len() as u64).await? == magic;
+            return Ok(if same { Occupant::Same } else { Occupant::Other });
+        }
         Err(Error::NotFound { .. }) => {}
         Err(error) => return Err(error),
     }

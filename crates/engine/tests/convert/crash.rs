@@ -20,7 +20,7 @@ use chunkyard_engine::{Error, ErrorKind, Result};
 use futures::{StreamExt, TryStreamExt, stream};
 
 use super::sample::Sample;
-use super::support::{From, PATH, To, Yard, objects, read};
+use super::support::{From, PATH, To, Yard, objects, opened, read};
 
 /// A conversion of 9 chunks, 4 of them missing, into packs of which there are several.
 pub(crate) struct Work {
@@ -38,9 +38,20 @@ impl Work {
     pub(crate) async fn new(yard: &Yard, to: To) -> Self {
         let spec = ArraySpec::builder(&[5, 5], &[2, 2], "int32").build().unwrap();
         let sample = Sample::of(spec).sparse(|index| (index[0] + index[1]) % 2 == 0);
-        let source = From::Shards.write(yard, "source", &sample).await;
+        let source = match to {
+            To::Bloscpack => {
+                From::Shards.write(yard, "source", &sample).await;
+                opened(&yard.at(&format!("source{PATH}"))).await
+            }
+            _ => From::Shards.write(yard, "source", &sample).await,
+        };
         let (name, chunks) = ("target", [2, 1]);
         Self { source, sample, to, name, chunks, overwrite: false, restart: false }
+    }
+
+    /// The array in the target.
+    fn path(&self) -> &'static str {
+        if self.to == To::Bloscpack { "/" } else { PATH }
     }
 
     fn place(&self, store: &Store) -> Place {
@@ -80,11 +91,11 @@ impl Work {
         // A repository is created before anything is committed to it, and what is to be replaced is
         // there until it is.
         let before = self.to == To::Repo || self.overwrite;
-        if before && opened.dataset().array(PATH).is_err() {
+        if before && opened.dataset().array(self.path()).is_err() {
             return false;
         }
         assert!(
-            read(&opened, PATH).await == self.sample.array,
+            read(&opened, self.path()).await == self.sample.array,
             "{what}: looks complete and is not"
         );
         true
@@ -200,6 +211,11 @@ async fn every_operation_can_be_the_last_into_a_container() {
 #[tokio::test]
 async fn every_operation_can_be_the_last_into_superchunks() {
     interrupt_everywhere(To::Superchunk, true, &DEATHS).await;
+}
+
+#[tokio::test]
+async fn every_operation_can_be_the_last_into_a_single_file() {
+    interrupt_everywhere(To::Bloscpack, true, &DEATHS).await;
 }
 
 #[tokio::test]

@@ -203,11 +203,14 @@ pub(crate) enum To {
     Repo,
     Container,
     Superchunk,
+    /// A file of one array, which is its root.
+    Bloscpack,
 }
 
 impl To {
     /// Those that keep chunks of any shape, and do not keep those that are missing.
     pub(crate) const ALL: [Self; 3] = [Self::Zarr3, Self::Shards, Self::Repo];
+    /// Those that keep any array.
     pub(crate) const EVERY: [Self; 5] =
         [Self::Zarr3, Self::Shards, Self::Repo, Self::Container, Self::Superchunk];
 
@@ -216,7 +219,7 @@ impl To {
             Self::Zarr3 | Self::Shards => "zarr3",
             Self::Repo => "repo",
             Self::Container => "container",
-            Self::Superchunk => "blz",
+            Self::Superchunk | Self::Bloscpack => "blz",
         }
     }
 
@@ -226,6 +229,7 @@ impl To {
             Self::Zarr3 | Self::Shards | Self::Repo => name.to_owned(),
             Self::Container => format!("{name}.af"),
             Self::Superchunk => format!("{name}.blz"),
+            Self::Bloscpack => format!("{name}.blp"),
         }
     }
 
@@ -238,7 +242,7 @@ impl To {
     /// Wishes for an array of a shape and about such chunks, in several packs.
     pub(crate) fn packs(self, shape: &[u64], chunks: &[u64]) -> Wishes {
         let wishes = match self {
-            Self::Superchunk => {
+            Self::Superchunk | Self::Bloscpack => {
                 // Whole rows only.
                 let rows = |rows| [&[rows], &shape[1..]].concat();
                 let shards = Some(Some(rows(2 * chunks[0])));

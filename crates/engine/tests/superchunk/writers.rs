@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use chunkyard_engine::ErrorKind;
 use chunkyard_engine::format::Place;
@@ -22,7 +23,7 @@ async fn add(blz: &Blz, more: std::ops::Range<i64>) -> u64 {
             Ok(()) => return conflicts,
             Err(error) => assert_eq!(error.kind(), ErrorKind::Conflict, "{error:?}"),
         }
-        tokio::time::sleep(std::time::Duration::from_millis(conflicts.min(20) * 3)).await;
+        tokio::time::sleep(Duration::from_millis(conflicts.min(20) * 3)).await;
     }
     unreachable!()
 }
@@ -185,4 +186,19 @@ mod s3 {
     async fn readers_beside_a_writer_see_a_prefix_of_the_rows() {
         readers_see_a_prefix(&place(), 20).await;
     }
+}
+
+#[tokio::test]
+async fn what_dead_writers_left_beside_the_sizes_goes_once_it_is_old() {
+    let (temp, place) = local();
+    let blz = Blz::create(&place, &creation("<i8", 10, 3), BlzOptions::default()).await.unwrap();
+    let meta = temp.path().join("x.blz/meta");
+    let hours_ago = |hours: u64| std::time::SystemTime::now() - Duration::from_secs(3600 * hours);
+    for (name, hours) in [(".tmp-old", 2), (".tmp-new", 0), ("mine", 2)] {
+        let file = std::fs::File::create(meta.join(name)).unwrap();
+        file.set_modified(hours_ago(hours)).unwrap();
+    }
+    add(&blz, 0..3).await;
+    let is_there = |name: &str| meta.join(name).exists();
+    assert_eq!([".tmp-old", ".tmp-new", "mine"].map(is_there), [false, true, true]);
 }

@@ -148,9 +148,9 @@ def convert(
     """Converts arrays from any format to any other.
 
     The format of the source is recognised by its content, that of the target by what is there, or by
-    its name (`.zarr`, `.repo`), or is `to`. What is not asked for stays as it is. The target appears
-    when it is complete, in one step; into a repository, as one commit. A conversion that was
-    interrupted, by Ctrl-C too, goes on where it ended when the same is asked again.
+    its name (`.zarr`, `.repo`, `.blz`, `.blp`), or is `to`. What is not asked for stays as it is. The
+    target appears when it is complete, in one step; into a repository, as one commit. A conversion that
+    was interrupted, by Ctrl-C too, goes on where it ended when the same is asked again.
 
     `arrays` are paths, of arrays or of groups for all in them; `selection` is a box of each, such as
     `np.s_[0:10, :, 5:]`; `branch`, `tag`, `snapshot` and `as_of` choose the version of a repository that

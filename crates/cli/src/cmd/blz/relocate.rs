@@ -12,7 +12,8 @@ use crate::context::Context;
 /// Move full files to another place, and read them from there
 ///
 /// They are copied and compared before they count there and go here. Rows are still added at the old
-/// place. Whoever reads must allow the new one: --allow URL.
+/// place. Whoever reads must allow the new one: --allow URL. Nothing that is there is ever replaced,
+/// and the same command finishes a move that was interrupted.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:

@@ -25,8 +25,9 @@ use crate::units::{parse_shape, parse_size};
 /// Convert arrays from any format to any other
 ///
 /// The format of the source is recognised by its content, that of the target by what is there, or
-/// by its name: .zarr is plain Zarr, .repo a repository. The target appears when it is complete. A
-/// conversion that was interrupted goes on where it ended when the same command is run again.
+/// by its name: .zarr is plain Zarr, .repo a repository, .blz superchunks, .blp a single Bloscpack
+/// file of one array. The target appears when it is complete. A conversion that was interrupted
+/// goes on where it ended when the same command is run again.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -34,6 +35,7 @@ Examples:
   chunkyard convert sea.repo out.zarr --tag v1 --array /ocean/temperature
   chunkyard convert in.zarr out.zarr --chunks 64,64,64 --shards 512,512,512 --codec zstd:3
   chunkyard convert in.zarr s3://bucket/out.zarr --dtype float32 --lossy rounding --verify
+  chunkyard convert in.zarr/ocean out.blp                     one array, a single Bloscpack file
   chunkyard convert in.zarr out.zarr --region 0:10,: --dry-run")]
 pub(crate) struct Convert {
     /// What to convert

@@ -25,7 +25,7 @@ use crate::format::{ChunkStream, Dataset, Locate, Node, OpenOptions, Place, Sour
 use crate::store::{ChunkRef, Digest, Fetcher, Remotes, Store};
 
 /// What a Bloscpack file begins with.
-const MAGIC: &[u8] = b"blpk";
+pub(super) const MAGIC: &[u8] = b"blpk";
 /// Bytes of the largest chunk.
 const CHUNK_BYTES_MAX: u64 = bloscpack::CHUNK_BYTES_MAX as u64;
 
@@ -71,6 +71,8 @@ impl BloscpackSource {
         let (mut column, len, cautions) = shaped(layout.metadata.as_deref(), name, first, total)?
             .unwrap_or_else(|| (column(bytes, Vec::new(), first.max(1)), total, Vec::new()));
         column.params = params(store, name, &index, &column).await?;
+        let said = layout.metadata.as_deref().and_then(|json| serde_json::from_slice(json).ok());
+        describe(&mut column, said.unwrap_or_default());
         let mut dataset = Dataset::default();
         dataset.insert("/", Node::Array(Arc::new(column.node(len)?)));
         let remotes = Arc::new(Remotes::new(Vec::new(), options.store.clone()));
@@ -142,6 +144,10 @@ fn shaped(metadata: Option<&[u8]>, file: &str, chunk: u64, total: u64) -> Result
     if bytes != total {
         return Err(super::corrupt(file, "bytes of the array", bytes, total));
     }
+    if shape.is_empty() && chunk == item {
+        let one = Column { scalar: true, ..column(row, Vec::new(), 1) };
+        return Ok(Some((one, 1, Vec::new())));
+    }
     let row_shape = shape.get(1..).unwrap_or_default().to_vec();
     let row_bytes = row_shape.iter().fold(item, |bytes, extent| bytes.saturating_mul(*extent));
     let whole = |bytes: u64| bytes > 0 && chunk.is_multiple_of(bytes);
@@ -157,6 +163,17 @@ fn shaped(metadata: Option<&[u8]>, file: &str, chunk: u64, total: u64) -> Result
     let caution = format!("an array of shape {shape:?} is given as its elements one by one: {why}");
     let cautions = if shape.len() == 1 { Vec::new() } else { vec![caution] };
     Ok(Some((column(row, Vec::new(), (chunk / item).max(1)), total / item, cautions)))
+}
+
+/// What a file of ours says beyond what the tool does. Names that fit no dimension are nobody's.
+fn describe(column: &mut Column, mut said: Value) {
+    if let Some(Value::Object(attributes)) = said.get_mut("attributes").map(Value::take) {
+        column.attributes = attributes.into_iter().collect();
+    }
+    let names = said.get_mut("dimension_names").map(Value::take);
+    let names = names.and_then(|names| serde_json::from_value::<Vec<Option<String>>>(names).ok());
+    let dimensions = if column.scalar { 0 } else { 1 + column.row_shape.len() };
+    column.dimension_names = names.filter(|names| names.len() == dimensions);
 }
 
 fn column(row: RowType, row_shape: Vec<u64>, chunklen: u64) -> Column {

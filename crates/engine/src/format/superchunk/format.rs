@@ -5,6 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use super::bloscpack_file::{self, BloscpackSource};
+use super::bloscpack_sink::{self, BloscpackSink};
 use super::directory::{ROOT_DIRS, SIZES, STORAGE};
 use super::draft::Draft;
 use super::express;
@@ -18,7 +19,7 @@ use crate::format::{
 };
 use crate::store::Store;
 
-/// Compressed arrays and tables, in directories of Bloscpack files.
+/// Compressed arrays and tables, in directories of Bloscpack files, and arrays in a single one.
 #[derive(Debug, Clone, Copy)]
 pub struct BlzFormat;
 
@@ -29,7 +30,7 @@ impl Format for BlzFormat {
     }
 
     fn extensions(&self) -> &'static [&'static str] {
-        &["blz", "bcolz"]
+        &["blz", "bcolz", "blp"]
     }
 
     async fn probe(&self, place: &Place) -> Result<Probe> {
@@ -68,7 +69,10 @@ impl Format for BlzFormat {
         dataset: Dataset,
         options: CreateOptions,
     ) -> Result<Box<dyn Sink>> {
-        Ok(Box::new(BlzSink::create(place, &dataset, options).await?))
+        match bloscpack_sink::is_wanted(place) {
+            true => Ok(Box::new(BloscpackSink::create(place, &dataset, options).await?)),
+            false => Ok(Box::new(BlzSink::create(place, &dataset, options).await?)),
+        }
     }
 
     async fn join(

@@ -12,6 +12,7 @@
 //!
 //!  BlzFormat ─▶ source ── tree               one dataset, or a directory of several; inspect checks them
 //!           └─▶ sink ─── draft, express      what a dataset becomes; pack_writer writes a file of chunks
+//!                 └ bloscpack_sink          one file of all of them; bloscpack_file reads such a file
 //!
 //!  root/meta/{sizes,storage,attributes}   meta     how long, of what type, how compressed
 //!  root/data/__1__.bin …                  names    which file is which superchunk
@@ -25,6 +26,7 @@
 mod attributes;
 pub mod bloscpack;
 mod bloscpack_file;
+mod bloscpack_sink;
 mod change;
 pub mod chunklen;
 mod copy_there;
@@ -56,6 +58,7 @@ mod roots;
 mod settle;
 mod sink;
 mod source;
+mod sweep;
 mod tree;
 mod trim;
 mod wanted;
@@ -63,6 +66,7 @@ mod write_out;
 mod writer;
 
 pub use self::bloscpack_file::BloscpackSource;
+pub use self::bloscpack_sink::BloscpackSink;
 pub use self::create::{Compression, Creation, Wish};
 pub use self::filter::Filter;
 pub use self::format::BlzFormat;

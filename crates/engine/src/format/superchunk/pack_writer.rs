@@ -47,6 +47,16 @@ impl Target {
         };
         (format!("{}{}", self.folder, self.column.file(self.style, file)), first, chunks)
     }
+
+    /// How a file of so many chunks is laid out.
+    fn spec_of(&self, first: u64, chunks: u64) -> Result<FileSpec> {
+        let tail = first >= self.len / self.column.chunklen.max(1);
+        let entries = match self.style {
+            Style::Superchunk if !tail => self.column.superchunk,
+            _ => chunks,
+        };
+        self.column.file_spec(self.style, first, entries)
+    }
 }
 
 /// Writes a pack of an array.
@@ -113,8 +123,8 @@ impl SuperchunkWriter {
         let (path, first, chunks) = self.target.file_of(chunk);
         if self.open.as_ref().is_none_or(|open| open.path != path) {
             self.close_file().await?;
-            self.open =
-                Some(OpenFile::begin(&self.store, &self.target, path, first, chunks).await?);
+            let spec = self.target.spec_of(first, chunks)?;
+            self.open = Some(OpenFile::begin(&self.store, spec, path, chunks).await?);
         }
         if let Some(open) = &mut self.open {
             (self.chunks, self.bytes) = (self.chunks + 1, self.bytes + bytes.len() as u64);
@@ -185,8 +195,8 @@ async fn cut(column: &Column, bytes: Bytes, rows: u64) -> Result<Bytes> {
     encode(column, plain.await??).await
 }
 
-/// A file being written.
-struct OpenFile {
+/// A file of chunks being written, all of which are known before its head is.
+pub(super) struct OpenFile {
     path: String,
     spec: FileSpec,
     offsets: Vec<u64>,
@@ -200,19 +210,13 @@ struct OpenFile {
 }
 
 impl OpenFile {
-    async fn begin(
+    /// Begins a file that will have so many chunks.
+    pub(super) async fn begin(
         store: &Store,
-        target: &Target,
+        spec: FileSpec,
         path: String,
-        first: u64,
         chunks: u64,
     ) -> Result<Self> {
-        let tail = first >= target.len / target.column.chunklen.max(1);
-        let entries = match target.style {
-            Style::Superchunk if !tail => target.column.superchunk,
-            _ => chunks,
-        };
-        let spec = target.column.file_spec(target.style, first, entries)?;
         let length = head_bytes(&spec)?;
         let mut upload = None;
         if store.kind() == Kind::Local && chunks > 1 {
@@ -233,7 +237,8 @@ impl OpenFile {
         })
     }
 
-    async fn add(&mut self, chunk: Bytes) -> Result<()> {
+    /// Adds the next chunk.
+    pub(super) async fn add(&mut self, chunk: Bytes) -> Result<()> {
         let decoded = blosc::Header::parse(&chunk)?.decoded_bytes;
         self.last_bytes = u32::try_from(decoded).unwrap_or(u32::MAX);
         self.offsets.push(self.length);
@@ -249,7 +254,8 @@ impl OpenFile {
         Ok(())
     }
 
-    async fn close(self, store: &Store) -> Result<String> {
+    /// Completes the file; its path.
+    pub(super) async fn close(self, store: &Store) -> Result<String> {
         let head = Bytes::from(render_head(&self.spec, &self.offsets, self.last_bytes)?);
         match self.upload {
             Some(mut upload) => {

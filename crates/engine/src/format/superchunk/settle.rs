@@ -63,6 +63,7 @@ impl Inner {
             {
                 return Ok(());
             }
+            self.sweep_meta().await?;
             let unfinished = self.finish_changes().await?;
             self.reread().await?;
             if unfinished {

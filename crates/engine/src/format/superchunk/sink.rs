@@ -27,13 +27,14 @@ const MARKS: Marks = Marks {
     other: "something that is no BLZ, and so is not replaced",
     known: COMMITS,
     complete: COMMITS,
+    file: None,
 };
 
 /// BLZ datasets being written.
 #[derive(Debug)]
 pub struct BlzSink {
-    staging: Staging,
-    draft: Draft,
+    pub(super) staging: Staging,
+    pub(super) draft: Draft,
     columns: Columns,
     stored: Arc<Stored>,
 }
@@ -99,9 +100,19 @@ pub(super) fn style_of(place: &Place) -> Style {
 impl BlzSink {
     /// Begins to write a dataset at a place.
     pub async fn create(place: &Place, dataset: &Dataset, options: CreateOptions) -> Result<Self> {
+        Self::begin(place, dataset, options, MARKS).await
+    }
+
+    /// The same where something else will be made of it.
+    pub(super) async fn begin(
+        place: &Place,
+        dataset: &Dataset,
+        options: CreateOptions,
+        marks: Marks,
+    ) -> Result<Self> {
         let draft = Draft::new(dataset, style_of(place))?;
         let columns = Columns::new(&draft)?;
-        let staging = Staging::begin(place, &options, MARKS).await?;
+        let staging = Staging::begin(place, &options, marks).await?;
         Ok(Self { staging, draft, columns, stored: Arc::default() })
     }
 

@@ -30,6 +30,7 @@ const MARKS: Marks = Marks {
     other: "something that is no Zarr, and so is not replaced",
     known: &[METADATA, hierarchy::V2_GROUP, hierarchy::V2_ARRAY],
     complete: &[METADATA],
+    file: None,
 };
 
 /// A Zarr hierarchy being written.

@@ -3,6 +3,7 @@
 mod check;
 mod link;
 mod shapes;
+mod single;
 
 use std::sync::Arc;
 
@@ -10,6 +11,7 @@ use chunkyard_engine::ErrorKind;
 use chunkyard_engine::format::superchunk::{BlzSource, Style};
 use chunkyard_engine::format::{OpenOptions, Place, Source};
 use chunkyard_engine::pipeline::{Movement, Wishes};
+use chunkyard_engine::store::Store;
 use futures::TryStreamExt;
 
 use crate::convert::crash::Work;
@@ -187,18 +189,34 @@ async fn single_bloscpack_files_are_arrays() {
     assert!(shapes.iter().any(|name| name != "uint8"), "{shapes:?}");
 }
 
-#[tokio::test]
-async fn a_dataset_is_replaced_only_when_told_to() {
+/// Replaces what is there if told to; what anything else is said to be.
+async fn replace(to: To, spoil: impl AsyncFn(&Store)) -> String {
     let yard = Yard::directory();
-    let store = yard.store("");
-    let mut work = Work::new(&yard, To::Superchunk).await;
+    let store = yard.store("place");
+    let mut work = Work::new(&yard, to).await;
     work.run(&store).await.unwrap();
     let refused = work.run(&store).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Conflict, "{refused}");
     work.overwrite = true;
     work.run(&store).await.unwrap();
     assert!(work.is_there(&store, "replaced").await);
-    store.delete(&["target.blz/meta/sizes".to_owned()]).await.unwrap();
-    let refused = work.run(&store).await.unwrap_err();
-    assert!(refused.to_string().contains("no BLZ"), "{refused}");
+    // Nothing is left beside it.
+    let found = store.list_dir("").await.unwrap();
+    assert_eq!(found.objects.len() + found.dirs.len(), 1, "{found:?}");
+    spoil(&store).await;
+    work.run(&store).await.unwrap_err().to_string()
+}
+
+#[tokio::test]
+async fn what_is_there_is_replaced_only_when_told_to() {
+    let refused = replace(To::Superchunk, async |store| {
+        store.delete(&["target.blz/meta/sizes".to_owned()]).await.unwrap();
+    });
+    let refused = refused.await;
+    assert!(refused.contains("no BLZ"), "{refused}");
+    let refused = replace(To::Bloscpack, async |store| {
+        store.put("target.blp", vec!["no such file".into()]).await.unwrap();
+    });
+    let refused = refused.await;
+    assert!(refused.contains("no Bloscpack"), "{refused}");
 }

@@ -95,6 +95,14 @@ pub fn render(kind: &RowType) -> Result<String> {
     }
 }
 
+/// The text for a type as Python's `repr` of what NumPy calls it: what Bloscpack files say.
+pub fn numpy_repr(kind: &RowType) -> Result<String> {
+    match kind {
+        RowType::Plain { dtype, order } => Ok(format!("'{}'", description(dtype, *order)?)),
+        RowType::Struct(_) => render(kind),
+    }
+}
+
 /// Bytes of one row, in the file as in memory.
 pub fn item_bytes(kind: &RowType) -> u64 {
     match kind {
