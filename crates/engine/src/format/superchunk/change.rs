@@ -20,6 +20,7 @@ use chunkyard_array::codec::blosc;
 
 use super::encoding::{encode, rows_of};
 use super::files::FileIndex;
+use super::filling::Filling;
 use super::handle::{Blz, Inner, State};
 use super::journal::{Entry, Journal};
 use super::model::{Column, Style};
@@ -160,7 +161,8 @@ impl Inner {
                 let mut plain = vec![0; wanted];
                 blosc::decode_range(&bytes, 0..wanted, &mut plain).map(|()| plain)
             });
-            rows_of(&rows).bytes = plain.await??;
+            let plain = plain.await??;
+            rows_of(&rows).bytes = Filling::of(&plain)?;
             (mine.held, mine.tail_chunk) = (true, None);
             return Ok(());
         }

@@ -16,6 +16,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use bytes::{Buf, Bytes};
 use chunkyard_array::codec::blosc::{self, Params};
 
+use super::filling::Filling;
 use super::handle::Inner;
 use super::model::Column;
 use super::writer::{PENDING_BYTES_MAX, Writing, chunk_len};
@@ -36,7 +37,7 @@ pub(super) struct Rows {
     /// Chunks that are full.
     full: VecDeque<Full>,
     /// Rows of the chunk behind those, which is not full.
-    pub(super) bytes: Vec<u8>,
+    pub(super) bytes: Filling,
 }
 
 /// A full chunk.
@@ -62,12 +63,12 @@ pub(super) fn rows_of(rows: &Mutex<Rows>) -> MutexGuard<'_, Rows> {
 
 impl Rows {
     /// The first rows of a chunk.
-    pub(super) fn new(chunk: u64, bytes: Vec<u8>) -> Self {
-        Self { chunk, full: VecDeque::new(), bytes }
+    pub(super) fn new(chunk: u64, rows: &[u8]) -> Result<Self> {
+        Ok(Self { chunk, full: VecDeque::new(), bytes: Filling::of(rows)? })
     }
 
     /// Takes rows, until none are left or as many chunks are full as may be. Whether any became full.
-    fn fill(&mut self, rest: &mut Bytes, whole: usize) -> bool {
+    fn fill(&mut self, rest: &mut Bytes, whole: usize) -> Result<bool> {
         let had = self.full.len();
         while !rest.is_empty() && self.full.len() < ahead_max(whole) {
             if self.bytes.is_empty() && rest.len() >= whole {
@@ -75,18 +76,13 @@ impl Rows {
                 continue;
             }
             let some = rest.len().min(whole.saturating_sub(self.bytes.len()));
-            if self.bytes.capacity() < whole && whole <= AHEAD_BYTES_MAX {
-                // At once: a buffer that grows by and by is copied each time. A larger one may never be full.
-                self.bytes.reserve_exact(whole.saturating_sub(self.bytes.len()));
-            }
-            self.bytes.extend_from_slice(rest.get(..some).unwrap_or_default());
+            self.bytes.push(rest.get(..some).unwrap_or_default(), whole)?;
             rest.advance(some);
             if self.bytes.len() >= whole {
-                let plain = std::mem::take(&mut self.bytes).into();
-                self.full.push_back(Full { plain, job: None });
+                self.full.push_back(Full { plain: self.bytes.take(), job: None });
             }
         }
-        self.full.len() > had
+        Ok(self.full.len() > had)
     }
 
     /// Begins to encode full chunks, where nobody has.
@@ -168,7 +164,7 @@ impl Inner {
         let mut tried = None;
         loop {
             let Some(mine) = writing.column(at) else { return Ok(()) };
-            let fuller = rows_of(&mine.rows).fill(&mut rest, whole);
+            let fuller = rows_of(&mine.rows).fill(&mut rest, whole)?;
             if rest.is_empty() && !fuller && !lent {
                 return Ok(());
             }
@@ -252,15 +248,15 @@ mod tests {
 
     #[test]
     fn chunks_are_filled_in_the_order_of_their_rows() {
-        let mut rows = Rows::new(7, b"ab".to_vec());
+        let mut rows = Rows::new(7, b"ab").unwrap();
         let mut more = Bytes::from_static(b"cdefghijk");
-        assert!(rows.fill(&mut more, WHOLE) && more.is_empty());
+        assert!(rows.fill(&mut more, WHOLE).unwrap() && more.is_empty());
         assert_eq!(rows.start_of(7, 4).as_deref(), Some(&b"abcd"[..]));
         assert_eq!(rows.start_of(8, 3).as_deref(), Some(&b"efg"[..]));
         assert_eq!(rows.start_of(9, 3).as_deref(), Some(&b"ijk"[..]));
         let elsewhere = [rows.start_of(6, 1), rows.start_of(9, 4), rows.start_of(10, 0)];
         assert_eq!(elsewhere, [None, None, None]);
-        assert!(!rows.fill(&mut Bytes::new(), WHOLE));
+        assert!(!rows.fill(&mut Bytes::new(), WHOLE).unwrap());
     }
 
     #[test]
@@ -268,16 +264,16 @@ mod tests {
         let mut rows = Rows::default();
         let whole = AHEAD_BYTES_MAX / 2;
         let mut more = Bytes::from(vec![1; 3 * whole]);
-        assert!(rows.fill(&mut more, whole));
+        assert!(rows.fill(&mut more, whole).unwrap());
         assert_eq!((rows.full.len(), more.len()), (2, whole));
         rows.forget(1);
-        assert!(rows.fill(&mut more, whole) && more.is_empty());
+        assert!(rows.fill(&mut more, whole).unwrap() && more.is_empty());
     }
 
     #[tokio::test]
     async fn a_chunk_that_could_not_be_encoded_is_encoded_again() {
         let rows = Mutex::new(Rows::default());
-        rows_of(&rows).fill(&mut Bytes::from_static(b"abcdefghij"), WHOLE);
+        rows_of(&rows).fill(&mut Bytes::from_static(b"abcdefghij"), WHOLE).unwrap();
         let fails = |plain: &[u8]| match plain.first() {
             Some(b'a') => twice(plain),
             _ => Err(Error::invalid("no memory")),
@@ -296,7 +292,7 @@ mod tests {
     #[tokio::test]
     async fn a_chunk_that_nobody_waits_for_any_more_is_not_lost() {
         let rows = Mutex::new(Rows::default());
-        rows_of(&rows).fill(&mut Bytes::from_static(b"abcd"), WHOLE);
+        rows_of(&rows).fill(&mut Bytes::from_static(b"abcd"), WHOLE).unwrap();
         let (sender, receiver) = std::sync::mpsc::channel::<()>();
         let receiver = std::sync::Arc::new(Mutex::new(receiver));
         let waits = move |plain: &[u8]| {

@@ -37,6 +37,7 @@ pub mod dtype;
 mod encoding;
 mod express;
 mod files;
+mod filling;
 mod filter;
 mod flush;
 mod format;

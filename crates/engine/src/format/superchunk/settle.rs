@@ -289,7 +289,7 @@ impl Inner {
         }
         let tail = column.tail_file(full);
         let versions = self.clear(state, at, column, full, (rows > 0).then_some(&kept)).await?;
-        let rows = Rows::new(full, kept.to_vec());
+        let rows = Rows::new(full, &kept)?;
         Ok(ColumnWriting {
             tail: (!rows.bytes.is_empty()).then_some(tail),
             tail_chunk: None,
