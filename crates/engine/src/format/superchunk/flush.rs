@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::claim::lost;
 use super::directory::SIZES;
 use super::encoding::{encode_from, rows_of};
 use super::handle::{Blz, Inner, State};
 use super::meta::Sizes;
-use super::settle::lost;
 use super::writer::Writing;
 use crate::alone::alone;
 use crate::error::{Error, Result};

@@ -29,6 +29,7 @@ mod bloscpack_file;
 mod bloscpack_sink;
 mod change;
 pub mod chunklen;
+mod claim;
 mod copy_there;
 mod create;
 mod directory;

@@ -10,12 +10,12 @@
 
 use std::ops::RangeInclusive;
 
+use super::claim::lost;
 use super::copy_there::Copied;
 use super::directory::{SHARDS, read_shards};
 use super::handle::{Blz, Inner, State};
 use super::meta::{Shards, Sizes};
 use super::model::Style;
-use super::settle::lost;
 use crate::error::{Error, Result};
 use crate::format::publish::publish;
 use crate::store::Kind;

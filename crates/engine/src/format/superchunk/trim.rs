@@ -47,7 +47,7 @@ impl Inner {
             self.put_sizes(state, &sizes, &cbytes).await?;
         } else {
             let swapped = self.swap_sizes(&sizes, &state.version).await?;
-            swapped.ok_or_else(|| super::settle::lost(self.store.url()))?;
+            swapped.ok_or_else(|| super::claim::lost(self.store.url()))?;
         }
         // The last first, so that what is left by a crash is what the next writer expects to find.
         for file in cut.into_iter().flat_map(|cut| cut.files.into_iter().rev()) {

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use serde_json::json;
 
 use super::bloscpack::{FileSpec, Version as PackVersion, head_bytes, render_head};
+use super::claim::{WRITER, lost};
 use super::dtype;
 use super::encoding::encode;
 use super::files::FileIndex;
@@ -17,7 +18,6 @@ use super::handle::{Inner, State};
 use super::model::{Column, Style};
 use super::names;
 use super::roots::Rooted;
-use super::settle::{WRITER, lost};
 use super::writer::{ColumnWriting, Writing, chunk_len};
 use crate::error::{Error, Result};
 use crate::repo::Uid;
