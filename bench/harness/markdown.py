@@ -116,8 +116,7 @@ def verdicts(rows: list[Document]) -> str:
             continue
         lines.append([row["key"], must, reached, verdict(bool(row.get("met")))])
     for row in rows:
-        if row["key"] in AGAINST:
-            rival, least = AGAINST[row["key"]]
+        for rival, least in AGAINST.get(row["key"], {}).items():
             found = row["peers"].get(rival, {}).get("ratio")
             must = f"at least {number(least)} times {rival}"
             met = found is not None and found >= least

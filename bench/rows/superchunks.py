@@ -15,10 +15,9 @@ from harness.worker import Side
 from rows.model import Row, Size, Workload
 from rows.targets import (
     APPEND_GROWTH,
-    CODEC_PART,
     FILES_MAX,
+    SUPERCHUNK_CODEC_PART,
     SUPERCHUNK_MEMORY_MAX,
-    SUPERCHUNK_TARGET,
 )
 
 OURS = Side("ours", "ours")
@@ -87,7 +86,6 @@ def workloads(size: Size, data: Path) -> list[Workload]:
 
 
 def row(key: str, title: str, workload: str, measure: str, **more: Any) -> Row:
-    more.setdefault("target", SUPERCHUNK_TARGET)
     return Row(f"superchunks {key}", title, f"superchunk {workload}", measure, **more)
 
 
@@ -104,6 +102,7 @@ def moved_rows(size: Size, name: str, codec: str) -> list[Row]:
             f"{work} write",
             "returned",
             limit=encode,
+            limit_part=SUPERCHUNK_CODEC_PART,
             **moved,
         ),
         row(
@@ -121,7 +120,7 @@ def moved_rows(size: Size, name: str, codec: str) -> list[Row]:
             f"{work} read",
             "reused",
             limit=decode,
-            limit_part=CODEC_PART,
+            limit_part=SUPERCHUNK_CODEC_PART,
             **moved,
         ),
     ]
@@ -159,13 +158,12 @@ def append_rows(size: Size, durable: str) -> list[Row]:
     early = f"append {durable}, early"
     return [
         row(f"append {durable}", title, work, "all"),
-        row(early, "the same, a batch of the first tenth", work, "early", target=None),
+        row(early, "the same, a batch of the first tenth", work, "early"),
         row(
             f"append {durable}, late",
             "the same, a batch of the last tenth",
             work,
             "late",
-            target=None,
             against=f"superchunks {early}",
             against_max=APPEND_GROWTH,
         ),
@@ -179,7 +177,6 @@ def fact_rows() -> list[Row]:
             "memory while random-walk int64 is written, lz4",
             "walk lz4 write",
             "returned",
-            target=None,
             fact="memory",
             fact_max=SUPERCHUNK_MEMORY_MAX,
         ),
@@ -188,7 +185,6 @@ def fact_rows() -> list[Row]:
             "files of 10 GB of equal float64",
             "files",
             "returned",
-            target=None,
             fact="files",
             fact_unit="files",
             fact_max=FILES_MAX,
