@@ -140,6 +140,11 @@ impl Inner {
                 let spec = column.file_spec(self.style, begins, entries)?;
                 let (parts, index) = render(&spec, &path, self, &whole, begins)?;
                 if self.store.kind() == Kind::Local {
+                    if mine.tail == Some(file) {
+                        // The rows of the tail that goes are in a full chunk of a file before.
+                        let before: Vec<String> = dirty.iter().cloned().collect();
+                        self.store.sync_content(&before).await?;
+                    }
                     // Rows that count must not be gone before those that replace them are durable.
                     match slot > 0 || mine.tail == Some(file) {
                         true => self.move_in(&path, parts).await?,

@@ -6,7 +6,7 @@ use chunkyard_engine::Meter;
 use chunkyard_engine::format::{Report, check};
 use chunkyard_engine::repo::Level;
 
-use super::super::support::{creation, local, rows};
+use super::super::support::{creation, local, numbers, open, rows};
 use crate::convert::support::opened;
 use chunkyard_engine::format::Place;
 use chunkyard_engine::format::superchunk::{Blz, BlzOptions};
@@ -100,4 +100,21 @@ async fn what_writers_leave_behind_is_a_note() {
     assert_eq!(found.orphan_files, 2, "{:?}", found.findings);
     let said = format!("{:?}", found.findings);
     assert!(said.contains("4 bytes behind its last chunk"), "{said}");
+}
+
+#[tokio::test]
+async fn a_full_file_in_the_place_of_the_tail_is_a_note() {
+    let (_temp, place) = local();
+    let options = BlzOptions::default();
+    let blz = Blz::create(&place, &creation("<i8", 10, 3), options).await.unwrap();
+    blz.append(vec![rows(0..45)]).await.unwrap();
+    blz.flush().await.unwrap();
+    // So many that a file is full whose name is that of the tail; none of them is committed.
+    blz.append(vec![rows(45..145)]).await.unwrap();
+    drop(blz);
+    let found = report(&place, Level::Bytes).await;
+    assert!(found.is_sound(), "{:?}", found.findings);
+    let said = format!("{:?}", found.findings);
+    assert!(said.contains("in the place of the tail"), "{said}");
+    assert_eq!(numbers(&open(&place).await, "/").await, (0..45).collect::<Vec<_>>());
 }
