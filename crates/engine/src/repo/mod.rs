@@ -49,6 +49,7 @@ mod fetch;
 mod format;
 #[doc(hidden)]
 pub mod fuzzing;
+mod history;
 mod id;
 mod keys;
 mod maintain;
@@ -81,6 +82,7 @@ pub use self::config::{Compat, Config};
 pub use self::coord::{Coord, CoordError};
 pub use self::diff::{ChunkChanges, Diff, NodeChange};
 pub use self::format::{RepoFormat, RepoSink, RepoSource};
+pub use self::history::History;
 pub use self::id::Uid;
 pub(crate) use self::keys::NON_FINITE;
 pub use self::keys::{ByteRange, Keys, Listing};
@@ -101,6 +103,7 @@ pub use self::state::{
 pub use self::tree::Tree;
 pub use self::verify::{Checked, Finding, Level, Report, Severity};
 
+use self::history::Held;
 use self::manifest::Manifests;
 use self::node::AttributesRef;
 use self::state::FORMAT_VERSION;
@@ -275,6 +278,9 @@ impl Repository {
             status: state::Status::default(),
             config: create.config,
             properties: create.properties,
+            history: None,
+            held: Held::default(),
+            keeps_history: false,
             snapshots: vec![Arc::new(snapshot)],
             unknown: Map::new(),
         };
@@ -338,12 +344,18 @@ impl Repository {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// The latest state, read now.
+    /// The latest state with all of its snapshots, read now.
     pub async fn state(&self) -> Result<Arc<State>> {
         Ok(self.load().await?.state)
     }
 
     async fn load(&self) -> Result<Loaded> {
+        let loaded = self.load_recent().await?;
+        self.inner.state_file.complete(loaded).await
+    }
+
+    /// The latest state as its file says it: with the newest snapshots alone.
+    async fn load_recent(&self) -> Result<Loaded> {
         let loaded = self.inner.state_file.read().await?;
         if *loaded.state.id != *self.inner.dataset_id {
             return Err(Error::Conflict {
@@ -379,7 +391,11 @@ impl Repository {
 
     /// A session that sees one version and never changes.
     pub async fn readonly_session(&self, version: &Version) -> Result<Arc<Session>> {
-        let state = self.state().await?;
+        let mut loaded = self.load_recent().await?;
+        if !version.is_within(&loaded.state) {
+            loaded = self.inner.state_file.complete(loaded).await?;
+        }
+        let state = loaded.state;
         let snapshot = version.resolve(&state)?.clone();
         let tree = self.tree(&snapshot).await?;
         Ok(Arc::new(Session::readonly(self.clone(), &state, snapshot, tree)))
@@ -387,7 +403,11 @@ impl Repository {
 
     /// A session that collects changes for a branch.
     pub async fn writable_session(&self, branch: &str) -> Result<Arc<Session>> {
-        let state = self.inner.state_file.read_for_writing().await?.state;
+        let mut loaded = self.inner.state_file.read_for_writing().await?;
+        if !Version::branch(branch).is_within(&loaded.state) {
+            loaded = self.inner.state_file.complete(loaded).await?;
+        }
+        let state = loaded.state;
         if state.status.mode == Mode::ReadOnly {
             return Err(read_only(&state));
         }

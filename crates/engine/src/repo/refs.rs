@@ -51,6 +51,21 @@ impl Version {
         Self::Branch(name.to_owned())
     }
 
+    /// Whether a state finds it without the rest of its history.
+    pub(super) fn is_within(&self, state: &State) -> bool {
+        let listed = |name: &str| match state.refs.get(name) {
+            Some(reference) => state.snapshot(&reference.snapshot_id).is_some(),
+            None => false,
+        };
+        state.is_complete()
+            || match self {
+                Self::Branch(name) | Self::Tag(name) | Self::Named(name) => listed(name),
+                Self::Default => listed(&state.default_branch),
+                // A beginning may also be one of an older snapshot, and an older one may be meant.
+                Self::Snapshot(_) | Self::AsOf { .. } => false,
+            }
+    }
+
     /// Finds the snapshot.
     pub fn resolve<'a>(&self, state: &'a State) -> Result<&'a Arc<Snapshot>> {
         match self {

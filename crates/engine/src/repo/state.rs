@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::config::Config;
+use super::history::{Held, History};
 use super::id;
 use crate::error::{Error, Result};
 
@@ -20,8 +21,8 @@ pub(super) const STATE_FILE: &str = "state.json";
 pub(super) const FORMAT_VERSION: u64 = 1;
 /// Features a repository may require of its readers that we know.
 pub(super) const KNOWN_FEATURES: &[&str] =
-    &["delta-inventories", "removals", "virtual", "wide-ints"];
-/// How many write ids are remembered, and how many generations a claim outlives its state.
+    &["delta-inventories", "removals", "snapshot-archive", "virtual", "wide-ints"];
+/// How many write ids a state holds at least, and how many generations a claim outlives its state.
 pub(super) const RECENT: usize = 64;
 
 /// No counter and no time is above this: beyond it, JavaScript and others no longer count by one.
@@ -47,7 +48,7 @@ pub struct State {
     /// Fresh for every attempted replacement: tells a lost reply from a lost race.
     #[serde(default)]
     pub write_id: String,
-    /// The write ids of the last generations, newest last.
+    /// The write ids of the last generations, newest last. Older ones are in the history.
     #[serde(default)]
     pub recent_write_ids: Vec<String>,
     /// Wall clock of the writer.
@@ -80,7 +81,16 @@ pub struct State {
     /// User metadata of the whole dataset.
     #[serde(default)]
     pub properties: Map<String, Value>,
-    /// All live snapshots, oldest first.
+    /// Where older snapshots and write ids are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub history: Option<History>,
+    /// Which snapshots of the history are in memory.
+    #[serde(skip)]
+    pub(super) held: Held,
+    /// Whether nothing is to move into the history with this state.
+    #[serde(skip)]
+    pub(super) keeps_history: bool,
+    /// Live snapshots, oldest first: all, or those of the state file alone.
     pub snapshots: Vec<Arc<Snapshot>>,
     /// Keys of later versions, kept as they are.
     #[serde(flatten)]
@@ -282,7 +292,8 @@ impl State {
 
     /// The bytes to store.
     pub fn render(&self) -> Result<Vec<u8>> {
-        serde_json::to_vec(self).map_err(|error| Error::Invalid { what: error.to_string() })
+        let own = Self { snapshots: self.own_snapshots().to_vec(), ..self.clone() };
+        serde_json::to_vec(&own).map_err(|error| Error::Invalid { what: error.to_string() })
     }
 
     /// The invariants every reader and writer relies on.
@@ -312,6 +323,7 @@ impl State {
                         let found = format!("{} before its parent {parent}", snapshot.snapshot_id);
                         return Err(corrupt(file, "snapshots", "parents first", &found));
                     }
+                    None if !self.is_complete() => {}
                     None => {
                         let found = format!("{parent}, parent of {}", snapshot.snapshot_id);
                         return Err(corrupt(file, "snapshots", "a listed parent", &found));
@@ -324,7 +336,7 @@ impl State {
                 let found = format!("{:?} under the key {key:?}", reference.name);
                 return Err(corrupt(file, "refs", "equal key and name", &found));
             }
-            if !order.contains_key(reference.snapshot_id.as_str()) {
+            if self.is_complete() && !order.contains_key(reference.snapshot_id.as_str()) {
                 let found = format!("{key:?} names {}", reference.snapshot_id);
                 return Err(corrupt(file, "refs", "a listed snapshot", &found));
             }
@@ -406,12 +418,10 @@ impl State {
 
     /// A successor to change and swap in: next generation, fresh write id.
     pub fn successor(&self, now_ms: i64) -> Result<Self> {
-        let mut next = self.clone();
+        let mut next = Self { keeps_history: false, ..self.clone() };
         next.generation += 1;
         next.write_id = id::fresh()?;
         next.recent_write_ids.push(next.write_id.clone());
-        let surplus = next.recent_write_ids.len().saturating_sub(RECENT);
-        next.recent_write_ids.drain(..surplus);
         next.updated_at_ms = now_ms;
         Ok(next)
     }

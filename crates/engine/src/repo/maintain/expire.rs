@@ -106,6 +106,7 @@ pub(in crate::repo) fn forget(next: &mut State, expired: &Expired) {
         id
     };
     next.snapshots.retain(|snapshot| !gone.contains(snapshot.snapshot_id.as_str()));
+    next.snapshots_changed();
     for snapshot in &mut next.snapshots {
         let parent = nearest_kept(snapshot.parent_snapshot_id.clone());
         if parent != snapshot.parent_snapshot_id {

@@ -55,7 +55,7 @@ impl Repository {
     pub async fn garbage_collect(&self, options: &GcOptions) -> Result<GcReport> {
         let report = self.collect(options).await?;
         if !options.dry_run {
-            self.inner.state_file.clean_up_claims(clock::now_ms()).await?;
+            self.inner.state_file.clean_up_claims().await?;
         }
         Ok(report)
     }
@@ -160,6 +160,7 @@ impl Repository {
             self.store().backend().delete(batch).await?;
         }
         self.update(|next| {
+            next.keeps_history = true;
             if let Some(gc) = &mut next.gc
                 && gc.list_file.as_ref() == Some(&pending)
             {
@@ -174,6 +175,7 @@ impl Repository {
 /// The state that announces a list, and the lists that are now too old to keep.
 fn announced(state: &State, list: CollectionList, now_ms: i64) -> Result<(State, Vec<String>)> {
     let mut next = state.successor(now_ms)?;
+    next.keeps_history = true; // or a collection would leave garbage
     next.gc_epoch = list.epoch;
     let mut lists = state.gc.as_ref().map_or_else(Vec::new, |gc| gc.lists.clone());
     let list_file = Some(list.file.clone());

@@ -44,6 +44,7 @@ impl Repository {
             files.insert(format!("s/{}", snapshot.structure_file));
             files.extend(snapshot.change_file.iter().map(|file| format!("i/{file}")));
         }
+        files.extend(self.inner.state_file.history_files(state).await?);
         files.extend(manifests.keys().map(|file| format!("i/{file}")));
         let mut fetched = stream::iter(manifests)
             .map(|(file, entry)| async move {

@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde_json::Map;
 
 use crate::error::{Error, Result};
+use crate::repo::history::Held;
 use crate::repo::parquet_file::Footer;
 use crate::repo::state::{
     FORMAT_VERSION, KNOWN_FEATURES, Reference, ReferenceKind, Snapshot, State, Status, Summary,
@@ -98,6 +99,9 @@ impl Repository {
             status: Status::default(),
             config: Config::default(),
             properties: Map::new(),
+            history: None,
+            held: Held::default(),
+            keeps_history: false,
             snapshots,
             unknown: Map::new(),
         };
@@ -118,6 +122,9 @@ async fn read_structures(store: &Store, rebuilt: &mut Rebuilt) -> Result<Found> 
     let mut found = Found::default();
     let listed: Vec<_> = store.backend().list("s").await?.try_collect().await?;
     for meta in listed {
+        if meta.path.ends_with(".json") {
+            continue; // of the history, which the structure files tell as well
+        }
         let bytes = store.backend().get(&meta.path).await?.bytes;
         let dataset_id = found.dataset_id.clone().unwrap_or_default();
         let parsed = match structure::parse(&meta.path, &dataset_id, &bytes) {

@@ -19,7 +19,7 @@ use crate::repo::state::{Mode, ReferenceKind, Snapshot, State, Summary};
 use crate::repo::structure::{self, SnapshotLabel};
 use crate::repo::swap::{self, Loaded, Swap};
 use crate::repo::tree::Tree;
-use crate::repo::{attributes, clock, read_only};
+use crate::repo::{Version, attributes, clock, read_only};
 use crate::store::{Durability, Store};
 
 /// A parent may be this far in our future before we distrust the clocks.
@@ -74,7 +74,7 @@ impl Session {
         let _busy = self.hold()?;
         self.work().aside.refuse("commit")?;
         // The last pack is written while the state is read: on an object store each is a round trip.
-        let (flushed, loaded) = futures::join!(self.flush_chunks(), self.repo.load());
+        let (flushed, loaded) = futures::join!(self.flush_chunks(), self.repo.load_recent());
         flushed?;
         let mut loaded = Some(loaded?);
         let snapshot_id = id::fresh()?;
@@ -82,8 +82,9 @@ impl Session {
         for attempt in 0.. {
             let current = match loaded.take() {
                 Some(first) => first,
-                None => self.repo.load().await?,
+                None => self.repo.load_recent().await?,
             };
+            let current = self.with_base(current, branch, &options).await?;
             match self.attempt(&current, branch, &snapshot_id, &options, &mut delta).await {
                 Ok(Some(snapshot)) => return Ok(snapshot),
                 Ok(None) => {}
@@ -99,6 +100,22 @@ impl Session {
             swap::back_off(attempt).await;
         }
         Err(Error::Conflict { message: "too many lost races".into(), conflicts: Vec::new() })
+    }
+
+    /// The state with all that a commit asks of it. Mostly that is what its file says: where base and
+    /// tip are among the newest snapshots, so is everything between them.
+    async fn with_base(
+        &self,
+        current: Loaded,
+        branch: &str,
+        options: &CommitOptions,
+    ) -> Result<Loaded> {
+        let state = &current.state;
+        let listed = state.snapshot(&self.snapshot().snapshot_id).is_some();
+        if listed && !options.amend && Version::branch(branch).is_within(state) {
+            return Ok(current);
+        }
+        self.repo.inner.state_file.complete(current).await
     }
 
     /// Tries to commit onto a state; `None` when somebody else was first.
@@ -559,7 +576,11 @@ fn forget_amended(next: &mut State, id: &str) {
     let needed = next.refs.values().any(|reference| reference.snapshot_id == id)
         || next.snapshots.iter().any(|s| s.parent_snapshot_id.as_deref() == Some(id));
     if !needed {
+        let own = next.own_snapshots().iter().any(|snapshot| snapshot.snapshot_id == id);
         next.snapshots.retain(|snapshot| snapshot.snapshot_id != id);
+        if !own {
+            next.snapshots_changed();
+        }
     }
 }
 

@@ -12,7 +12,7 @@
 
 use bytes::Bytes;
 
-use super::{Attempt, Loaded, StateFile, Swap, landed, overtaken, unknown_outcome};
+use super::{Attempt, Loaded, StateFile, Swap, overtaken, unknown_outcome};
 use crate::error::{Error, Result};
 use crate::repo::state::STATE_FILE;
 use crate::store::{Created, Replaced, Store, Version, is_refusal};
@@ -38,7 +38,8 @@ pub(super) async fn create(file: &StateFile, ours: Attempt<'_>) -> Result<Swap> 
         };
         match read(file).await {
             Ok(latest) => {
-                return match landed(&latest.state, &ours) {
+                let landed = file.landed(&latest.state, ours.next).await;
+                return match landed.map_err(|error| unknown_outcome(ours.next, error))? {
                     Some(true) => Ok(Swap::Won(latest)),
                     _ => Ok(Swap::Lost),
                 };
@@ -72,7 +73,8 @@ pub(super) async fn swap(file: &StateFile, current: &Loaded, ours: Attempt<'_>) 
             last = pause(failure, attempt).await?;
             continue;
         }
-        return match landed(&latest.state, &ours) {
+        let landed = file.landed(&latest.state, ours.next).await;
+        return match landed.map_err(|error| unknown_outcome(ours.next, error))? {
             Some(true) => Ok(Swap::Won(latest)),
             Some(false) => Ok(Swap::Lost),
             None => Err(unknown_outcome(ours.next, failure.unwrap_or_else(overtaken))),

@@ -8,9 +8,7 @@
 use bytes::Bytes;
 use futures::TryStreamExt;
 
-use super::{
-    Attempt, Loaded, Memory, StateFile, Swap, checksum, landed, overtaken, unknown_outcome,
-};
+use super::{Attempt, Loaded, Memory, StateFile, Swap, checksum, overtaken, unknown_outcome};
 use crate::error::{Error, Result};
 use crate::repo::id;
 use crate::repo::state::{RECENT, STATE_FILE, State, SwapProtocol};
@@ -21,8 +19,6 @@ pub(in crate::repo) const CLAIMS: &str = "g";
 /// Directory of files that no reader looks at.
 pub(in crate::repo) const TEMPORARY: &str = ".tmp";
 const LOCK: &str = "state.lock";
-/// How long an emptied claim keeps its number taken.
-const EMPTY_CLAIM_MS: i64 = 24 * 3600 * 1000;
 /// Old claims are cleaned up once in so many generations.
 const CLEAN_EVERY: u64 = 16;
 
@@ -162,42 +158,67 @@ async fn swap_local(file: &StateFile, current: Option<&Loaded>, ours: Attempt<'_
     let mut durable = ours.files.to_vec();
     durable.push(temporary.clone());
     backend.sync(&durable).await?;
-    let linked = match backend.link(&temporary, &claim).await {
-        Ok(linked) => linked,
-        // A network filesystem may have linked and lost the reply: what is there decides.
-        Err(error) => match backend.get(&claim).await {
-            Ok(_) => Linked::Exists,
-            Err(Error::NotFound { .. }) => return Err(error),
-            Err(_) => return Err(unknown_outcome(ours.next, error)),
-        },
-    };
-    if linked == Linked::Exists && !is_ours(file, ours.next).await? {
-        backend.delete(&[temporary]).await?;
-        return Ok(Swap::Lost);
+    let linked = backend.link(&temporary, &claim).await;
+    if !matches!(linked, Ok(Linked::Done)) {
+        // A network file system may have linked and lost the reply: what is there decides.
+        match (owner(file, ours.next).await?, linked) {
+            (Some(Owner::Us), _) => {}
+            (None, Err(error)) => return Err(error),
+            (Some(Owner::Another) | None, _) => {
+                backend.delete(&[temporary]).await?;
+                return Ok(Swap::Lost);
+            }
+        }
     }
     // The commit point. If it fails, others may have seen the claim already, and build on it.
     backend.sync_dir(CLAIMS).await.map_err(|error| unknown_outcome(ours.next, error))?;
     publish(file, current, ours, &temporary).await
 }
 
-async fn is_ours(file: &StateFile, next: &State) -> Result<bool> {
+/// Which writer made a generation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Owner {
+    Us,
+    Another,
+}
+
+/// Which writer made the generation of `next`: by its claim or, once that is cleaned up, by the
+/// latest state. `None` when no writer has made it yet.
+async fn owner(file: &StateFile, next: &State) -> Result<Option<Owner>> {
+    let of = |ours| if ours { Owner::Us } else { Owner::Another };
     match file.store.backend().get(&claim_path(next.generation)).await {
-        Ok(object) if object.bytes.is_empty() => Ok(false),
-        Ok(object) => Ok(parse_claim(&file.memory, &object.bytes, next.generation)?.state.write_id
-            == next.write_id),
-        Err(Error::NotFound { .. }) => Ok(false),
-        Err(error @ Error::Store { .. }) => Err(unknown_outcome(next, error)),
-        Err(error) => Err(error),
+        Ok(object) if !object.bytes.is_empty() => {
+            let claim = parse_claim(&file.memory, &object.bytes, next.generation)?;
+            return Ok(Some(of(claim.state.write_id == next.write_id)));
+        }
+        Ok(_) | Err(Error::NotFound { .. }) => {}
+        Err(error @ Error::Store { .. }) => return Err(unknown_outcome(next, error)),
+        Err(error) => return Err(error),
+    }
+    let undecided = |error| unknown_outcome(next, error);
+    let latest = match file.read().await {
+        Ok(latest) => latest.state,
+        Err(Error::NotFound { .. }) => return Ok(None),
+        Err(error) => return Err(undecided(error)),
+    };
+    if latest.generation < next.generation {
+        return Ok(None);
+    }
+    match file.landed(&latest, next).await.map_err(undecided)? {
+        Some(ours) => Ok(Some(of(ours))),
+        None => Err(undecided(overtaken())),
     }
 }
 
 /// Confirms the claim, then publishes it.
 ///
 /// A claim is *void* when its number had been claimed, published and cleaned up before; only a
-/// writer that slept for a day can make one, and the published state is then far above. If the
-/// published copy still is the one we built on, our claim cannot be void. The tempting shortcut
-/// «the published generation is at least ours, so we lost» is wrong: somebody may have read our
-/// claim, built on it and published first.
+/// writer that slept through many generations can make one, and the published state is then far
+/// above. If the published copy still is the one we built on, our claim cannot be void. Otherwise
+/// the latest state decides, which knows the write id of every generation. The tempting shortcut
+/// «the published generation is at least ours, so we lost» is wrong: another writer may have read
+/// our claim, built on it and published first. So is «our snapshot is not listed, so we lost»:
+/// expiry unlists snapshots, too.
 async fn publish(
     file: &StateFile,
     current: Option<&Loaded>,
@@ -216,7 +237,8 @@ async fn publish(
     let mut behind = true;
     if published.as_ref() != current.map(|current| &current.bytes) {
         let latest = read_local(file).await.map_err(undecided)?;
-        match landed(&latest.state, &ours) {
+        let landed = file.landed(&latest.state, ours.next).await;
+        match landed.map_err(undecided)? {
             Some(true) => {}
             // Within the remembered generations our id must be there.
             Some(false) if latest.state.generation < generation + RECENT as u64 => {
@@ -245,7 +267,7 @@ async fn publish(
     // Claims are needed until the published copy is durably beyond them.
     if published && generation.is_multiple_of(CLEAN_EVERY) && tolerate(backend.sync_dir("").await)?
     {
-        tolerate(clean_up(&file.store, generation, ours.next.updated_at_ms).await)?;
+        tolerate(clean_up(&file.store, generation).await)?;
     }
     Ok(won(ours))
 }
@@ -347,45 +369,33 @@ async fn overwrite(store: &Store, bytes: Bytes) -> Result<()> {
 }
 
 impl StateFile {
-    /// Cleans up claims between the generations that do: for a repository that nobody writes to any
-    /// more, collection is the only one to do it.
-    pub(in crate::repo) async fn clean_up_claims(&self, now_ms: i64) -> Result<()> {
+    /// Cleans up claims between the generations that do: where no writer comes any more, collection
+    /// is the only one to do it.
+    pub(in crate::repo) async fn clean_up_claims(&self) -> Result<()> {
         if self.protocol()? != SwapProtocol::GenerationClaim {
             return Ok(());
         }
         // What counts is the published copy: claims above it are the state.
         let Some(published) = read_published(self).await? else { return Ok(()) };
         let generation = published.state.generation;
-        if self.store.backend().kind() != Kind::Local {
-            return delete_old_claims(&self.store, generation, now_ms).await;
+        if self.store.backend().kind() == Kind::Local {
+            // The writer that published it may have died before that was durable, and a power cut
+            // must not bring back a copy that needs the claims which go now.
+            self.store.backend().sync_dir("").await?;
         }
-        // Whoever published it may have died before that was durable, and a power cut must not
-        // bring back a copy that needs the claims which go now.
-        self.store.backend().sync_dir("").await?;
-        clean_up(&self.store, generation, now_ms).await
+        clean_up(&self.store, generation).await
     }
 }
 
-/// Empties claims far behind the published generation, and unlinks those empty for a day.
-async fn clean_up(store: &Store, published: u64, now_ms: i64) -> Result<()> {
-    let backend = store.backend();
-    let listed: Vec<_> = backend.list(CLAIMS).await?.try_collect().await?;
-    let mut stale = Vec::new();
-    for meta in listed {
-        let Some(generation) = claim_generation(&meta.path) else { continue };
-        if generation + RECENT as u64 > published {
-            continue;
-        }
-        if meta.size > 0 {
-            // A rename, not a truncation: the claim may share its inode with a reader's file.
-            let empty = format!("{TEMPORARY}/empty-{}", id::fresh()?);
-            backend.put(&empty, vec![Bytes::new()]).await?;
-            backend.rename(&empty, &meta.path).await?;
-        } else if meta.modified_ms < now_ms - EMPTY_CLAIM_MS {
-            stale.push(meta.path);
-        }
-    }
-    backend.delete(&stale).await
+/// Deletes claims far behind the published generation. A writer that slept since then may claim such
+/// a number again; the latest state tells it that the claim is void.
+async fn clean_up(store: &Store, published: u64) -> Result<()> {
+    let listed: Vec<_> = store.backend().list(CLAIMS).await?.try_collect().await?;
+    let settled = |path: &str| {
+        claim_generation(path).is_some_and(|claim| claim.saturating_add(RECENT as u64) <= published)
+    };
+    let stale = listed.into_iter().map(|meta| meta.path).filter(|path| settled(path));
+    store.backend().delete(&stale.collect::<Vec<_>>()).await
 }
 
 /// On an object store without conditional puts: the claim is created, `state.json` is a hint.
@@ -400,7 +410,8 @@ async fn swap_listed(file: &StateFile, ours: Attempt<'_>) -> Result<Swap> {
         return Ok(Swap::Lost);
     }
     let latest = read_listed(file).await.map_err(|error| unknown_outcome(next, error))?;
-    match landed(&latest.state, &ours) {
+    let landed = file.landed(&latest.state, next).await;
+    match landed.map_err(|error| unknown_outcome(next, error))? {
         Some(true) => {}
         Some(false) => {
             backend.delete(&[claim_path(next.generation)]).await?;
@@ -411,20 +422,9 @@ async fn swap_listed(file: &StateFile, ours: Attempt<'_>) -> Result<Swap> {
     // Only a hint: a failure or a race here costs readers nothing but a look at the claims.
     tolerate(backend.put(STATE_FILE, vec![ours.bytes.clone()]).await)?;
     if next.generation.is_multiple_of(CLEAN_EVERY) {
-        tolerate(delete_old_claims(&file.store, next.generation, next.updated_at_ms).await)?;
+        tolerate(clean_up(&file.store, next.generation).await)?;
     }
     Ok(won(ours))
-}
-
-/// Deletes claims far behind that are a day old. A writer that slept for longer may claim such a
-/// number again; it then finds higher claims without its own write id, and knows it lost.
-async fn delete_old_claims(store: &Store, latest: u64, now_ms: i64) -> Result<()> {
-    let listed: Vec<_> = store.backend().list(CLAIMS).await?.try_collect().await?;
-    let old = listed.into_iter().filter(|meta| {
-        claim_generation(&meta.path).is_some_and(|claim| claim + (RECENT as u64) <= latest)
-            && meta.modified_ms < now_ms - EMPTY_CLAIM_MS
-    });
-    store.backend().delete(&old.map(|meta| meta.path).collect::<Vec<_>>()).await
 }
 
 /// Creates the claim; after a lost reply, what is there decides. `false` when somebody else has it.
@@ -438,7 +438,7 @@ async fn create_claim(file: &StateFile, ours: &Attempt<'_>) -> Result<bool> {
             Err(error) => failure = Some(error),
         }
         match file.store.backend().get(&claim).await {
-            Ok(_) => return is_ours(file, ours.next).await,
+            Ok(_) => return Ok(owner(file, ours.next).await? == Some(Owner::Us)),
             Err(Error::NotFound { .. }) => super::back_off(attempt).await,
             Err(error) => return Err(unknown_outcome(ours.next, failure.unwrap_or(error))),
         }

@@ -19,6 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 
+use super::history::Kept;
 use super::state::{State, SwapProtocol};
 use crate::error::{Error, Result};
 use crate::store::{Kind, Store, Version};
@@ -32,7 +33,7 @@ pub(super) use generation_claim::{CLAIMS, TEMPORARY, claim_generation};
 pub(super) struct Loaded {
     pub(super) state: Arc<State>,
     version: Option<Version>,
-    bytes: Bytes,
+    pub(super) bytes: Bytes,
 }
 
 /// What became of a swap.
@@ -50,14 +51,18 @@ pub(super) struct StateFile {
     store: Store,
     /// Where the data files are, when not beside the state file.
     data: Option<Store>,
-    memory: Memory,
+    pub(super) memory: Memory,
 }
 
 /// The last state that was parsed. A long history makes parsing the dearest part of a commit, and
 /// mostly the file is the one we read or wrote last: equal bytes are an equal state.
 #[derive(Debug, Clone, Default)]
-struct Memory {
+pub(super) struct Memory {
     last: Arc<Mutex<Option<Known>>>,
+    /// The last state whose snapshots were all brought together.
+    complete: Arc<Mutex<Option<Known>>>,
+    /// Files of its history.
+    pub(super) history: Arc<Mutex<Kept>>,
     /// What the last state we wrote was rendered from.
     rendered: Arc<Mutex<Rendered>>,
     /// Whether the claims were listed once, see [`StateFile::read_for_writing`].
@@ -88,6 +93,28 @@ impl Memory {
     fn keep(&self, bytes: &Bytes, state: &Arc<State>) {
         *lock(&self.last) = Some((bytes.clone(), state.clone()));
     }
+
+    /// The state of these bytes with all of its snapshots, if it was the last one.
+    pub(super) fn completed(&self, bytes: &Bytes) -> Option<Arc<State>> {
+        let known = lock(&self.complete);
+        known.as_ref().filter(|(known, _)| known == bytes).map(|(_, state)| state.clone())
+    }
+
+    /// Keeps a state that we wrote: as its file says it, and complete if it is.
+    fn keep_written(&self, written: &Loaded) {
+        if written.state.history.is_none() {
+            return self.keep(&written.bytes, &written.state);
+        }
+        if written.state.is_complete() {
+            self.keep_completed(&written.bytes, &written.state);
+        } else {
+            self.keep(&written.bytes, &written.state);
+        }
+    }
+
+    pub(super) fn keep_completed(&self, bytes: &Bytes, state: &Arc<State>) {
+        *lock(&self.complete) = Some((bytes.clone(), state.clone()));
+    }
 }
 
 /// The bytes of a state, without anything kept from an earlier one.
@@ -95,7 +122,7 @@ pub(super) fn seal_state(state: &State) -> Result<Bytes> {
     checksum::seal(state, &mut Rendered::default())
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // What is behind it is replaced whole, so a panic elsewhere cannot have left it half-made.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -124,6 +151,11 @@ impl StateFile {
     /// The store of the state file, which may be apart from the data.
     pub(super) fn store(&self) -> &Store {
         &self.store
+    }
+
+    /// The store of everything but the state file.
+    pub(super) fn data_store(&self) -> &Store {
+        self.data.as_ref().unwrap_or(&self.store)
     }
 
     /// The protocol this store allows.
@@ -209,7 +241,7 @@ impl StateFile {
     /// Creates the first state. `AlreadyExists` when there is one.
     pub(super) async fn create(&self, state: State, files: &[String]) -> Result<Loaded> {
         let files = self.sync_data(files).await?;
-        let attempt = Attempt::new(None, &state, self.memory.seal(&state)?, files);
+        let attempt = Attempt { next: &state, bytes: self.memory.seal(&state)?, files };
         let created = match self.protocol()? {
             SwapProtocol::ConditionalPut => conditional_put::create(self, attempt).await?,
             SwapProtocol::GenerationClaim => generation_claim::swap(self, None, attempt).await?,
@@ -227,22 +259,24 @@ impl StateFile {
     pub(super) async fn swap(
         &self,
         current: &Loaded,
-        next: State,
+        mut next: State,
         files: &[String],
     ) -> Result<Swap> {
         self.check_protocol(&current.state)?;
         next.check("the new state")?;
+        let history = self.archive(&mut next).await?;
+        let files = [files, &history].concat();
         let bytes = self.memory.seal(&next)?;
-        let files = self.sync_data(files).await?;
-        let attempt = Attempt::new(Some(&current.state), &next, bytes, files);
+        let attempt = Attempt { next: &next, bytes, files: self.sync_data(&files).await? };
         let swap = match self.protocol()? {
             SwapProtocol::ConditionalPut => conditional_put::swap(self, current, attempt).await?,
             SwapProtocol::GenerationClaim => {
                 generation_claim::swap(self, Some(current), attempt).await?
             }
         };
-        if let Swap::Won(loaded) = &swap {
-            self.memory.keep(&loaded.bytes, &loaded.state);
+        match &swap {
+            Swap::Won(loaded) => self.memory.keep_written(loaded),
+            Swap::Lost => self.data_store().backend().delete(&history).await?,
         }
         Ok(swap)
     }
@@ -251,33 +285,9 @@ impl StateFile {
 /// A state on its way to become the latest.
 struct Attempt<'a> {
     next: &'a State,
-    /// The snapshot it adds, if it is a commit.
-    adds: Option<&'a str>,
     bytes: Bytes,
     /// What must be durable before it is visible.
     files: &'a [String],
-}
-
-impl<'a> Attempt<'a> {
-    fn new(current: Option<&State>, next: &'a State, bytes: Bytes, files: &'a [String]) -> Self {
-        let newest = next.snapshots.last().map(|snapshot| snapshot.snapshot_id.as_str());
-        let adds = newest.filter(|id| current.is_none_or(|state| state.snapshot(id).is_none()));
-        Self { next, adds, bytes, files }
-    }
-}
-
-/// Whether a later state shows that `ours` is in history: `None` when that cannot be said.
-fn landed(latest: &State, attempt: &Attempt<'_>) -> Option<bool> {
-    let ours = attempt.next;
-    if latest.write_id == ours.write_id || latest.recent_write_ids.contains(&ours.write_id) {
-        return Some(true);
-    }
-    if latest.generation < ours.generation + super::state::RECENT as u64 {
-        return Some(false);
-    }
-    // Too many generations ago for the list of write ids; a commit can still be found by its
-    // snapshot.
-    attempt.adds.map(|id| latest.snapshot(id).is_some())
 }
 
 fn unknown_outcome(ours: &State, source: Error) -> Error {

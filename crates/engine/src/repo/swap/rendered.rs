@@ -27,7 +27,7 @@ impl Rendered {
         let after = [b"]", &after[..]].concat();
         let Some(before) = frame.strip_suffix(&after[..]) else { return state.render() };
 
-        self.update(&state.snapshots)?;
+        self.update(state.own_snapshots())?;
         let snapshots: usize = self.0.iter().map(|(_, json)| json.len() + 1).sum();
         let mut bytes = Vec::with_capacity(frame.len() + snapshots);
         bytes.extend_from_slice(before);

@@ -35,6 +35,11 @@ impl Repository {
         report: &mut Report,
     ) -> Result<(BTreeMap<Arc<str>, Manifest>, ChunkFiles)> {
         let mut named = Named::default();
+        for (path, found) in self.inner.state_file.check_history(state).await? {
+            report.checked.files += 1;
+            named.users.add(path.clone(), 0);
+            report.take(&path, Affected::NONE, found)?;
+        }
         for (at, snapshot) in state.snapshots.iter().enumerate() {
             self.verify_structure(state, at, snapshot, &mut named, report).await?;
         }

@@ -37,6 +37,8 @@ mod upload;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tokio::sync::Notify;
+
 pub use self::plan::{Mode, Plan, Refusal, Unsynced};
 use self::power::Ledger;
 use super::Store;
@@ -55,12 +57,14 @@ pub struct Fault {
     plan: Plan,
     state: Arc<Mutex<State>>,
     ledger: Arc<Ledger>,
+    awake: Arc<Notify>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     log: Vec<String>,
     fired: bool,
+    asleep: bool,
     dead: bool,
     refusing: Option<Refusal>,
     over: bool,
@@ -86,7 +90,7 @@ impl Step {
 impl Fault {
     /// A backend that works as `inner` does until the plan strikes.
     pub fn new(inner: Arc<dyn Backend>, plan: Plan) -> Self {
-        Self { inner, plan, state: Arc::default(), ledger: Arc::default() }
+        Self { inner, plan, state: Arc::default(), ledger: Arc::default(), awake: Arc::default() }
     }
 
     /// A store that works as `store` does until the plan strikes, and the means to look at it.
@@ -119,6 +123,22 @@ impl Fault {
     pub fn relent(&self) {
         let mut state = self.state();
         (state.refusing, state.over) = (None, true);
+    }
+
+    /// Whether an operation sleeps now.
+    pub fn asleep(&self) -> bool {
+        self.state().asleep
+    }
+
+    async fn sleep(&self) {
+        self.state().asleep = true;
+        self.awake.notified().await;
+        self.state().asleep = false;
+    }
+
+    /// Wakes an operation that [sleeps](Mode::Sleep), or will.
+    pub fn wake(&self) {
+        self.awake.notify_one();
     }
 
     /// Pulls the plug now, whatever the plan says.
@@ -190,9 +210,19 @@ impl Fault {
                 tokio::time::sleep(time).await;
                 Ok(step)
             }
-            Some(Mode::DieAfter | Mode::Tear | Mode::LoseReply | Mode::Refuse(_)) | None => {
+            Some(Mode::Sleep) => {
+                self.sleep().await;
                 Ok(step)
             }
+            Some(
+                Mode::DieAfter
+                | Mode::Tear
+                | Mode::LoseReply
+                | Mode::Refuse(_)
+                | Mode::SleepAfter
+                | Mode::SleepAndLose,
+            )
+            | None => Ok(step),
         }
     }
 
@@ -201,6 +231,14 @@ impl Fault {
             Some(Mode::DieAfter | Mode::Tear) => {
                 self.die().await?;
                 result.and(Err(step.injected("the store died")))
+            }
+            Some(Mode::SleepAfter) => {
+                self.sleep().await;
+                result
+            }
+            Some(Mode::SleepAndLose) => {
+                self.sleep().await;
+                result.and(Err(step.injected("the reply was lost")))
             }
             Some(Mode::LoseReply) => result.and(Err(step.injected("the reply was lost"))),
             // Others may have died meanwhile, and a dead client hears no replies.

@@ -25,6 +25,16 @@ pub enum Mode {
     Refuse(Refusal),
     /// It takes longer.
     Stall(Duration),
+    /// It waits until [`Fault::wake`] is called, before it takes effect.
+    ///
+    /// [`Fault::wake`]: super::Fault::wake
+    Sleep,
+    /// It takes effect, and waits until [`Fault::wake`] is called before it says so.
+    ///
+    /// [`Fault::wake`]: super::Fault::wake
+    SleepAfter,
+    /// The same, and then the reply is lost.
+    SleepAndLose,
 }
 
 /// Why a machine says no.
