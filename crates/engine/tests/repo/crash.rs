@@ -259,6 +259,30 @@ async fn every_operation_of_the_clean_up_can_be_the_last() {
     interrupt_everywhere(&template, Place::Local, Work::Tag, &deaths).await;
 }
 
+/// A state that holds as many snapshots as it may moves the oldest into files, with the next commit.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_operation_of_moving_snapshots_into_files_can_be_the_last() {
+    for place in Place::ALL {
+        let (_guard, template) = place.open();
+        let repo = furnished(&template).await;
+        while repo.state().await.unwrap().snapshots.len() < 12 {
+            let session = repo.writable_session("main").await.unwrap();
+            session
+                .commit(CommitOptions { allow_empty: true, ..Default::default() })
+                .await
+                .unwrap();
+        }
+        assert_eq!(repo.state().await.unwrap().history, None);
+        for work in [Work::Commit, Work::Expire] {
+            if work == Work::Expire {
+                Work::Commit.run(&template).await.unwrap();
+                assert!(repo.state().await.unwrap().history.is_some(), "{place:?}");
+            }
+            interrupt_everywhere(&template, place, work, &deaths(place)).await;
+        }
+    }
+}
+
 #[tokio::test]
 async fn every_operation_can_be_the_last_of_creating_a_repository() {
     for place in Place::ALL {
