@@ -62,3 +62,29 @@ async fn a_commit_writes_little_however_many_came_before() {
     collect(&repo).await.unwrap();
     assert_eq!(sound(&reopen(&store).await).await, 0);
 }
+
+/// How long commits take, as the history grows. It prints; what to make of it is up to the reader.
+#[tokio::test]
+#[ignore = "takes minutes; run by `make stress`"]
+async fn stress_ten_thousand_commits() {
+    let directory = tempfile::tempdir().unwrap();
+    let url = directory.path().to_str().unwrap();
+    let store = Store::open(url, &Default::default()).unwrap();
+    let repo = create(&store, Default::default()).await;
+    let session = repo.writable_session("main").await.unwrap();
+    session.create_array("/a", bytes_spec(&[256], &[1])).await.unwrap();
+    session.commit(CommitOptions::message("an array")).await.unwrap();
+    let mut times = Vec::new();
+    for n in 0..10_000u64 {
+        let began = std::time::Instant::now();
+        let session = repo.writable_session("main").await.unwrap();
+        write(&session, "/a", &format!("{}", n % 256), (n % 250) as u8 + 1).await.unwrap();
+        session.commit(CommitOptions::message("one chunk")).await.unwrap();
+        times.push(began.elapsed());
+    }
+    for (at, hundred) in times.chunks_mut(100).enumerate().filter(|(at, _)| at % 9 == 0) {
+        hundred.sort();
+        println!("commits {:>5}…: median {:?}, longest {:?}", at * 100, hundred[50], hundred[99]);
+    }
+    assert_eq!(history(&reopen(&store).await, "main").await.len(), 10_002);
+}
