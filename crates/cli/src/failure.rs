@@ -11,6 +11,7 @@ use chunkyard_engine::{Error, ErrorKind};
 
 use crate::context::Context;
 use crate::output::{paint_stderr, talk};
+use crate::printable::{cut, line};
 
 /// The exit code of a command that Ctrl-C ended: 128 and the number of the signal.
 const INTERRUPTED: u8 = 130;
@@ -72,7 +73,7 @@ pub(crate) fn report(error: &anyhow::Error, context: &Context) -> ExitCode {
     talk(format_args!("{} {}", paint_stderr("1;31", "error:"), message(error)));
     let going_on = going_on(error, context.is_resumable()).map(Into::into);
     for hint in hint(error, context).into_iter().chain(going_on) {
-        talk(format_args!("{} {hint}", paint_stderr("1", "hint:")));
+        talk(format_args!("{} {}", paint_stderr("1", "hint:"), line(&hint)));
     }
     ExitCode::from(exit_code(error))
 }
@@ -87,14 +88,14 @@ fn message(error: &anyhow::Error) -> String {
             text = format!("{text}: {cause}");
         }
     }
-    match text.char_indices().nth(MESSAGE_CHARS_MAX) {
-        Some((end, _)) if is_of_a_store(error) => format!("{}…", &text[..end]),
-        _ => text,
-    }
+    let chars_max = if is_of_a_store(error) { SERVICE_CHARS_MAX } else { MESSAGE_CHARS_MAX };
+    cut(&text, chars_max).unwrap_or(text)
 }
 
 /// Services answer with whole documents, of which the beginning says it.
-const MESSAGE_CHARS_MAX: usize = 600;
+const SERVICE_CHARS_MAX: usize = 600;
+/// Files may hold names without end. Our own messages may be lists.
+const MESSAGE_CHARS_MAX: usize = 4000;
 
 fn is_of_a_store(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| matches!(cause.downcast_ref(), Some(Error::Store { .. })))
@@ -271,8 +272,9 @@ mod tests {
     fn a_document_of_a_service_is_cut() {
         let error = Error::store("read", "x", "ä".repeat(10_000));
         let text = message(&error.into());
-        assert!(text.starts_with("cannot read x: ä") && text.ends_with("ä…"), "{text}");
-        assert_eq!(text.chars().count(), MESSAGE_CHARS_MAX + 1);
+        let end = "ä… (10015 characters)";
+        assert!(text.starts_with("cannot read x: ä") && text.ends_with(end), "{text}");
+        assert_eq!(text.chars().count(), SERVICE_CHARS_MAX + end.chars().count() - 1);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //!  args ──▶ cmd/<subcommand> ──▶ engine          what was typed, what it means, who does it
 //!                │
 //!                ├─▶ output, progress            data on stdout, talk on stderr
+//!                │     └─▶ printable            text that a terminal does not obey
 //!                ├─▶ transfer ─▶ npy, slabs     NumPy files in and out, in bounded memory
 //!                └─▶ rows ─▶ npy                rows of arrays and tables, also as text
 //! ```
@@ -20,6 +21,7 @@ mod failure;
 mod graph;
 mod npy;
 mod output;
+mod printable;
 mod progress;
 mod rows;
 mod slabs;

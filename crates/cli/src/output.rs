@@ -5,6 +5,8 @@ use std::io::{self, IsTerminal, Write};
 use anyhow::Result;
 use serde::Serialize;
 
+use crate::printable::{brief, line, painted, render};
+
 /// Where and how results are printed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Output {
@@ -64,6 +66,7 @@ impl Output {
 
     /// Prints text, with a newline at its end if it has none.
     pub(crate) fn text(self, text: &str) -> Result<()> {
+        let text = render(text, self.colours);
         let mut out = io::stdout().lock();
         out.write_all(text.as_bytes())?;
         if !text.is_empty() && !text.ends_with('\n') {
@@ -83,7 +86,7 @@ impl Output {
     /// Says on standard error what the user must know although there is a result.
     pub(crate) fn warn(self, text: &str) {
         if !self.quiet {
-            talk(format_args!("{} {text}", paint_stderr("1;33", "warning:")));
+            talk(format_args!("{} {}", paint_stderr("1;33", "warning:"), line(text)));
         }
     }
 
@@ -112,11 +115,11 @@ impl Output {
         self.paint("31", text)
     }
 
-    /// Cuts a line that begins at a column so that it ends with the terminal; elsewhere than in a
+    /// Cuts what came out of a file and begins at a column so that it ends with the terminal; elsewhere than in a
     /// terminal nothing is cut.
     pub(crate) fn fit(self, text: &str, column: usize) -> String {
         match self.width {
-            Some(width) => cut(text, width.saturating_sub(column).max(20)),
+            Some(width) => cut(&line(text), width.saturating_sub(column).max(20)),
             None => text.to_owned(),
         }
     }
@@ -129,7 +132,8 @@ impl Output {
 /// Says something on standard error. Where nobody can hear it, because that is a file on a disk that
 /// is full, the work is done all the same and the exit code tells the rest; `eprintln!` would panic.
 pub(crate) fn talk(text: impl std::fmt::Display) {
-    drop(writeln!(io::stderr(), "{text}"));
+    let colours = wants_colours(io::stderr().is_terminal());
+    drop(writeln!(io::stderr(), "{}", render(&text.to_string(), colours)));
 }
 
 /// Colours text for standard error.
@@ -138,7 +142,7 @@ pub(crate) fn paint_stderr(code: &str, text: &str) -> String {
 }
 
 fn paint(colours: bool, code: &str, text: &str) -> String {
-    if colours { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    if colours { painted(code, text) } else { text.to_owned() }
 }
 
 /// Colours go to terminals only, and not where <https://no-color.org> says no.
@@ -154,9 +158,11 @@ fn cut(text: &str, chars_max: usize) -> String {
     }
 }
 
-/// Lays rows out in columns two blanks apart; the last column is not padded. Cells must not hold
-/// colour codes, except in the last column.
+/// Lays rows out in columns two blanks apart; the last column is not padded. Cells are one line each,
+/// and cut where they are long. They must not hold colours, except in the last column.
 pub(crate) fn columns(rows: &[Vec<String>]) -> String {
+    let cells = |row: &Vec<String>| row.iter().map(|cell| brief(cell)).collect::<Vec<_>>();
+    let rows: Vec<Vec<String>> = rows.iter().map(cells).collect();
     let count = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column));
@@ -164,10 +170,13 @@ pub(crate) fn columns(rows: &[Vec<String>]) -> String {
     };
     let widths: Vec<usize> = (0..count).map(width).collect();
     let mut text = String::new();
-    for row in rows {
+    for row in &rows {
         let mut line = String::new();
         for (cell, &width) in row.iter().zip(&widths) {
-            line.push_str(&format!("{cell:width$}  "));
+            line.push_str(cell);
+            // Not by a width in a format, which is a `u16` and panics above.
+            let missing = width.saturating_sub(cell.chars().count());
+            line.extend(std::iter::repeat_n(' ', missing + 2));
         }
         text.push_str(line.trim_end());
         text.push('\n');
@@ -191,5 +200,16 @@ mod tests {
         let rows = [vec!["a".into(), "long".into(), "x".into()], vec!["bcd".into(), "é".into()]];
         assert_eq!(columns(&rows), "a    long  x\nbcd  é\n");
         assert_eq!(columns(&[]), "");
+    }
+
+    #[test]
+    fn cells_of_any_length_and_content_are_laid_out() {
+        let rows = [vec!["k\x1b[2J".into(), "x".repeat(100_000)], vec!["a\nb".into(), "y".into()]];
+        let text = columns(&rows);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[0].starts_with("k\\x1b[2J  xxx"), "{text}");
+        assert!(lines[0].ends_with("x… (100000 characters)"), "{text}");
+        assert_eq!(lines[1], "a\\nb      y");
+        assert_eq!(lines.len(), 2);
     }
 }

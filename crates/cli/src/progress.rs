@@ -7,6 +7,7 @@ use std::time::Duration;
 use chunkyard_engine::Meter;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::printable::brief;
 use crate::units::count;
 
 const TEMPLATE: &str =
@@ -26,7 +27,7 @@ impl Progress {
             if visible { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(Some(bytes), target);
         set_template(&bar, TEMPLATE);
-        bar.set_message(what.to_owned());
+        bar.set_message(brief(what));
         if visible {
             bar.enable_steady_tick(Duration::from_millis(200));
         }
@@ -40,7 +41,7 @@ impl Progress {
 
     /// What is being done now.
     pub(crate) fn say(&self, what: &str) {
-        self.0.set_message(what.to_owned());
+        self.0.set_message(brief(what));
     }
 }
 

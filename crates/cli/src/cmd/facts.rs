@@ -12,6 +12,7 @@ use futures::StreamExt;
 use serde_json::{Value, json};
 
 use crate::output::{Output, columns};
+use crate::printable::line;
 use crate::units::{count, shape, size};
 
 /// An array and what is stored of it.
@@ -210,7 +211,7 @@ impl Facts {
         for (key, value) in attributes {
             row(&format!("@{key}"), value.to_string());
         }
-        Ok(format!("{}\n{}", output.bold(&self.path), fitted(rows, output)))
+        Ok(format!("{}\n{}", output.bold(&line(&self.path)), fitted(rows, output)))
     }
 }
 

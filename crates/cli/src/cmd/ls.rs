@@ -12,6 +12,7 @@ use super::facts::{Facts, is_below};
 use crate::args::VersionArgs;
 use crate::context::Context;
 use crate::output::columns;
+use crate::printable::line;
 
 /// List arrays and groups
 #[derive(Debug, Args)]
@@ -57,7 +58,7 @@ impl Ls {
         let documents = entries.iter().map(Entry::document).collect::<Result<Vec<_>>>()?;
         context.output.result(&documents, || match self.long {
             true => columns(&entries.iter().map(Entry::row).collect::<Vec<_>>()),
-            false => entries.iter().map(|entry| entry.name() + "\n").collect(),
+            false => entries.iter().map(|entry| format!("{}\n", line(&entry.name()))).collect(),
         })
     }
 

@@ -9,6 +9,7 @@ use clap::{Args, ValueEnum};
 use crate::context::Context;
 use crate::failure::Unsound;
 use crate::output::Output;
+use crate::printable::{brief, line};
 use crate::units::{count, short, size};
 
 /// Check what is at a place, whatever its format
@@ -139,10 +140,10 @@ fn describe_finding(finding: &Finding, output: Output) -> String {
         Severity::Error => output.red("error"),
         Severity::Note => output.dim("note"),
     };
-    let mut text = format!("{severity}: {}: {}", finding.file, finding.what);
+    let mut text = format!("{severity}: {}: {}", brief(&finding.file), line(&finding.what));
     if let Some(array) = &finding.array {
         let chunk = finding.chunk.as_ref().map(|chunk| format!(" chunk {chunk:?}"));
-        text.push_str(&format!("\n  in {array}{}", chunk.unwrap_or_default()));
+        text.push_str(&format!("\n  in {}{}", brief(array), chunk.unwrap_or_default()));
     }
     if let Some(first) = finding.snapshots.first() {
         let more = match finding.snapshots.len() {

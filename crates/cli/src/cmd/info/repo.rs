@@ -13,6 +13,7 @@ use crate::args::VersionArgs;
 use crate::cmd::facts::Facts;
 use crate::context::Context;
 use crate::output::{Output, columns};
+use crate::printable::brief;
 use crate::units::{count, short, size, time};
 
 /// Describes a version of a repository.
@@ -123,7 +124,7 @@ async fn describe(
                 "{} of {}  {}",
                 output.id(short(&snapshot.snapshot_id)),
                 time(snapshot.timestamp_ms),
-                snapshot.message
+                brief(&snapshot.message)
             ),
         ],
     ];

@@ -6,6 +6,7 @@ use clap::Args;
 
 use crate::context::Context;
 use crate::output::Output;
+use crate::printable::line;
 
 /// Chunk indices printed per array; `--json` has them all.
 const SHOWN: usize = 6;
@@ -40,23 +41,23 @@ pub(crate) fn describe(diff: &Diff, output: Output) -> String {
     }
     let mut lines = Vec::new();
     for node in &diff.added {
-        lines.push(output.green(&format!("+ {} {}", node.kind, node.path)));
+        lines.push(output.green(&line(&format!("+ {} {}", node.kind, node.path))));
     }
     for node in &diff.removed {
-        lines.push(output.red(&format!("- {} {}", node.kind, node.path)));
+        lines.push(output.red(&line(&format!("- {} {}", node.kind, node.path))));
     }
     for node in &diff.moved {
         let from = node.from.as_deref().unwrap_or_default();
-        lines.push(format!("> {} {from} moved to {}", node.kind, node.path));
+        lines.push(line(&format!("> {} {from} moved to {}", node.kind, node.path)).into_owned());
     }
     for node in &diff.metadata {
-        lines.push(format!("~ {} {}: metadata", node.kind, node.path));
+        lines.push(format!("~ {} {}: metadata", node.kind, line(&node.path)));
     }
     for node in &diff.attributes {
-        lines.push(format!("~ {} {}: attributes", node.kind, node.path));
+        lines.push(format!("~ {} {}: attributes", node.kind, line(&node.path)));
     }
     for changes in &diff.chunks {
-        lines.push(format!("~ array {}: {}", changes.path, describe_chunks(changes)));
+        lines.push(format!("~ array {}: {}", line(&changes.path), describe_chunks(changes)));
     }
     lines.join("\n")
 }

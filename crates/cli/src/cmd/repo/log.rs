@@ -11,6 +11,7 @@ use crate::args::VersionArgs;
 use crate::context::Context;
 use crate::graph;
 use crate::output::Output;
+use crate::printable::{brief, line};
 use crate::units::{count, short, size, time};
 
 /// Show history
@@ -93,7 +94,7 @@ fn describe_snapshot(snapshot: &Snapshot, state: &State, output: Output) -> Stri
         .collect();
     let named = match named.is_empty() {
         true => String::new(),
-        false => format!(" {}", output.green(&format!("({})", named.join(", ")))),
+        false => format!(" {}", output.green(&line(&format!("({})", named.join(", "))))),
     };
     let summary = &snapshot.summary;
     let changed = summary.refs_added + summary.refs_removed;
@@ -105,7 +106,7 @@ fn describe_snapshot(snapshot: &Snapshot, state: &State, output: Output) -> Stri
         " {}  {}{named}  {}  {}",
         output.id(short(&snapshot.snapshot_id)),
         time(snapshot.timestamp_ms),
-        snapshot.message,
+        brief(&snapshot.message),
         output.dim(&format!("[{effect}]"))
     )
 }

@@ -28,6 +28,7 @@ pub(super) use self::diff::describe as describe_diff;
 pub(super) use self::log::describe as describe_log;
 use crate::args::{CommitArgs, branch_or_default};
 use crate::context::Context;
+use crate::printable::brief;
 use crate::units::{count, short, size};
 
 /// Create, change and maintain repositories
@@ -111,7 +112,7 @@ async fn commit(
             "committed {} on {}: {} ({})",
             short(&snapshot.snapshot_id),
             session.branch().unwrap_or_default(),
-            snapshot.message,
+            brief(&snapshot.message),
             changed.join(", ")
         )
     })?;
