@@ -50,6 +50,7 @@ mod dtype;
 mod error;
 mod fill;
 mod grid;
+mod quiet;
 mod region;
 mod selection;
 mod spec;
@@ -63,6 +64,7 @@ pub use dtype::{ByteOrder, DType};
 pub use error::{Error, Result};
 pub use fill::{fill_element, fill_slice, is_filled};
 pub use grid::{ChunkIndex, ChunksIn, Grid, guess_chunks};
+pub use quiet::quietly;
 pub use region::Region;
 pub use selection::{Axis, Cells, Footprint, Points, Selection};
 pub use spec::{

@@ -52,6 +52,7 @@ pub(super) fn register() {
         super::lz4::register();
         super::offsets::register();
         super::pcodec::register();
+        super::vlen::register();
     });
 }
 

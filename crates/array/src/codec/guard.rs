@@ -1,10 +1,9 @@
 //! Calls into `zarrs`, so that nothing but an error comes back.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use zarrs::array::CodecError;
 
 use crate::Error;
+use crate::quiet::quietly;
 
 /// How a call into `zarrs` failed.
 pub(super) enum Failure {
@@ -35,17 +34,10 @@ impl std::fmt::Display for Failure {
     }
 }
 
-/// Calls into `zarrs`, whose decoders slice by what the bytes say (`vlen-utf8` by its lengths, for
-/// one) and so panic on forged ones. They hold no state that a panic could leave broken.
+/// Calls into `zarrs`, whose decoders slice by what the bytes say and so panic on forged ones. They hold no state that a panic could leave broken.
 pub(super) fn guard<T>(call: impl FnOnce() -> Result<T, CodecError>) -> Result<T, Failure> {
-    match catch_unwind(AssertUnwindSafe(call)) {
+    match quietly(call) {
         Ok(result) => result.map_err(Failure::Codec),
-        Err(payload) => {
-            let text = payload
-                .downcast_ref::<String>()
-                .map(String::as_str)
-                .or_else(|| payload.downcast_ref::<&str>().copied());
-            Err(Failure::Panic(text.unwrap_or("a codec panicked").to_owned()))
-        }
+        Err(text) => Err(Failure::Panic(text.unwrap_or_else(|| "a codec panicked".to_owned()))),
     }
 }

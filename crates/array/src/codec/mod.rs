@@ -23,6 +23,7 @@ mod shard_index;
 mod shorthand;
 #[cfg(test)]
 mod tests;
+mod vlen;
 mod zstd;
 
 pub use chain::Codecs;

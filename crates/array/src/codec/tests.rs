@@ -294,32 +294,24 @@ fn decode_hostile(codecs: &Codecs, encoded: &[u8]) -> bool {
 
 #[test]
 fn tampered_chunks_never_panic() {
-    // Panics that the guard around `zarrs` catches would still be printed, thousands of times.
-    std::panic::set_hook(Box::new(|_| {}));
     let fixed = chains().into_iter().map(|chain| (json!("uint32"), chain));
-    let failed = std::panic::catch_unwind(|| {
-        for (dtype, chain) in fixed.chain(variable_chains()) {
-            let codecs = codecs_of(&dtype, &chain).unwrap();
-            let decoded = match codecs.chunk_bytes() {
-                Some(len) => ElementsBuf::Fixed(sample(len)),
-                None => words(),
-            };
-            let encoded = codecs.encode(decoded.as_ref()).unwrap();
-            for at in 0..encoded.len() {
-                assert!(!decode_hostile(&codecs, &encoded[..at]) || at + 8 > encoded.len());
-                for flip in [0x01, 0x80, 0xff] {
-                    let mut tampered = encoded.clone();
-                    tampered[at] ^= flip;
-                    decode_hostile(&codecs, &tampered);
-                }
+    for (dtype, chain) in fixed.chain(variable_chains()) {
+        let codecs = codecs_of(&dtype, &chain).unwrap();
+        let decoded = match codecs.chunk_bytes() {
+            Some(len) => ElementsBuf::Fixed(sample(len)),
+            None => words(),
+        };
+        let encoded = codecs.encode(decoded.as_ref()).unwrap();
+        for at in 0..encoded.len() {
+            assert!(!decode_hostile(&codecs, &encoded[..at]) || at + 8 > encoded.len());
+            for flip in [0x01, 0x80, 0xff] {
+                let mut tampered = encoded.clone();
+                tampered[at] ^= flip;
+                decode_hostile(&codecs, &tampered);
             }
-            decode_hostile(&codecs, &[&encoded[..], &[0; 9]].concat());
-            decode_hostile(&codecs, &[0xff; 64]);
         }
-    });
-    drop(std::panic::take_hook());
-    if let Err(payload) = failed {
-        std::panic::resume_unwind(payload);
+        decode_hostile(&codecs, &[&encoded[..], &[0; 9]].concat());
+        decode_hostile(&codecs, &[0xff; 64]);
     }
 }
 

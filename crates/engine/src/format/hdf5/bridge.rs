@@ -9,10 +9,10 @@
 //! This is also the one place where a panic of the parser ends: it becomes [`Error::Corrupt`].
 
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
+use chunkyard_array::quietly;
 use hdf5_reader::error::{Error as ParserError, Result as ParserResult};
 use hdf5_reader::{BlockCacheStorage, Hdf5File, OpenOptions, Storage, StorageBuffer};
 use tokio::sync::{mpsc, oneshot};
@@ -98,7 +98,7 @@ fn parse<T>(
     work: impl FnOnce(&Hdf5File) -> Result<T>,
 ) -> Result<T> {
     let remote = Arc::new(Remote { len: object.size, ask, failure });
-    let caught = catch_unwind(AssertUnwindSafe(|| {
+    let caught = quietly(|| {
         let block_bytes = match object.store.kind() {
             Kind::Local => LOCAL_BLOCK_BYTES,
             Kind::Object { .. } | Kind::ReadOnly => REMOTE_BLOCK_BYTES,
@@ -113,10 +113,8 @@ fn parse<T>(
         let file = Hdf5File::from_storage_with_options(storage, options)
             .map_err(|cause| object.corrupt("superblock", cause))?;
         work(&file)
-    }));
-    caught.unwrap_or_else(|panic| {
-        let message = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-        let message = message.or_else(|| panic.downcast_ref::<String>().cloned());
+    });
+    caught.unwrap_or_else(|message| {
         Err(object.corrupt("structure", message.unwrap_or_else(|| "nonsense".to_owned())))
     })
 }
