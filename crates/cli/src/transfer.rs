@@ -94,8 +94,10 @@ pub(crate) fn target_region(
     header: &Header,
 ) -> Result<Region> {
     let region = region(typed, shape)?;
-    // Compared as NumPy sees them: a name of Zarr may have several spellings.
-    if dtype.to_numpy() != header.dtype.to_numpy() {
+    // Compared as NumPy sees them: a name of Zarr may have several spellings. Bytes of one length are
+    // the same with and without an end: a file of the first kind once became an array of the second.
+    let kind = |dtype: &DType| dtype.to_numpy().map(|numpy| numpy.replacen("|S", "|V", 1));
+    if kind(dtype) != kind(&header.dtype) {
         return Err(Error::invalid(format!(
             "{path} has data type {dtype}, the file has {} ({})",
             header.dtype, header.descr

@@ -29,6 +29,7 @@ fn every_data_type_round_trips_byte_for_byte() {
         ("<M8[25s]", 8),
         ("<m8[D]", 8),
         ("<U3", 12),
+        ("|S5", 5),
         ("|V5", 5),
     ];
     for (at, (descr, item_size)) in types.into_iter().enumerate() {
@@ -81,12 +82,25 @@ fn fortran_order_input_is_kept_as_values() {
 }
 
 #[test]
-fn byte_strings_come_back_as_raw_bytes() {
+fn byte_strings_come_back_as_byte_strings() {
     let scratch = Scratch::with_repo();
-    scratch.write("s.npy", &npy("|S4", false, &[2], b"ab\0\0wxyz"));
+    let file = npy("|S4", false, &[2], b"ab\0\0wxyz");
+    scratch.write("s.npy", &file);
     scratch.run(&["repo", "set", "r", "/s", "s.npy"]).code(0);
     scratch.run(&["repo", "get", "r", "/s", "-o", "out.npy"]).code(0);
-    assert_eq!(scratch.read("out.npy"), npy("|V4", false, &[2], b"ab\0\0wxyz"));
+    assert_eq!(scratch.read("out.npy"), file);
+    assert_eq!(
+        scratch.json(&["info", "r"])["arrays"][0]["data-type"]["name"],
+        "null_terminated_bytes"
+    );
+    // A region of either kind of bytes goes in, and text of another length does not.
+    scratch.write("one.npy", &npy("|S4", false, &[1], b"one\0"));
+    scratch.run(&["repo", "set", "r", "/s", "one.npy", "--region", "1:2"]).code(0);
+    scratch.write("raw.npy", &npy("|V4", false, &[1], b"raw\0"));
+    scratch.run(&["repo", "set", "r", "/s", "raw.npy", "--region", "0:1"]).code(0);
+    assert_eq!(scratch.get(&["/s"]), b"raw\0one\0");
+    scratch.write("long.npy", &npy("|S5", false, &[1], b"long\0"));
+    scratch.run(&["repo", "set", "r", "/s", "long.npy", "--region", "0:1"]).code(2);
 }
 
 #[test]
