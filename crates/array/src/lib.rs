@@ -68,7 +68,7 @@ pub use quiet::quietly;
 pub use region::Region;
 pub use selection::{Axis, Cells, Footprint, Points, Selection};
 pub use spec::{
-    ArrayBuilder, ArraySpec, Attributes, ChunkKeys, GroupSpec, Sharding, parse_v2_array,
-    parse_v2_group, quote_non_json,
+    ArrayBuilder, ArraySpec, Attributes, ChunkKeys, GroupSpec, Sharding, non_finite,
+    parse_v2_array, parse_v2_group,
 };
 pub use target::{Output, OutputMemory, View, Views};

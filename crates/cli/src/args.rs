@@ -1,7 +1,7 @@
 //! What can be typed: the top level, the global options, and how a version is named.
 
 use anyhow::Result;
-use chunkyard_array::{ArrayBuilder, ArraySpec};
+use chunkyard_array::{ArrayBuilder, ArraySpec, non_finite};
 use chunkyard_engine::Error;
 use chunkyard_engine::format::Format;
 use chunkyard_engine::format::container::ContainerFormat;
@@ -126,6 +126,12 @@ pub(crate) async fn branch_or_default(repo: &Repository, branch: Option<&str>) -
         Some(branch) => Ok(branch.to_owned()),
         None => Ok(repo.state().await?.default_branch.clone()),
     }
+}
+
+/// The value of an attribute that was typed: JSON, NaN or an infinity as Python writes them, or else
+/// plain text.
+pub(crate) fn attribute_value(text: &str) -> Value {
+    non_finite::parse(text.as_bytes()).unwrap_or_else(|_| Value::from(text))
 }
 
 /// How the commands that commit do it.

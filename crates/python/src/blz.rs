@@ -6,10 +6,10 @@ use chunkyard_engine::format::superchunk::{self, BlzOptions, Filter, Wanted, dty
 use chunkyard_engine::store::Store;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
-use pythonize::{depythonize, pythonize};
 
 use crate::array::Array;
 use crate::error::to_python;
+use crate::json;
 use crate::memory::Lent;
 use crate::options::OpenOptions;
 use crate::runtime::wait;
@@ -39,11 +39,18 @@ pub(crate) fn create_blz(
     py: Python<'_>,
     url: Option<&str>,
     options: OpenOptions,
-    wanted: &Bound<'_, PyAny>,
+    wanted: &Bound<'_, PyDict>,
     mutable: bool,
 ) -> PyResult<Blz> {
     let how = blz_options(&options, mutable);
-    let wanted: Wanted = depythonize(wanted)?;
+    // Attributes take a way of their own, on which no number is lost.
+    let words = wanted.copy()?;
+    let attributes = match words.get_item("attributes")? {
+        Some(given) => json::attributes(&given)?,
+        None => Attributes::new(),
+    };
+    words.set_item("attributes", PyDict::new(py))?;
+    let wanted = Wanted { attributes, ..json::of_python(&words)? };
     let place = match url {
         Some(url) => Place::new(url, &how.open.store),
         None => Store::unnamed(&how.open.store).and_then(|store| Place::within(store, "x.blz")),
@@ -123,12 +130,12 @@ impl Blz {
     }
 
     fn attributes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        Ok(pythonize(py, &self.inner.attributes())?)
+        json::object(py, &self.inner.attributes().into())
     }
 
     /// Replaces all attributes.
     fn set_attributes(&self, py: Python<'_>, attributes: &Bound<'_, PyAny>) -> PyResult<()> {
-        let attributes: Attributes = depythonize(attributes)?;
+        let attributes = json::attributes(attributes)?;
         wait(py, self.inner.set_attributes(attributes))
     }
 

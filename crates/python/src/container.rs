@@ -1,6 +1,6 @@
 //! A container, changed in place: what is changed waits for a flush.
 
-use chunkyard_array::{ArraySpec, Attributes};
+use chunkyard_array::ArraySpec;
 use chunkyard_engine::Error;
 use chunkyard_engine::format::container::model::{ArrayStats, StatValue};
 use chunkyard_engine::format::container::{
@@ -9,11 +9,11 @@ use chunkyard_engine::format::container::{
 use chunkyard_engine::format::{Node, Place};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
-use pythonize::{depythonize, pythonize};
 use serde_json::json;
 
 use crate::array::Array;
 use crate::error::to_python;
+use crate::json;
 use crate::options::OpenOptions;
 use crate::runtime::wait;
 use crate::source;
@@ -95,7 +95,7 @@ impl Container {
         path: &str,
         attributes: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        let attributes: Attributes = depythonize(attributes)?;
+        let attributes = json::attributes(attributes)?;
         wait(py, self.inner.create_group(path, attributes))
     }
 
@@ -105,7 +105,7 @@ impl Container {
         path: &str,
         attributes: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        let attributes: Attributes = depythonize(attributes)?;
+        let attributes = json::attributes(attributes)?;
         wait(py, self.inner.set_attributes(path, attributes))
     }
 
@@ -167,7 +167,7 @@ pub(crate) fn layers<'py>(
             "blocks": layer.blocks,
             "checksums": layer.sealed,
         });
-        Ok(pythonize(py, &document)?)
+        json::to_python(py, &document)
     });
     PyList::new(py, documents.collect::<PyResult<Vec<_>>>()?)
 }

@@ -9,9 +9,9 @@ use chunkyard_engine::repo::{Level, RepoFormat};
 use chunkyard_engine::store::Limits;
 use chunkyard_engine::{Meter, repo};
 use pyo3::prelude::*;
-use pythonize::{depythonize, pythonize};
 use serde_json::{Value, json};
 
+use crate::json;
 use crate::options::{OpenOptions, Version};
 use crate::repository::parse_level;
 use crate::runtime::wait;
@@ -63,7 +63,7 @@ impl Conversion {
     ) -> PyResult<Self> {
         let open = options.any(version.map(|version| version.0));
         let limits = open.store.limits;
-        let wishes: Wishes = depythonize(wishes)?;
+        let wishes: Wishes = json::of_python(wishes)?;
         let request = Request { source, target, open, to, wishes };
         Ok(Self { inner: wait(py, pipeline::Conversion::prepare(request))?, limits })
     }
@@ -87,7 +87,7 @@ impl Conversion {
             "packs": plan.packs(),
             "nbytes": plan.bytes(),
         });
-        Ok(pythonize(py, &document)?)
+        json::to_python(py, &document)
     }
 
     /// Does all of it in this process; gives what was done, as a document.
@@ -101,7 +101,7 @@ impl Conversion {
         let options = self.run_options(verify);
         let watch = Watch::new(options.meter.clone(), report);
         let outcome = watch.wait(py, self.inner.run(written.options(), &options))?;
-        Ok(pythonize(py, &outcome_document(&outcome))?)
+        json::to_python(py, &outcome_document(&outcome))
     }
 
     /// Begins it, for others to carry out.
@@ -152,7 +152,7 @@ pub(crate) fn link<'py>(
     report: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let open = options.any(version.map(|version| version.0));
-    let wishes: Wishes = depythonize(wishes)?;
+    let wishes: Wishes = json::of_python(wishes)?;
     let meter = Arc::<Meter>::default();
     let watch = Watch::new(meter.clone(), report);
     let (linked, allow) = watch.wait(py, async {
@@ -165,7 +165,7 @@ pub(crate) fn link<'py>(
         let linked = pipeline::link(&opened, &target, &wishes, name, create, &meter).await?;
         Ok((linked, opened.fetcher().store().object_url("")))
     })?;
-    Ok(pythonize(py, &linked_document(&linked, &allow))?)
+    json::to_python(py, &linked_document(&linked, &allow))
 }
 
 fn linked_document(linked: &Linked, allow: &str) -> Value {
@@ -211,5 +211,5 @@ pub(crate) fn verify<'py>(
     let found = found.map_err(|error| {
         crate::error::to_python(chunkyard_engine::Error::invalid(format!("a report: {error}")))
     })?;
-    Ok(pythonize(py, &found)?)
+    json::to_python(py, &found)
 }

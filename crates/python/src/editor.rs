@@ -5,10 +5,10 @@ use chunkyard_engine::format::zarr3::Zarr3Editor;
 use chunkyard_engine::format::{Node, Place};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use pythonize::depythonize;
 
 use crate::array::Array;
 use crate::error::to_python;
+use crate::json;
 use crate::options::OpenOptions;
 use crate::runtime::wait;
 use crate::source;
@@ -78,7 +78,7 @@ impl Editor {
         path: &str,
         attributes: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        let attributes: Attributes = depythonize(attributes)?;
+        let attributes = json::attributes(attributes)?;
         wait(py, self.inner.create_group(path, attributes))
     }
 
@@ -88,7 +88,7 @@ impl Editor {
         path: &str,
         attributes: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        let attributes: Attributes = depythonize(attributes)?;
+        let attributes = json::attributes(attributes)?;
         wait(py, self.inner.set_attributes(path, attributes))
     }
 

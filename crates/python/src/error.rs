@@ -7,6 +7,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyModule;
 
+use crate::json;
+
 /// The name of the class in `chunkyard.exceptions`.
 fn class_of(error: &Error) -> &'static str {
     match error {
@@ -37,7 +39,7 @@ fn instance<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyAny>> 
     let class = module.bind(py).getattr(class_of(error))?;
     let exception = class.call1((message(error),))?;
     if let Error::Conflict { conflicts, .. } = error {
-        let listed = pythonize::pythonize(py, conflicts)?;
+        let listed = json::to_python(py, conflicts)?;
         exception.call_method1("_set_conflicts", (listed,))?;
     }
     Ok(exception)

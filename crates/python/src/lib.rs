@@ -8,6 +8,7 @@
 //! - `bridge` is for those who wait in asyncio.
 //! - `memory` lends memory of Python to the engine, so that chunks are decoded into the NumPy array.
 //! - `error` maps each sort of error once.
+//! - `json` turns documents into objects of Python and back.
 
 mod array;
 mod blz;
@@ -16,6 +17,7 @@ mod container;
 mod convert;
 mod editor;
 mod error;
+mod json;
 mod keys;
 mod memory;
 mod options;

@@ -5,8 +5,8 @@ use chunkyard_engine::repo::{
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pythonize::{depythonize, pythonize};
 
+use crate::json;
 use crate::options::{OpenOptions, Version};
 use crate::runtime::wait;
 use crate::session::{Session, unpack};
@@ -32,8 +32,8 @@ impl Repository {
     ) -> PyResult<Self> {
         let create = CreateOptions {
             default_branch,
-            properties: depythonize(properties)?,
-            config: depythonize(config)?,
+            properties: json::of_python(properties)?,
+            config: json::of_python(config)?,
             force,
             store_root: None,
         };
@@ -49,7 +49,7 @@ impl Repository {
     /// The state: snapshots, references, configuration, as one document.
     fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let state = wait(py, self.inner.state())?;
-        Ok(pythonize(py, &*state)?)
+        json::to_python(py, &*state)
     }
 
     fn readonly_session(&self, py: Python<'_>, version: Version) -> PyResult<Session> {
@@ -73,7 +73,7 @@ impl Repository {
             let tip = version.0.resolve(&state)?.snapshot_id.clone();
             Ok(state.ancestry(&tip).cloned().collect::<Vec<_>>())
         })?;
-        Ok(pythonize(py, &found)?)
+        json::to_python(py, &found)
     }
 
     /// Branches, or tags, each with the id of its snapshot.
@@ -127,7 +127,7 @@ impl Repository {
         after: Version,
     ) -> PyResult<Bound<'py, PyAny>> {
         let diff = wait(py, self.inner.diff(&before.0, &after.0))?;
-        Ok(pythonize(py, &diff)?)
+        json::to_python(py, &diff)
     }
 
     fn expire<'py>(
@@ -139,7 +139,7 @@ impl Repository {
     ) -> PyResult<Bound<'py, PyAny>> {
         let options = ExpireOptions { older_than_ms, keep_last, drop_references };
         let expired = wait(py, self.inner.expire(&options))?;
-        Ok(pythonize(py, &expired)?)
+        json::to_python(py, &expired)
     }
 
     fn garbage_collect<'py>(
@@ -150,12 +150,12 @@ impl Repository {
     ) -> PyResult<Bound<'py, PyAny>> {
         let options = GcOptions { min_age_ms, dry_run };
         let report = wait(py, self.inner.garbage_collect(&options))?;
-        Ok(pythonize(py, &report)?)
+        json::to_python(py, &report)
     }
 
     fn optimise<'py>(&self, py: Python<'py>, branch: &str) -> PyResult<Bound<'py, PyAny>> {
         let report = wait(py, self.inner.optimise(branch))?;
-        Ok(pythonize(py, &report)?)
+        json::to_python(py, &report)
     }
 
     fn repack<'py>(
@@ -166,12 +166,12 @@ impl Repository {
     ) -> PyResult<Bound<'py, PyAny>> {
         let options = RepackOptions { live_share_min };
         let report = wait(py, self.inner.repack(branch, &options))?;
-        Ok(pythonize(py, &report)?)
+        json::to_python(py, &report)
     }
 
     fn verify<'py>(&self, py: Python<'py>, level: &str) -> PyResult<Bound<'py, PyAny>> {
         let report = wait(py, self.inner.verify(parse_level(level)?))?;
-        Ok(pythonize(py, &report)?)
+        json::to_python(py, &report)
     }
 }
 

@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use chunkyard_array::{ArraySpec, Attributes, GroupSpec};
+use chunkyard_array::{ArraySpec, GroupSpec};
 use chunkyard_engine::Error;
 use chunkyard_engine::repo::{self, CommitOptions, NodeKind, Rebase, Virtual};
 use futures::TryStreamExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
-use pythonize::{depythonize, pythonize};
 use serde_json::{Map, Value};
 
 use crate::array::Array;
 use crate::error::to_python;
+use crate::json;
 use crate::refs::columns;
 use crate::runtime::wait;
 
@@ -99,12 +99,12 @@ impl Session {
     }
 
     fn create_group(&self, path: &str, attributes: &Bound<'_, PyAny>) -> PyResult<()> {
-        let attributes: Attributes = depythonize(attributes)?;
+        let attributes = json::attributes(attributes)?;
         self.inner.create_group(path, attributes).map(drop).map_err(to_python)
     }
 
     fn set_attributes(&self, path: &str, attributes: &Bound<'_, PyAny>) -> PyResult<()> {
-        let attributes: Attributes = depythonize(attributes)?;
+        let attributes = json::attributes(attributes)?;
         self.inner.set_attributes(path, attributes).map_err(to_python)
     }
 
@@ -151,7 +151,7 @@ impl Session {
     /// What differs from the base.
     fn status<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let diff = wait(py, self.inner.status())?;
-        Ok(pythonize(py, &diff)?)
+        json::to_python(py, &diff)
     }
 
     /// Commits; gives the id of the new snapshot. `rebase` is a policy, or nothing.
@@ -164,8 +164,8 @@ impl Session {
         amend: bool,
         allow_empty: bool,
     ) -> PyResult<String> {
-        let properties: Map<String, Value> = depythonize(properties)?;
-        let rebase: Option<Rebase> = depythonize(rebase)?;
+        let properties: Map<String, Value> = json::of_python(properties)?;
+        let rebase: Option<Rebase> = json::of_python(rebase)?;
         let options = CommitOptions {
             message,
             properties,
@@ -178,7 +178,7 @@ impl Session {
     }
 
     fn rebase(&self, py: Python<'_>, policy: &Bound<'_, PyAny>) -> PyResult<String> {
-        let policy: Rebase = depythonize(policy)?;
+        let policy: Rebase = json::of_python(policy)?;
         Ok(wait(py, self.inner.rebase(policy))?.snapshot_id.clone())
     }
 

@@ -1,11 +1,11 @@
 //! The Zarr document of a new array.
 
-use chunkyard_array::{ArraySpec, Attributes, DType, Sharding, codec, guess_chunks};
+use chunkyard_array::{ArraySpec, DType, Sharding, codec, guess_chunks};
 use pyo3::prelude::*;
-use pythonize::depythonize;
 use serde_json::Value;
 
 use crate::error::to_python;
+use crate::json;
 
 /// What makes an array, as Python says it.
 #[derive(FromPyObject)]
@@ -28,9 +28,9 @@ pub(crate) struct Wanted<'py> {
 /// The Zarr document of an array.
 #[pyfunction]
 pub(crate) fn array_document(wanted: Wanted<'_>) -> PyResult<String> {
-    let attributes: Attributes = depythonize(&wanted.attributes)?;
-    let dtype: Value = depythonize(&wanted.dtype)?;
-    let codecs: Option<Value> = depythonize(&wanted.codecs)?;
+    let attributes = json::attributes(&wanted.attributes)?;
+    let dtype: Value = json::of_python(&wanted.dtype)?;
+    let codecs: Option<Value> = json::of_python(&wanted.codecs)?;
     let make = || -> chunkyard_array::Result<ArraySpec> {
         let dtype = match dtype.as_str().map(DType::from_numpy) {
             Some(Ok((dtype, _))) => dtype,

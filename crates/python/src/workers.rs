@@ -6,9 +6,9 @@ use chunkyard_engine::Error;
 use chunkyard_engine::pipeline::{self, Order, PackRange, Task, WorkOptions};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use pythonize::pythonize;
 
 use crate::convert::outcome_document;
+use crate::json;
 use crate::options::OpenOptions;
 use crate::runtime::wait;
 use crate::session::{pack, unpack};
@@ -75,7 +75,7 @@ impl Coordinator {
             let inner = self.inner.lock().await.take();
             inner.ok_or_else(finished)?.finish().await
         })?;
-        Ok(pythonize(py, &outcome_document(&outcome))?)
+        json::to_python(py, &outcome_document(&outcome))
     }
 
     /// Forgets about it, so that somebody else can go on.

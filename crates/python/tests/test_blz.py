@@ -182,8 +182,11 @@ def test_attributes_are_a_mapping(tmp_path: Path) -> None:
     blz.attrs.update(a=[1, 2], b=None)
     del blz.attrs["unit"]
     assert dict(opened(tmp_path / "x.blz").attrs) == {"a": [1, 2], "b": None}
-    with pytest.raises(ValueError):
-        blz.attrs["x"] = np.nan
+    blz.attrs["x"] = [np.nan, -np.inf, "NaN", 2**70]
+    x = opened(tmp_path / "x.blz").attrs["x"]
+    assert np.isnan(x[0]) and x[1:] == [-np.inf, "NaN", 2**70]
+    with pytest.raises(TypeError, match="no bytes"):
+        blz.attrs["y"] = b"bytes"
 
 
 def test_what_is_open_for_reading_is_not_changed(tmp_path: Path) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -108,3 +110,66 @@ def test_stored_chunks_are_listed(root: chunkyard.Group) -> None:
     assert array.nbytes_stored == 40
     array[:10] = 0
     assert array.nbytes_stored == 30
+
+
+NUMBERS = {
+    "missing_value": float("nan"),
+    "range": [-np.inf, {"most": np.inf}, 1.5],
+    "word": "NaN",
+    "a/b~c": np.nan,
+    "large": 2**70,
+}
+
+
+def check_numbers(found: Mapping[str, Any]) -> None:
+    assert np.isnan(found["missing_value"]) and np.isnan(found["a/b~c"])
+    assert found["range"] == [-np.inf, {"most": np.inf}, 1.5]
+    assert found["word"] == "NaN" and found["large"] == 2**70
+
+
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("consolidated", [False, True])
+@pytest.mark.filterwarnings("ignore:Consolidated metadata")
+def test_numbers_that_json_has_not_are_read_and_written_as_zarr_does(
+    tmp_path: Path, version: Literal[2, 3], consolidated: bool
+) -> None:
+    place = tmp_path / "their.zarr"
+    group = zarr.open_group(place, mode="w", zarr_format=version, attributes=NUMBERS)
+    array = group.create_array("g/a", shape=(4,), dtype="f4", fill_value=np.nan, attributes=NUMBERS)
+    array[:2] = 1
+    if consolidated:
+        zarr.consolidate_metadata(place)
+    ours = chunkyard.open(place)
+    check_numbers(ours.attrs)
+    check_numbers(ours["g/a"].attrs)
+    # Through every format that can be written, and back.
+    source = place
+    repo = Repository.create(tmp_path / "repo")
+    chunkyard.convert(source, tmp_path / "repo", into="x")
+    stored = repo.readonly_session()
+    check_numbers(stored["x"].attrs)
+    check_numbers(zarr.open_group(stored.store, path="x", mode="r")["g/a"].attrs)
+    for name in ["x.af", "x.blz", "plain.zarr"]:
+        chunkyard.convert(source, tmp_path / name)
+        source = tmp_path / name
+        check_numbers(chunkyard.open_nodes(source)["g/a"].attrs)
+    theirs = zarr.open_group(tmp_path / "plain.zarr", mode="r")
+    check_numbers(theirs.attrs)
+    check_numbers(theirs["g/a"].attrs)
+    assert np.isnan(theirs["g/a"].fill_value)
+    text = (tmp_path / "plain.zarr" / "zarr.json").read_text()
+    assert "NaN" in text and "chunkyard" not in text
+
+
+def test_numbers_that_json_has_not_are_set_in_place(root: chunkyard.Group, tmp_path: Path) -> None:
+    array = root.create_array("g/a", data=np.arange(3), attributes={"x": np.nan})
+    array.attrs.update(NUMBERS)
+    root["g"].attrs.update(NUMBERS)
+    theirs = zarr.open_group(tmp_path / "x.zarr", mode="r+")
+    for attributes in (theirs["g"].attrs, theirs["g/a"].attrs):
+        check_numbers(attributes)
+        attributes["more"] = -np.inf
+    again = chunkyard.open(tmp_path / "x.zarr", mode="r+")
+    assert again["g/a"].attrs["more"] == -np.inf
+    again["g/a"].attrs["missing_value"] = "NaN"
+    assert zarr.open_array(tmp_path / "x.zarr" / "g" / "a").attrs["missing_value"] == "NaN"

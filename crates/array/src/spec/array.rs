@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use zarrs::array::ArrayMetadataV3;
 
-use super::{ArrayBuilder, Attributes, document};
+use super::{ArrayBuilder, Attributes, document, non_finite};
 use crate::{DType, Error, Grid, Result};
 
 /// The metadata of an array, complete: shape, data type, chunk grid, codecs, fill value and all
@@ -11,6 +11,7 @@ use crate::{DType, Error, Grid, Result};
 #[derive(Clone, Debug)]
 pub struct ArraySpec {
     metadata: ArrayMetadataV3,
+    attributes: Attributes,
     document: Map<String, Value>,
     chunk_shape: Option<Vec<u64>>,
 }
@@ -50,8 +51,10 @@ impl ArraySpec {
     }
 
     pub(super) fn from_document(document: Map<String, Value>) -> Result<Self> {
-        let metadata: ArrayMetadataV3 = serde_json::from_value(Value::Object(document.clone()))
+        let document = non_finite::listed(document);
+        let metadata: ArrayMetadataV3 = serde_json::from_value(document::typed(&document))
             .map_err(|cause| Error::invalid("array metadata is not Zarr v3").because(cause))?;
+        let attributes = document::attributes(&document)?;
         let rank = metadata.shape.len();
         let chunk_shape = regular_chunk_shape(&metadata)?;
         if let Some(chunk_shape) = &chunk_shape {
@@ -68,12 +71,18 @@ impl ArraySpec {
         if metadata.codecs.is_empty() {
             return Err(Error::invalid("array metadata has no codecs"));
         }
-        Ok(Self { metadata, document: document::ordered(document), chunk_shape })
+        Ok(Self { metadata, attributes, document: document::ordered(document), chunk_shape })
     }
 
-    /// The content of a `zarr.json`. Equal specs give equal bytes.
+    /// The content of a `zarr.json`, which is JSON. Equal specs give equal bytes.
     pub fn render(&self) -> Vec<u8> {
         document::render(&self.document)
+    }
+
+    /// The content of a `zarr.json` as zarr-python writes it: with the bare words for numbers that
+    /// are not finite, see [`non_finite`].
+    pub fn render_plain(&self) -> Vec<u8> {
+        document::render_plain(&self.document)
     }
 
     /// The document behind it, its members in their order.
@@ -81,7 +90,7 @@ impl ArraySpec {
         &self.document
     }
 
-    /// The typed view.
+    /// The typed view, without the attributes.
     pub fn metadata(&self) -> &ArrayMetadataV3 {
         &self.metadata
     }
@@ -114,9 +123,14 @@ impl ArraySpec {
         self.metadata.data_type.name().to_owned()
     }
 
-    /// The user attributes.
+    /// The user attributes. Those that are numbers and not finite are strings.
     pub fn attributes(&self) -> &Attributes {
-        &self.metadata.attributes
+        &self.attributes
+    }
+
+    /// The user attributes as they were given, see [`non_finite`].
+    pub fn plain_attributes(&self) -> Attributes {
+        non_finite::unseal(&self.attributes, &self.document)
     }
 
     /// The members of its document that Zarr does not know.

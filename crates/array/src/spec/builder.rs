@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use zarrs::array::FillValue;
 
-use super::{ArraySpec, Attributes, document};
+use super::{ArraySpec, Attributes, document, non_finite};
 use crate::fill::ITEM_BYTES_MAX;
 use crate::{DType, Error, Result, codec, fill_element};
 
@@ -83,7 +83,7 @@ impl ArrayBuilder {
     pub fn build(self) -> Result<ArraySpec> {
         let dtype = DType::parse(&self.dtype)?;
         let fill_value = match (self.fill_value, self.fill_bytes) {
-            (Some(value), _) => value,
+            (Some(value), _) => non_finite::spelled(value),
             (None, Some(bytes)) => fill_json(&dtype, bytes)?,
             (None, None) => zero(&dtype)?,
         };

@@ -2,13 +2,19 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{ArraySpec, Attributes, document};
+use super::{ArraySpec, Attributes, document, non_finite};
 use crate::{DType, Error, Result, codec, fill_element};
 
 impl ArraySpec {
     /// The same array with other attributes.
     pub fn with_attributes(&self, attributes: Attributes) -> Result<Self> {
         self.with_member("attributes", Value::Object(attributes))
+    }
+
+    /// The same array with the attributes that a caller gives in place of its own: which of them are
+    /// numbers that are not finite is theirs alone to say.
+    pub fn replace_attributes(&self, attributes: Attributes) -> Result<Self> {
+        self.without_members(&[non_finite::MEMBER])?.with_attributes(attributes)
     }
 
     /// The same array, resized. The rank must stay.

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use super::{Attributes, non_finite};
 use crate::{Error, Result};
 
 /// Members in the order of the examples in the Zarr v3 specification.
@@ -25,7 +26,7 @@ pub(super) fn is_known(key: &str) -> bool {
 }
 
 pub(super) fn parse(what: &str, json: &[u8]) -> Result<Map<String, Value>> {
-    serde_json::from_slice(json)
+    non_finite::parse_document(json)
         .map_err(|cause| Error::invalid(format!("{what} is not a JSON object")).because(cause))
 }
 
@@ -39,6 +40,43 @@ pub(super) fn ordered(document: Map<String, Value>) -> Map<String, Value> {
 
 pub(super) fn render(document: &Map<String, Value>) -> Vec<u8> {
     format!("{:#}\n", Value::Object(document.clone())).into_bytes()
+}
+
+/// The same as zarr-python writes it, see [`non_finite`].
+pub(super) fn render_plain(document: &Map<String, Value>) -> Vec<u8> {
+    render(&non_finite::plain_document(document.clone()))
+}
+
+/// The document for the typed view, which knows numbers of 64 bits only and no attributes: they are
+/// nothing that it must understand, and are kept verbatim beside it.
+pub(super) fn typed(document: &Map<String, Value>) -> Value {
+    let members = document.iter().filter(|(key, _)| *key != "attributes");
+    Value::Object(members.map(|(key, value)| (key.clone(), typed_value(value))).collect())
+}
+
+/// A value whose numbers are spelled as a parser of 64 bits spells them.
+fn typed_value(value: &Value) -> Value {
+    match value {
+        Value::Number(number) if number.as_str() == "-0" => Value::from(-0.0),
+        Value::Number(number) if !number.is_u64() && !number.is_i64() => {
+            number.as_f64().map_or_else(|| value.clone(), Value::from)
+        }
+        Value::Array(items) => items.iter().map(typed_value).collect(),
+        Value::Object(members) => {
+            let members = members.iter().map(|(key, value)| (key.clone(), typed_value(value)));
+            Value::Object(members.collect())
+        }
+        other => other.clone(),
+    }
+}
+
+/// The attributes in a document.
+pub(super) fn attributes(document: &Map<String, Value>) -> Result<Attributes> {
+    match document.get("attributes") {
+        None => Ok(Attributes::new()),
+        Some(Value::Object(attributes)) => Ok(attributes.clone()),
+        Some(other) => Err(Error::invalid(format!("attributes are an object, not {other}"))),
+    }
 }
 
 /// Replaces a member; an empty object or list is left out, as if never written.

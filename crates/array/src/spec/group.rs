@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use zarrs::group::GroupMetadataV3;
 
-use super::{Attributes, document};
+use super::{Attributes, document, non_finite};
 use crate::{Error, Result};
 
 /// The attributes, and what makes a document that of a group.
@@ -29,26 +29,44 @@ impl GroupSpec {
         let mut members = Map::new();
         members.insert("zarr_format".into(), json!(3));
         members.insert("node_type".into(), json!("group"));
-        document::set(&mut members, "attributes", Value::Object(attributes.clone()));
-        Self { attributes, document: members }
+        document::set(&mut members, "attributes", Value::Object(attributes));
+        Self::of(members)
+    }
+
+    fn of(document: Map<String, Value>) -> Self {
+        let document = non_finite::listed(document);
+        let attributes = document::attributes(&document).unwrap_or_default();
+        Self { attributes, document: document::ordered(document) }
     }
 
     /// Reads the content of a `zarr.json`.
     pub fn parse(json: &[u8]) -> Result<Self> {
         let document = document::parse("group metadata", json)?;
-        let typed: GroupMetadataV3 = serde_json::from_value(Value::Object(document.clone()))
+        let _: GroupMetadataV3 = serde_json::from_value(document::typed(&document))
             .map_err(|cause| Error::invalid("group metadata is not Zarr v3").because(cause))?;
-        Ok(Self { attributes: typed.attributes, document: document::ordered(document) })
+        document::attributes(&document)?;
+        Ok(Self::of(document))
     }
 
-    /// The content of a `zarr.json`. Equal specs give equal bytes.
+    /// The content of a `zarr.json`, which is JSON. Equal specs give equal bytes.
     pub fn render(&self) -> Vec<u8> {
         document::render(&self.document)
     }
 
-    /// The user attributes.
+    /// The content of a `zarr.json` as zarr-python writes it: with the bare words for numbers that
+    /// are not finite, see [`non_finite`].
+    pub fn render_plain(&self) -> Vec<u8> {
+        document::render_plain(&self.document)
+    }
+
+    /// The user attributes. Those that are numbers and not finite are strings.
     pub fn attributes(&self) -> &Attributes {
         &self.attributes
+    }
+
+    /// The user attributes as they were given, see [`non_finite`].
+    pub fn plain_attributes(&self) -> Attributes {
+        non_finite::unseal(&self.attributes, &self.document)
     }
 
     /// The members of its document that are neither the attributes nor what makes it a group.
@@ -65,7 +83,7 @@ impl GroupSpec {
         if !KNOWN.contains(&key) {
             document::set(&mut members, key, value);
         }
-        Self { attributes: self.attributes.clone(), document: document::ordered(members) }
+        Self::of(members)
     }
 
     /// The same group without a member of its document.
@@ -80,7 +98,14 @@ impl GroupSpec {
     #[must_use]
     pub fn with_attributes(&self, attributes: Attributes) -> Self {
         let mut members = self.document.clone();
-        document::set(&mut members, "attributes", Value::Object(attributes.clone()));
-        Self { attributes, document: document::ordered(members) }
+        document::set(&mut members, "attributes", Value::Object(attributes));
+        Self::of(members)
+    }
+
+    /// The same group with the attributes that a caller gives in place of its own: which of them are
+    /// numbers that are not finite is theirs alone to say.
+    #[must_use]
+    pub fn replace_attributes(&self, attributes: Attributes) -> Self {
+        self.without_member(non_finite::MEMBER).with_attributes(attributes)
     }
 }

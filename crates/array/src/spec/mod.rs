@@ -11,6 +11,7 @@ mod chunk_key;
 mod derive;
 mod document;
 mod group;
+pub mod non_finite;
 mod sharding;
 #[cfg(test)]
 mod tests;
@@ -21,7 +22,7 @@ pub use builder::ArrayBuilder;
 pub use chunk_key::ChunkKeys;
 pub use group::GroupSpec;
 pub use sharding::Sharding;
-pub use v2::{parse_v2_array, parse_v2_group, quote_non_json};
+pub use v2::{parse_v2_array, parse_v2_group};
 
-/// User attributes.
+/// User attributes. Numbers are kept verbatim, whatever their size.
 pub type Attributes = serde_json::Map<String, serde_json::Value>;

@@ -84,7 +84,6 @@ pub use self::diff::{ChunkChanges, Diff, NodeChange};
 pub use self::format::{RepoFormat, RepoSink, RepoSource};
 pub use self::history::History;
 pub use self::id::Uid;
-pub(crate) use self::keys::NON_FINITE;
 pub use self::keys::{ByteRange, Keys, Listing};
 pub use self::maintain::{
     ExpireOptions, Expired, GcOptions, GcReport, OptimiseReport, RepackOptions, RepackReport,

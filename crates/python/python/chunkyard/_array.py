@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from chunkyard import _engine
-from chunkyard._attributes import storable
 from chunkyard._extras import extra
 from chunkyard._group import Codecs, Node, Tree, writable
 from chunkyard._html import array_html
@@ -302,7 +301,7 @@ def describe(
         "dtype": zarr_dtype,
         "codecs": codecs if codecs is None or isinstance(codecs, str) else list(codecs),
         "fill": None if fill_value is None else _fill_bytes(fill_value, numpy_dtype),
-        "attributes": storable(attributes or {}),
+        "attributes": dict(attributes or {}),
         "dimension_names": None if dimension_names is None else list(dimension_names),
     }
     return _engine.array_document(wanted)

@@ -14,7 +14,6 @@ from numpy.lib import recfunctions
 
 from chunkyard import _engine
 from chunkyard._array import bytes_of
-from chunkyard._attributes import storable
 from chunkyard._group import Attributes
 from chunkyard._options import Options, Url, url_of
 from chunkyard._rows import Column, NDArray, Rows
@@ -164,7 +163,7 @@ class _Attributes(Attributes):
 
     def put(self, attributes: Mapping[str, Any]) -> None:
         """Replaces all of them in one step."""
-        self._blz._writable.set_attributes(storable(attributes))
+        self._blz._writable.set_attributes(dict(attributes))
 
 
 def open_blz(place: str, options: Options, mode: Mode) -> Blz:
@@ -219,7 +218,7 @@ def create_blz(
         "slack": slack,
         "default": None if default is None else _default(default, described),
         "style": style,
-        "attributes": storable(attributes or {}),
+        "attributes": dict(attributes or {}),
     }
     options = Options(storage, durable=durable, memory_bytes=memory_bytes, requests=requests)
     url = None if place is None else url_of(place)

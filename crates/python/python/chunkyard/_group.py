@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from chunkyard import _engine
-from chunkyard._attributes import restored, storable
+from chunkyard._attributes import restored
 from chunkyard.exceptions import NotFoundError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class Attributes(MutableMapping[str, Any]):
     def put(self, attributes: Mapping[str, Any]) -> None:
         """Replaces all of them in one step."""
         tree = writable(self._tree)
-        tree.set_attributes(self._path, storable(attributes, self._document()))
+        tree.set_attributes(self._path, dict(attributes))
 
     def update(self, *args: Any, **kwargs: Any) -> None:
         """Sets several in one step."""
@@ -180,7 +180,7 @@ class Group(Node, Mapping[str, "Array | Group"]):
     def create_group(self, name: str, attributes: Mapping[str, Any] | None = None) -> Group:
         """Creates a group, and those above it."""
         path = self._join(name)
-        writable(self._tree).create_group(path, storable(attributes or {}))
+        writable(self._tree).create_group(path, dict(attributes or {}))
         return Group(self._tree, path, session=self._session)
 
     def require_group(self, name: str) -> Group:

@@ -23,14 +23,12 @@
 
 mod codecs;
 mod dtype;
-mod json;
 #[cfg(test)]
 mod tests;
 
 use serde_json::{Map, Value, json};
 
-pub use self::json::quote_non_json;
-use super::{ArraySpec, Attributes, GroupSpec, document};
+use super::{ArraySpec, Attributes, GroupSpec, document, non_finite};
 use crate::{Codecs, Error, Result};
 
 /// Names of the dimensions, by the convention of xarray.
@@ -41,7 +39,7 @@ const DIMENSIONS: &str = "_ARRAY_DIMENSIONS";
 /// An array whose chunks could not be read is [`Error::Unsupported`], with the data type, filter or
 /// compressor that is in the way.
 pub fn parse_v2_array(zarray: &[u8], zattrs: Option<&[u8]>) -> Result<ArraySpec> {
-    let members = json::parse("Zarr v2 array metadata", zarray)?;
+    let members = document::parse("Zarr v2 array metadata", zarray)?;
     check_format(&members)?;
     let shape = extents(&members, "shape")?;
     let mut chunk_shape = extents(&members, "chunks")?;
@@ -92,12 +90,17 @@ pub fn parse_v2_array(zarray: &[u8], zattrs: Option<&[u8]>) -> Result<ArraySpec>
 
 /// Reads the content of a `.zgroup`, and of the `.zattrs` beside it if there is one.
 pub fn parse_v2_group(zgroup: &[u8], zattrs: Option<&[u8]>) -> Result<GroupSpec> {
-    check_format(&json::parse("Zarr v2 group metadata", zgroup)?)?;
+    check_format(&document::parse("Zarr v2 group metadata", zgroup)?)?;
     Ok(GroupSpec::new(parse_attributes(zattrs)?))
 }
 
 fn parse_attributes(zattrs: Option<&[u8]>) -> Result<Attributes> {
-    zattrs.map_or_else(|| Ok(Attributes::new()), |text| json::parse("Zarr v2 attributes", text))
+    let Some(text) = zattrs else { return Ok(Attributes::new()) };
+    let what = "Zarr v2 attributes are not a JSON object";
+    match non_finite::parse(text).map_err(|cause| Error::invalid(what).because(cause))? {
+        Value::Object(attributes) => Ok(attributes),
+        _ => Err(Error::invalid(what)),
+    }
 }
 
 fn check_format(members: &Map<String, Value>) -> Result<()> {

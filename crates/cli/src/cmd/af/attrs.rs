@@ -4,9 +4,9 @@ use anyhow::Result;
 use chunkyard_engine::Error;
 use chunkyard_engine::format::container::ContainerEditor;
 use clap::Args;
-use serde_json::Value;
 
 use super::LayerArgs;
+use crate::args::attribute_value;
 use crate::context::Context;
 use crate::units::parse_pair;
 
@@ -45,15 +45,14 @@ impl Attrs {
             return context.output.document(&attributes);
         }
         let editor = super::writable(&self.file, None, context).await?;
-        let mut attributes = editor.attributes(&self.name).await?;
+        let mut attributes = editor.plain_attributes(&self.name).await?;
         for key in &self.remove {
             if attributes.shift_remove(key).is_none() {
                 return Err(Error::NotFound { what: "attribute", name: key.clone() }.into());
             }
         }
         for (key, text) in &self.set {
-            let value = serde_json::from_str(text).unwrap_or_else(|_| Value::from(text.as_str()));
-            attributes.insert(key.clone(), value);
+            attributes.insert(key.clone(), attribute_value(text));
         }
         editor.set_attributes(&self.name, attributes).await?;
         super::flush(&editor, &format!("changed the attributes of {}", self.name), context).await

@@ -1,11 +1,12 @@
 //! `chunkyard blz attrs`: what is written beside the rows.
 
 use anyhow::Result;
+use chunkyard_array::non_finite;
 use chunkyard_engine::Error;
 use clap::Args;
 use serde_json::json;
 
-use super::create::json_or_text;
+use crate::args::attribute_value;
 use crate::context::Context;
 use crate::units::parse_pair;
 
@@ -40,17 +41,20 @@ impl Attrs {
         let dataset = super::open(&self.place, context).await?;
         let mut attributes = dataset.attributes();
         let missing = |key: &str| Error::NotFound { what: "attribute", name: key.to_owned() };
-        if let Some(key) = &self.key {
-            return context.output.document(attributes.get(key).ok_or_else(|| missing(key))?);
-        }
         if self.set.is_empty() && self.remove.is_empty() {
-            return context.output.document(&attributes);
+            non_finite::seal(&mut attributes);
+            return match &self.key {
+                Some(key) => {
+                    context.output.document(attributes.get(key).ok_or_else(|| missing(key))?)
+                }
+                None => context.output.document(&attributes),
+            };
         }
         for key in &self.remove {
             attributes.shift_remove(key).ok_or_else(|| missing(key))?;
         }
         for (key, text) in &self.set {
-            attributes.insert(key.clone(), json_or_text(text));
+            attributes.insert(key.clone(), attribute_value(text));
         }
         dataset.set_attributes(attributes).await?;
         let document = json!({"set": self.set.len(), "removed": self.remove.len()});

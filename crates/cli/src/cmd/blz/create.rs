@@ -5,6 +5,7 @@ use chunkyard_engine::format::superchunk::{Blz, Wanted};
 use clap::Args;
 use serde_json::{Value, json};
 
+use crate::args::attribute_value;
 use crate::context::Context;
 use crate::units::{parse_pair, parse_shape, parse_size};
 
@@ -86,7 +87,7 @@ pub(super) struct WishArgs {
 impl WishArgs {
     /// All that is said of a new dataset of a type.
     pub(super) fn wanted(&self, dtype: String) -> Result<Wanted> {
-        let pairs = self.attr.iter().map(|(key, text)| (key.clone(), json_or_text(text)));
+        let pairs = self.attr.iter().map(|(key, text)| (key.clone(), attribute_value(text)));
         Ok(Wanted {
             dtype,
             row_shape: self.row_shape.as_deref().map_or(Ok(Vec::new()), parse_shape)?,
@@ -106,7 +107,7 @@ impl WishArgs {
 }
 
 /// A value as JSON, or else as the text that it is.
-pub(super) fn json_or_text(text: &str) -> Value {
+fn json_or_text(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| Value::from(text))
 }
 

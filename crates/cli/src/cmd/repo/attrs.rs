@@ -1,6 +1,7 @@
 //! `chunkyard repo attrs`: the attributes of an array or a group.
 
 use anyhow::Result;
+use chunkyard_array::non_finite;
 use chunkyard_engine::Error;
 use chunkyard_engine::repo::{Version, normalise_path};
 use clap::Args;
@@ -12,7 +13,8 @@ use crate::context::Context;
 
 /// Print or change attributes
 ///
-/// Without options prints them as JSON. `--set` merges keys in, `--unset` removes some.
+/// Without options prints them as JSON. `--set` merges keys in, `--unset` removes some. NaN, Infinity
+/// and -Infinity, which JSON does not have, may be set as Python writes them; they print as text.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -46,7 +48,7 @@ impl Attrs {
             return context.output.document(&*session.attributes(&self.path).await?);
         }
         let session = writable(&repo, &self.commit).await?;
-        let mut attributes = (*session.attributes(&self.path).await?).clone();
+        let mut attributes = session.plain_attributes(&self.path).await?;
         for key in &self.unset {
             if attributes.shift_remove(key).is_none() {
                 return Err(Error::NotFound { what: "attribute", name: key.clone() }.into());
@@ -63,7 +65,7 @@ impl Attrs {
 }
 
 fn parse_object(text: &str) -> Result<Map<String, Value>> {
-    match serde_json::from_str(text) {
+    match non_finite::parse(text.as_bytes()) {
         Ok(Value::Object(object)) => Ok(object),
         Ok(other) => {
             Err(Error::invalid(format!("--set needs a JSON object, found {other}")).into())

@@ -102,13 +102,13 @@ impl ContainerEditor {
         let path = normalise_path(path)?;
         match self.require(&path).await? {
             Node::Array(array) => {
-                let spec = array.spec.with_attributes(attributes)?;
+                let spec = array.spec.replace_attributes(attributes)?;
                 let name = name_of(&path);
                 let entry = entry_of(name, &ArrayNode { spec, ..(*array).clone() })?;
                 self.container.replace_attributes(name, entry.attributes).await
             }
             Node::Group(group) => {
-                let marker = marker_of(&path, group.with_attributes(attributes))?;
+                let marker = marker_of(&path, group.replace_attributes(attributes))?;
                 let name = marker.meta.name.clone();
                 match self.container.inner.describe(&name).await? {
                     Some(_) => self.container.replace_attributes(&name, marker.attributes).await,
@@ -198,7 +198,16 @@ fn marker_of(path: &str, group: GroupSpec) -> Result<mapping::Entry> {
 }
 
 impl ContainerEditor {
-    /// The attributes of a node.
+    /// The attributes of a node as they were given: numbers that are not finite are numbers, see
+    /// [`non_finite`](chunkyard_array::non_finite).
+    pub async fn plain_attributes(&self, path: &str) -> Result<Attributes> {
+        Ok(match self.require(&normalise_path(path)?).await? {
+            Node::Array(array) => array.spec.plain_attributes(),
+            Node::Group(group) => group.plain_attributes(),
+        })
+    }
+
+    /// The attributes of a node as its document has them, which is JSON.
     pub async fn attributes(&self, path: &str) -> Result<Attributes> {
         Ok(match self.require(&normalise_path(path)?).await? {
             Node::Array(array) => Arc::unwrap_or_clone(array).spec.attributes().clone(),

@@ -137,7 +137,7 @@ fn elements(
         datatype => {
             let element = ElementType::new_from(datatype, raw_datatype)?;
             let values = data.chunks_exact(element.bytes.max(1)).take(count);
-            let values: Option<Vec<Value>> = values.map(|bytes| element.value(bytes)).collect();
+            let values: Option<Vec<Value>> = values.map(|bytes| element.number(bytes)).collect();
             values.filter(|values| values.len() == count).ok_or_else(cut_short)
         }
     }
@@ -174,7 +174,7 @@ fn nest(elements: Vec<Value>, shape: &[u64]) -> Value {
     let mut level = elements;
     for &extent in inner.iter().rev() {
         let extent = usize::try_from(extent).unwrap_or(usize::MAX).max(1);
-        level = level.chunks(extent).map(|chunk| json!(chunk)).collect();
+        level = level.chunks(extent).map(|chunk| Value::Array(chunk.to_vec())).collect();
     }
-    json!(level)
+    Value::Array(level)
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
-use chunkyard_array::{ArraySpec, Attributes, Codecs};
+use chunkyard_array::{ArraySpec, Attributes, Codecs, non_finite};
 use hdf5_reader::Hdf5File;
 use hdf5_reader::io::Cursor;
 use hdf5_reader::messages::HdfMessage;
@@ -122,7 +122,8 @@ impl<'a> Description<'a> {
             Chunks::Stored { table, .. } => table.skipped,
             _ => 0,
         };
-        let fill = attributes.get(FILL_ATTRIBUTE).and_then(|fill| element.xarray_fill_value(fill));
+        let fill = attributes.get(FILL_ATTRIBUTE).cloned().map(non_finite::spelled);
+        let fill = fill.and_then(|fill| element.xarray_fill_value(&fill));
         if let Some(fill) = fill {
             attributes.insert(FILL_ATTRIBUTE.to_owned(), fill);
         }

@@ -2,7 +2,7 @@
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use chunkyard_array::ByteOrder;
+use chunkyard_array::{ByteOrder, non_finite};
 use half::{bf16, f16};
 use serde_json::{Value, json};
 
@@ -42,6 +42,29 @@ impl ElementType {
             }
             Kind::Raw => json!(BASE64_STANDARD.encode(bytes)),
             Kind::Text => json!(""),
+        })
+    }
+
+    /// The JSON of one element of an attribute, where a number that is not finite is one.
+    pub(super) fn number(&self, stored: &[u8]) -> Option<Value> {
+        let as_number = |value: Value| match value {
+            Value::String(text) => non_finite::number(match text.as_str() {
+                "Infinity" => f64::INFINITY,
+                "-Infinity" => f64::NEG_INFINITY,
+                // All other strings are NaNs, and Python does not tell them apart.
+                _ => f64::NAN,
+            }),
+            finite => finite,
+        };
+        let value = self.value(stored)?;
+        Some(match (&self.kind, value) {
+            (Kind::Float16 | Kind::BFloat16 | Kind::Float32 | Kind::Float64, value) => {
+                as_number(value)
+            }
+            (Kind::Complex64 | Kind::Complex128, Value::Array(parts)) => {
+                parts.into_iter().map(as_number).collect()
+            }
+            (_, value) => value,
         })
     }
 

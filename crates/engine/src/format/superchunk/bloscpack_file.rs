@@ -9,7 +9,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use chunkyard_array::codec::blosc::{self, Params};
-use chunkyard_array::{Attributes, ByteOrder, ChunkIndex, DType, Region};
+use chunkyard_array::{Attributes, ByteOrder, ChunkIndex, DType, Region, non_finite};
 use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::Value;
 
@@ -71,7 +71,7 @@ impl BloscpackSource {
         let (mut column, len, cautions) = shaped(layout.metadata.as_deref(), name, first, total)?
             .unwrap_or_else(|| (column(bytes, Vec::new(), first.max(1)), total, Vec::new()));
         column.params = params(store, name, &index, &column).await?;
-        let said = layout.metadata.as_deref().and_then(|json| serde_json::from_slice(json).ok());
+        let said = layout.metadata.as_deref().and_then(|json| non_finite::parse(json).ok());
         describe(&mut column, said.unwrap_or_default());
         let mut dataset = Dataset::default();
         dataset.insert("/", Node::Array(Arc::new(column.node(len)?)));
@@ -130,7 +130,7 @@ type Shaped = (Column, u64, Vec<String>);
 
 /// The array that the tool says a file is; `None` where it says nothing of the kind.
 fn shaped(metadata: Option<&[u8]>, file: &str, chunk: u64, total: u64) -> Result<Option<Shaped>> {
-    let said = metadata.and_then(|json| serde_json::from_slice::<Value>(json).ok());
+    let said = metadata.and_then(|json| non_finite::parse(json).ok());
     let Some(said) = said.filter(|said| said["container"] == "numpy") else { return Ok(None) };
     let (Some(text), Some(shape)) = (said["dtype"].as_str(), said["shape"].as_array()) else {
         return Ok(None);

@@ -61,7 +61,7 @@ impl Draft {
             members.push(member.map_err(|error| Error::for_array(path, error))?);
         }
         let groups = dataset.groups();
-        let groups = groups.map(|(path, group)| (path.to_owned(), group.attributes().clone()));
+        let groups = groups.map(|(path, group)| (path.to_owned(), group.plain_attributes()));
         let arrays = members.iter().map(|member| member.path.clone()).collect();
         let hierarchy = Some(Hierarchy::new(groups.collect(), arrays));
         Ok(Self { style, members, hierarchy })
@@ -74,7 +74,7 @@ impl DraftMember {
         let mut creation = Creation::new(express::row_type(&array.spec)?, row_shape);
         creation.style = style;
         creation.expected_len = len;
-        creation.attributes = array.spec.attributes().clone();
+        creation.attributes = array.spec.plain_attributes();
         creation.wish = wish(array, Attributes::new())?;
         // Says now what would otherwise be said when it is written.
         creation.files()?;
@@ -204,7 +204,7 @@ fn table(dataset: &Dataset, style: Style) -> Result<Option<DraftMember>> {
     let (mut attributes, mut fields) = (Attributes::new(), Vec::new());
     for (path, group) in dataset.groups() {
         if path == "/" {
-            attributes = group.attributes().clone();
+            attributes = group.plain_attributes();
             continue;
         }
         let below = format!("{path}/");
@@ -217,7 +217,7 @@ fn table(dataset: &Dataset, style: Style) -> Result<Option<DraftMember>> {
     for (path, array) in dataset.arrays() {
         let (key, row) = (path.trim_matches('/'), express::row_type(&array.spec)?);
         add_field(&mut fields, key, row, rows(array).1);
-        let own = wish(array, array.spec.attributes().clone());
+        let own = wish(array, array.spec.plain_attributes());
         columns.insert(key.to_owned(), own.map_err(|error| Error::for_array(path, error))?);
     }
     let row = RowType::Struct(fields);

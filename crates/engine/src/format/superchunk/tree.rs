@@ -9,9 +9,10 @@
 
 use std::collections::BTreeMap;
 
-use chunkyard_array::{Attributes, GroupSpec};
+use chunkyard_array::{Attributes, GroupSpec, non_finite};
 use futures::{StreamExt, TryStreamExt, stream};
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use super::directory;
 use super::handle::{Blz, BlzOptions};
@@ -84,8 +85,25 @@ impl Hierarchy {
         let wrong = |expected: &str, found: String| {
             super::corrupt(HIERARCHY, "the list of arrays", expected, found)
         };
-        let found: Self = serde_json::from_slice(bytes)
-            .map_err(|error| wrong("JSON of groups and arrays", error.to_string()))?;
+        let no_list =
+            |error: serde_json::Error| wrong("JSON of groups and arrays", error.to_string());
+        let mut found = non_finite::parse(bytes).map_err(no_list)?;
+        // Attributes are kept verbatim, which the way through types does not.
+        let groups = match found.get_mut("groups").map(Value::take) {
+            Some(Value::Object(groups)) => groups,
+            other => {
+                let found = other.unwrap_or_default().to_string();
+                return Err(wrong("an object of groups", found));
+            }
+        };
+        found["groups"] = Value::Object(Map::new());
+        let mut found: Self = serde_json::from_value(found).map_err(no_list)?;
+        for (path, attributes) in groups {
+            let Value::Object(attributes) = attributes else {
+                return Err(wrong("attributes of a group", format!("{path}: {attributes}")));
+            };
+            found.groups.insert(path, attributes);
+        }
         if found.format != FORMAT {
             return Err(Error::unsupported(format!(
                 "{HIERARCHY} says {:?}; this reads {FORMAT:?}",

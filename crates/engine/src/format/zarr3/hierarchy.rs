@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use chunkyard_array::{ArraySpec, GroupSpec, parse_v2_array, parse_v2_group};
+use chunkyard_array::{ArraySpec, GroupSpec, non_finite, parse_v2_array, parse_v2_group};
 use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::{Map, Value};
 
@@ -280,7 +280,7 @@ fn node_path(key: &str) -> Result<String> {
 }
 
 fn parse(file: &str, bytes: &[u8]) -> Result<Value> {
-    serde_json::from_slice(bytes)
+    non_finite::parse(bytes)
         .map_err(|error| not_metadata(file, "a JSON document", &error.to_string()))
 }
 

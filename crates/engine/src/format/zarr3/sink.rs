@@ -76,12 +76,17 @@ impl Zarr3Sink {
         let mut below = Map::new();
         // Paths sort before what lies below them, so in reverse order the root comes last.
         for (path, node) in self.dataset.nodes.iter().rev() {
-            let bytes = match node {
-                Node::Array(array) => array.packed_spec()?.render(),
-                Node::Group(group) if path == "/" => consolidated(group, &below).render(),
-                Node::Group(group) => group.render(),
+            let (bytes, strict) = match node {
+                Node::Array(array) => {
+                    let spec = array.packed_spec()?;
+                    (spec.render_plain(), spec.render())
+                }
+                Node::Group(group) if path == "/" => {
+                    (consolidated(group, &below).render_plain(), Vec::new())
+                }
+                Node::Group(group) => (group.render_plain(), group.render()),
             };
-            let value: Value = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
+            let value: Value = serde_json::from_slice(&strict).unwrap_or(Value::Null);
             below.insert(path.trim_matches('/').to_owned(), value);
             documents.push((format!("{}{METADATA}", prefix_of(path)), bytes.into()));
         }

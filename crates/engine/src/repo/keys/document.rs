@@ -1,10 +1,10 @@
 //! Metadata documents: what nodes look like as `zarr.json`.
 
 use bytes::Bytes;
-use chunkyard_array::{ArraySpec, GroupSpec};
+use chunkyard_array::{ArraySpec, GroupSpec, non_finite};
 use serde_json::{Map, Value, json};
 
-use super::{Keys, floats};
+use super::Keys;
 use crate::error::{Error, Result};
 use crate::repo::node::{Node, NodeKind};
 
@@ -22,20 +22,22 @@ pub(super) enum Document {
 impl Document {
     /// Reads what somebody wrote.
     pub(super) fn parse(bytes: &[u8]) -> std::result::Result<Self, String> {
-        let document = floats::parse(bytes).map_err(|error| error.to_string())?;
+        let Value::Object(document) =
+            non_finite::parse(bytes).map_err(|error| error.to_string())?
+        else {
+            return Err("expected a JSON object".to_owned());
+        };
         let member = |key: &str| document.get(key).ok_or_else(|| format!("it has no {key}"));
         let (format, kind) = (member("zarr_format")?, member("node_type")?);
         if *format != json!(3) {
             return Err(format!("zarr_format {format}"));
         }
-        let kind = kind.as_str().unwrap_or_default().to_owned();
-        let json = Value::Object(document).to_string();
-        match kind.as_str() {
-            "group" => match GroupSpec::parse(json.as_bytes()) {
+        match kind.as_str().unwrap_or_default() {
+            "group" => match GroupSpec::parse(bytes) {
                 Ok(spec) => Ok(Self::Group(spec.without_member(CONSOLIDATED))),
                 Err(error) => Err(explain(&error)),
             },
-            "array" => match ArraySpec::parse(json.as_bytes()) {
+            "array" => match ArraySpec::parse(bytes) {
                 Ok(spec) => Ok(Self::Array(spec.into())),
                 Err(error) => Err(explain(&error)),
             },
@@ -99,7 +101,7 @@ fn array(spec: &ArraySpec, attributes: &Map<String, Value>) -> Result<Bytes> {
 }
 
 fn to_bytes(document: Map<String, Value>) -> Result<Bytes> {
-    let rendered = floats::restore(document);
+    let rendered = serde_json::to_string_pretty(&non_finite::plain_document(document));
     rendered.map(Bytes::from).map_err(|error| Error::invalid(format!("metadata: {error}")))
 }
 

@@ -21,12 +21,10 @@
 //!   the chunks outside it.
 //! - A commit gives every group above a node a document.
 //!
-//! `place` tells what a key names, `document` renders and parses (`floats` for numbers that JSON does
-//! not have), `read`, `write` and `list` are the
+//! `place` tells what a key names, `document` renders and parses, `read`, `write` and `list` are the
 //! operations.
 
 mod document;
-mod floats;
 mod list;
 mod place;
 mod range;
@@ -36,7 +34,6 @@ mod write;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-pub(crate) use self::floats::MEMBER as NON_FINITE;
 pub use self::list::Listing;
 pub use self::range::ByteRange;
 

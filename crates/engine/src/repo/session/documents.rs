@@ -94,7 +94,7 @@ impl Session {
         let attributes = spec.attributes().clone();
         if self.node(path).is_ok_and(|node| node.is_array()) {
             self.set_spec(path, spec).await?;
-            return self.set_attributes(path, attributes);
+            return self.put_attributes(path, attributes, |_| Ok(()));
         }
         let kind = NodeKind::Array(spec.with_attributes(Map::new())?.into());
         self.put_node(path, kind, Attributes::Inline(Arc::new(attributes)))

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chunkyard_array::{ArraySpec, Codecs, Grid, GroupSpec};
+use chunkyard_array::{ArraySpec, Codecs, Grid, GroupSpec, non_finite};
 use serde_json::{Map, Value};
 
 use super::{Array, Kind, Session, Work};
@@ -29,9 +29,12 @@ impl Session {
         self.create(path, NodeKind::Array(spec.into()), attributes)
     }
 
-    /// Creates a group, and the groups above it that do not exist.
+    /// Creates a group, and the groups above it that do not exist. Among the attributes may be
+    /// numbers that are not finite, see [`non_finite`].
     pub fn create_group(&self, path: &str, attributes: Map<String, Value>) -> Result<Arc<Node>> {
-        self.create(path, NodeKind::Group { extra: Map::new() }, attributes)
+        let group = GroupSpec::new(attributes);
+        let attributes = group.attributes().clone();
+        self.create(path, NodeKind::Group { extra: group.members() }, attributes)
     }
 
     /// Creates a group with all that its document says, or lets one that is there say it too.
@@ -75,12 +78,25 @@ impl Session {
         Ok(node)
     }
 
-    /// Replaces the user attributes of a node.
-    pub fn set_attributes(&self, path: &str, attributes: Map<String, Value>) -> Result<()> {
+    /// Replaces the user attributes of a node. Among them may be numbers that are not finite, see
+    /// [`non_finite`]; [`Session::plain_attributes`] gives what is there in the same form.
+    pub fn set_attributes(&self, path: &str, mut attributes: Map<String, Value>) -> Result<()> {
+        let numbers = non_finite::seal(&mut attributes);
+        self.put_attributes(path, attributes, |kind| listing(kind, path, &numbers))
+    }
+
+    /// Replaces the user attributes of a node as its document has them, and changes what it is.
+    pub(super) fn put_attributes(
+        &self,
+        path: &str,
+        attributes: Map<String, Value>,
+        change: impl FnOnce(&mut NodeKind) -> Result<()>,
+    ) -> Result<()> {
         let path = normalise_path(path)?;
         let mut work = self.require_editable()?;
         let tree = Arc::make_mut(&mut work.tree);
         let mut node = (**tree.require(&path)?).clone();
+        change(&mut node.kind)?;
         node.attributes = Attributes::Inline(Arc::new(attributes));
         tree.put(Arc::new(node));
         work.implied.remove(&path);
@@ -205,6 +221,29 @@ impl Session {
         }
         Ok(outside)
     }
+}
+
+/// Lets the document of a node list which of its attributes are numbers.
+fn listing(kind: &mut NodeKind, path: &str, numbers: &[String]) -> Result<()> {
+    match kind {
+        NodeKind::Group { extra } => {
+            extra.shift_remove(non_finite::MEMBER);
+            if !numbers.is_empty() {
+                extra.insert(non_finite::MEMBER.to_owned(), non_finite::member(numbers));
+            }
+        }
+        NodeKind::Array(metadata) => {
+            let listed = metadata.document(path)?.contains_key(non_finite::MEMBER);
+            if listed || !numbers.is_empty() {
+                let spec = metadata.spec(path)?.without_members(&[non_finite::MEMBER])?;
+                *kind = NodeKind::Array(match numbers {
+                    [] => spec.into(),
+                    _ => spec.with_member(non_finite::MEMBER, non_finite::member(numbers))?.into(),
+                });
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Notes a reference in a session's changes.

@@ -20,6 +20,7 @@ mod virtual_chunks;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use chunkyard_array::non_finite;
 use serde_json::{Map, Value};
 
 use self::aside::Aside;
@@ -35,7 +36,7 @@ use super::config::Config;
 use super::coord::Coord;
 use super::id::{self, Uid};
 use super::manifest::Payload;
-use super::node::{Attributes, Node, normalise_path};
+use super::node::{Attributes, Node, NodeKind, normalise_path};
 use super::pack::{ChunkFile, Packer};
 use super::state::{Snapshot, State};
 use super::tree::Tree;
@@ -243,7 +244,20 @@ impl Session {
         self.work().tree.require(&path).cloned()
     }
 
-    /// The user attributes of a node.
+    /// The user attributes of a node as they were given: numbers that are not finite are numbers, see
+    /// [`non_finite`](chunkyard_array::non_finite).
+    pub async fn plain_attributes(&self, path: &str) -> Result<Map<String, Value>> {
+        let attributes = self.attributes(path).await?;
+        let node = self.node(path)?;
+        Ok(match &node.kind {
+            NodeKind::Group { extra } => non_finite::unseal(&attributes, extra),
+            NodeKind::Array(metadata) => {
+                non_finite::unseal(&attributes, &metadata.document(&node.path)?)
+            }
+        })
+    }
+
+    /// The user attributes of a node as its document has them, which is JSON.
     pub async fn attributes(&self, path: &str) -> Result<Arc<Map<String, Value>>> {
         match &self.node(path)?.attributes {
             Attributes::Inline(map) => Ok(map.clone()),

@@ -1,12 +1,12 @@
 //! Attributes: the values of a container as JSON, and back.
 //!
 //! Booleans, numbers and strings are the same on both sides; an integer is Int64, or UInt64 where it
-//! must be. What a container does not have (null, lists, objects) is kept as text, under the key
-//! `json:` + key. A key of the user that begins with `json:` gets another one, whatever its value.
+//! must be. What a container does not have (null, lists, objects, numbers that fit neither 64 bits nor
+//! a float64) is kept as text, under the key `json:` + key. A key of the user that begins with `json:` gets another one, whatever its value.
 //! The lists and the bytes that version 5 has are read as lists and as base64.
 //!
 //! Numbers that JSON does not have, NaN and the infinities, are strings in the model, with a list
-//! of where they are beside the attributes (see `repo::keys`).
+//! of where they are beside the attributes (see [`chunkyard_array::non_finite`]).
 
 use std::collections::BTreeSet;
 
@@ -94,7 +94,13 @@ pub(super) fn split_pointers<'a>(
 
 /// Whether an attribute is kept as JSON text.
 fn is_wrapped(key: &str, value: &Value) -> bool {
-    key.starts_with(JSON) || matches!(value, Value::Null | Value::Array(_) | Value::Object(_))
+    let has_no_type = match value {
+        Value::Null | Value::Array(_) | Value::Object(_) => true,
+        // A whole number that would be rounded, or one with a point or an exponent out of range.
+        Value::Number(number) => !(number.is_i64() || number.is_u64() || number.is_f64()),
+        Value::Bool(_) | Value::String(_) => false,
+    };
+    key.starts_with(JSON) || has_no_type
 }
 
 /// The keys that stay as they are: of what is no JSON, and of JSON whose own key is taken by such.

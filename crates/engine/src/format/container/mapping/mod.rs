@@ -26,7 +26,7 @@ mod names;
 mod tests;
 mod types;
 
-use chunkyard_array::{ArraySpec, Attributes, GroupSpec, codec};
+use chunkyard_array::{ArraySpec, Attributes, GroupSpec, codec, non_finite};
 use serde_json::{Map, Value, json};
 
 pub use self::names::{dataset_of, entries_of, group_name, name_of};
@@ -34,7 +34,6 @@ use self::types::Layout;
 use super::model::{ArrayMeta, AttributeValue, DType, IndexWidth, to_u32};
 use crate::error::{Error, Result};
 use crate::format::{ArrayNode, Edges};
-use crate::repo::NON_FINITE;
 
 /// The attribute that keeps members of a Zarr document.
 const MEMBERS: &str = "_chunkyard_members";
@@ -219,12 +218,10 @@ fn with_members(
     mut attributes: Attributes,
     mut members: Map<String, Value>,
 ) -> Result<Vec<(String, AttributeValue)>> {
-    let listed = members.shift_remove(NON_FINITE);
-    let pointers = listed.as_ref().and_then(|member| member.get("attributes")?.as_array());
-    let pointers = pointers.into_iter().flatten().filter_map(Value::as_str);
-    let (numbers, rest) = attributes::split_pointers(&attributes, pointers);
+    let (numbers, rest) = attributes::split_pointers(&attributes, non_finite::pointers(&members));
+    members.shift_remove(non_finite::MEMBER);
     if !rest.is_empty() {
-        members.insert(NON_FINITE.to_owned(), non_finite_member(&rest));
+        members.insert(non_finite::MEMBER.to_owned(), non_finite::member(&rest));
     }
     // One that would be taken for ours on the way back.
     if !members.is_empty() || attributes.get(MEMBERS).is_some_and(Value::is_object) {
@@ -235,26 +232,19 @@ fn with_members(
 
 /// Takes the members out of attributes, and adds which attributes are numbers that JSON does not
 /// have.
-fn take_members(attributes: &mut Attributes, mut non_finite: Vec<String>) -> Map<String, Value> {
+fn take_members(attributes: &mut Attributes, mut numbers: Vec<String>) -> Map<String, Value> {
     let mut members = Map::new();
     if attributes.get(MEMBERS).is_some_and(Value::is_object)
         && let Some(Value::Object(kept)) = attributes.shift_remove(MEMBERS)
     {
         members = kept;
     }
-    if let Some(listed) = members.shift_remove(NON_FINITE) {
-        let pointers = listed.get("attributes").and_then(Value::as_array);
-        let pointers = pointers.into_iter().flatten().filter_map(Value::as_str);
-        non_finite.extend(pointers.map(str::to_owned));
-    }
-    if !non_finite.is_empty() {
-        members.insert(NON_FINITE.to_owned(), non_finite_member(&non_finite));
+    numbers.extend(non_finite::pointers(&members).map(str::to_owned));
+    members.shift_remove(non_finite::MEMBER);
+    if !numbers.is_empty() {
+        members.insert(non_finite::MEMBER.to_owned(), non_finite::member(&numbers));
     }
     members
-}
-
-fn non_finite_member(pointers: &[String]) -> Value {
-    json!({"must_understand": false, "attributes": pointers})
 }
 
 fn corrupt(meta: &ArrayMeta, expected: String, found: usize) -> Error {

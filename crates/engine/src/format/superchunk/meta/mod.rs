@@ -31,7 +31,8 @@ use crate::error::Result;
 
 /// The attributes in a file. One that bcolz has created and not yet written is as good as empty.
 ///
-/// JSON has no NaN and no infinities, and Python writes them all the same: they become texts.
+/// JSON has no NaN and no infinities, and Python writes them all the same: they are numbers here, see
+/// [`non_finite`](chunkyard_array::non_finite).
 pub fn parse_attributes(file: &str, bytes: &[u8]) -> Result<Map<String, Value>> {
     match bytes.trim_ascii() {
         [] => Ok(Map::new()),

@@ -1,6 +1,6 @@
 //! A JSON object whose members are taken out one by one, with errors that name the file and the key.
 
-use chunkyard_array::quote_non_json;
+use chunkyard_array::non_finite;
 use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
@@ -24,8 +24,8 @@ impl<'a> Object<'a> {
             let expected = format!("at most {FILE_BYTES_MAX} bytes");
             return Err(corrupt(file, "its length", expected, bytes.len()));
         }
-        let value = serde_json::from_slice(&quote_non_json(bytes))
-            .map_err(|cause| corrupt(file, "its text", "JSON", cause))?;
+        let value =
+            non_finite::parse(bytes).map_err(|cause| corrupt(file, "its text", "JSON", cause))?;
         Self::new(file, String::new(), value)
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use chunkyard_array::non_finite;
 use serde_json::{Map, Value};
 
 use super::dflt::dflt_json;
@@ -104,7 +105,7 @@ impl Storage {
             cparams,
             cparams_key,
             chunklen: keys.required("chunklen", POSITIVE, positive)?,
-            dflt: keys.take("dflt").unwrap_or_default(),
+            dflt: non_finite::spelled(keys.take("dflt").unwrap_or_default()),
             expectedlen: keys.optional_u64("expectedlen")?.unwrap_or(0),
             format: keys.optional_text("format")?,
             superchunk: keys.optional("superchunk", POSITIVE, positive)?,
@@ -152,7 +153,7 @@ impl ColumnStorage {
         Ok(Self {
             chunklen: keys.required("chunklen", POSITIVE, positive)?,
             cparams: cparams.unwrap_or_default(),
-            dflt: keys.take("dflt").unwrap_or_default(),
+            dflt: non_finite::spelled(keys.take("dflt").unwrap_or_default()),
             superchunk: keys.optional("superchunk", POSITIVE, positive)?,
             other: keys.rest(),
         })

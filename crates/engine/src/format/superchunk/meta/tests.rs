@@ -1,3 +1,4 @@
+use chunkyard_array::non_finite;
 use serde_json::{Value, json};
 
 use super::*;
@@ -164,11 +165,11 @@ fn values_that_json_does_not_have_are_read_as_python_writes_them() {
         assert_eq!(found.dflt, json!(value));
         assert_eq!(text(found.render()), file);
     }
-    let found = parse_attributes("a", br#"{"NaN": [NaN, "NaN \" NaN", -1], "x\\": Infinity}"#);
-    assert_eq!(
-        Value::Object(found.unwrap()),
-        json!({"NaN": ["NaN", "NaN \" NaN", -1], "x\\": "Infinity"})
-    );
+    // In attributes they are numbers, and are written as such.
+    let file = b"{\"NaN\": [NaN, \"NaN \\\" NaN\", -1], \"x\\\\\": Infinity}\n";
+    let mut found = parse_attributes("a", file).unwrap();
+    assert_eq!(render_attributes(&found), file);
+    assert_eq!(non_finite::seal(&mut found), ["/NaN/0", "/x\\"]);
 }
 
 #[test]

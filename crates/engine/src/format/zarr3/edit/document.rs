@@ -34,8 +34,8 @@ impl Document {
 
     pub(super) fn render(&self) -> Bytes {
         match self {
-            Self::Array(spec) => spec.render().into(),
-            Self::Group(spec) => spec.render().into(),
+            Self::Array(spec) => spec.render_plain().into(),
+            Self::Group(spec) => spec.render_plain().into(),
         }
     }
 
@@ -57,10 +57,10 @@ impl Document {
         }
     }
 
-    pub(super) fn with_attributes(&self, attributes: Attributes) -> Result<Self> {
+    pub(super) fn replace_attributes(&self, attributes: Attributes) -> Result<Self> {
         Ok(match self {
-            Self::Array(spec) => Self::Array(spec.with_attributes(attributes)?.into()),
-            Self::Group(spec) => Self::Group(spec.with_attributes(attributes)),
+            Self::Array(spec) => Self::Array(spec.replace_attributes(attributes)?.into()),
+            Self::Group(spec) => Self::Group(spec.replace_attributes(attributes)),
         })
     }
 

@@ -36,7 +36,7 @@ impl Zarr3Editor {
         let path = normalise_path(path)?;
         let documents = exclusion::of_documents(&self.store);
         let _exclusive = documents.exclude(true).await;
-        let changed = self.require(&path).await?.with_attributes(attributes)?;
+        let changed = self.require(&path).await?.replace_attributes(attributes)?;
         self.publish(&path, &[(path.clone(), changed)]).await
     }
 
