@@ -1,8 +1,14 @@
 //! Fill values: the bytes of one element, and painting memory with them.
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use half::{bf16, f16};
+use serde_json::Value;
 use zarrs::array::FillValueMetadata;
 
-use crate::{DType, Error, Result};
+use crate::dtype::TERMINATED;
+use crate::spec::typed_value;
+use crate::{DType, Error, Result, non_finite};
 
 /// Items larger than this are taken for a mistake: a fill value needs their size in memory, on the
 /// word of the metadata alone.
@@ -18,7 +24,8 @@ pub fn fill_element(dtype: &DType, metadata: &FillValueMetadata) -> Result<Vec<u
     }
     let value = dtype.zarrs().fill_value_v3(metadata).map_err(|cause| {
         let found = serde_json::to_string(metadata).unwrap_or_default();
-        Error::invalid(format!("fill value {found} is not a {}", dtype.name())).because(cause)
+        let hint = hint(dtype, metadata);
+        Error::invalid(format!("fill value {found} is not a {}{hint}", dtype.name())).because(cause)
     })?;
     let bytes = value.as_ne_bytes().to_vec();
     match dtype.item_size() {
@@ -28,6 +35,95 @@ pub fn fill_element(dtype: &DType, metadata: &FillValueMetadata) -> Result<Vec<u
             bytes.len()
         ))),
         _ => Ok(bytes),
+    }
+}
+
+/// How a number is spelled that is not finite, for a fill value that means one.
+fn hint(dtype: &DType, metadata: &FillValueMetadata) -> &'static str {
+    let word = metadata.as_str().unwrap_or_default().trim_start_matches(['+', '-']);
+    let means_one = ["inf", "infinity", "nan"].iter().any(|one| word.eq_ignore_ascii_case(one));
+    match means_one && float_width(dtype).is_some() {
+        true => "; numbers that are not finite are spelled NaN, Infinity and -Infinity",
+        false => "",
+    }
+}
+
+/// The fill value of a new array: like [`fill_element`], and a number that the type does not hold is
+/// refused. Metadata that is read may say such a number, which then is infinity to all readers.
+pub(crate) fn new_fill_element(dtype: &DType, metadata: &FillValueMetadata) -> Result<Vec<u8>> {
+    let element = fill_element(dtype, metadata)?;
+    let Some(width) = float_width(dtype) else { return Ok(element) };
+    let parts = match metadata {
+        FillValueMetadata::Array(parts) => parts.as_slice(),
+        other => std::slice::from_ref(other),
+    };
+    for (part, bytes) in parts.iter().zip(element.chunks_exact(width)) {
+        if matches!(part, FillValueMetadata::Number(_)) && is_infinite(dtype, bytes) {
+            return Err(Error::invalid(format!(
+                "fill value {part} does not fit a {}, where it would be infinite",
+                dtype.name()
+            )));
+        }
+    }
+    Ok(element)
+}
+
+/// The fill value that a user typed, as it stands in the metadata of an array: JSON, a number that is
+/// not finite as Python writes it, or plain text. Types of text and of bytes with an end take any text.
+///
+/// ```
+/// # use chunkyard_array::{DType, parse_fill};
+/// let (bytes, _) = DType::from_numpy("|S5")?;
+/// assert_eq!(parse_fill(&bytes, "abc")?, "YWJj");
+/// assert!(parse_fill(&bytes, "abcdef").is_err());
+/// # Ok::<(), chunkyard_array::Error>(())
+/// ```
+pub fn parse_fill(dtype: &DType, typed: &str) -> Result<Value> {
+    let json = non_finite::parse(typed.as_bytes()).map(non_finite::spelled).ok();
+    let is_text = json.as_ref().is_some_and(Value::is_string) && typed.starts_with('"');
+    let text = || match &json {
+        Some(Value::String(text)) if is_text => text.clone(),
+        _ => typed.to_owned(),
+    };
+    let value = match dtype.name() {
+        "string" | "fixed_length_utf32" => Value::from(text()),
+        TERMINATED => Value::from(BASE64_STANDARD.encode(text())),
+        _ => json.clone().unwrap_or_else(|| Value::from(typed)),
+    };
+    let refused = |cause: Error| {
+        let fits = dtype.item_size().filter(|_| dtype.name() == TERMINATED);
+        match fits.filter(|&size| text().len() > size) {
+            Some(size) => Error::invalid(format!(
+                "fill value {typed:?} has {} bytes, an element {size}",
+                text().len()
+            )),
+            None => cause,
+        }
+    };
+    let metadata = serde_json::from_value(typed_value(&value))
+        .map_err(|cause| Error::invalid(format!("fill value {value}")).because(cause))?;
+    new_fill_element(dtype, &metadata).map_err(refused)?;
+    Ok(value)
+}
+
+/// Bytes of a number with a point; a complex one is two of them.
+fn float_width(dtype: &DType) -> Option<usize> {
+    match dtype.name() {
+        "float16" | "bfloat16" => Some(2),
+        "float32" | "complex64" => Some(4),
+        "float64" | "complex128" => Some(8),
+        _ => None,
+    }
+}
+
+fn is_infinite(dtype: &DType, bytes: &[u8]) -> bool {
+    match (dtype.name(), bytes) {
+        ("bfloat16", &[a, b]) => bf16::from_le_bytes([a, b]).is_infinite(),
+        (_, &[a, b]) => f16::from_le_bytes([a, b]).is_infinite(),
+        (_, &[a, b, c, d]) => f32::from_le_bytes([a, b, c, d]).is_infinite(),
+        (_, bytes) => {
+            <[u8; 8]>::try_from(bytes).is_ok_and(|all| f64::from_le_bytes(all).is_infinite())
+        }
     }
 }
 
@@ -68,8 +164,8 @@ pub fn is_filled(bytes: &[u8], element: &[u8]) -> bool {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{fill_element, fill_slice, is_filled};
-    use crate::{DType, Error};
+    use super::{fill_element, fill_slice, is_filled, parse_fill};
+    use crate::{ArraySpec, DType, Error, non_finite};
 
     fn element(dtype: &str, fill: Value) -> Option<Vec<u8>> {
         let metadata = serde_json::from_value(fill).unwrap();
@@ -103,6 +199,64 @@ mod tests {
         assert_eq!(element("string", json!("né")), Some("né".as_bytes().to_vec()));
         assert_eq!(element("uint8", json!(256)), None);
         assert_eq!(element("uint8", json!("x")), None);
+    }
+
+    #[test]
+    fn a_number_that_the_type_does_not_hold_is_refused() {
+        let refused = |dtype: &str, typed: &str| {
+            let dtype = DType::parse(&json!(dtype)).unwrap();
+            let new = ArraySpec::builder(&[4], &[2], json!(dtype.name()));
+            let value = non_finite::parse(typed.as_bytes()).map(non_finite::spelled).unwrap();
+            let by_value = new.fill_value(value).build().is_err();
+            assert_eq!(parse_fill(&dtype, typed).is_err(), by_value, "{dtype} {typed}");
+            by_value
+        };
+        for (dtype, fits, does_not) in [
+            ("int8", "-128", "-129"),
+            ("int8", "127", "128"),
+            ("uint8", "255", "256"),
+            ("uint8", "0", "-1"),
+            ("int16", "-32768", "32768"),
+            ("uint16", "65535", "65536"),
+            ("int32", "-2147483648", "2147483648"),
+            ("uint32", "4294967295", "4294967296"),
+            ("int64", "-9223372036854775808", "9223372036854775808"),
+            ("uint64", "18446744073709551615", "18446744073709551616"),
+            ("int32", "1", "1.5"),
+            ("int32", "1", "NaN"),
+            ("int32", "1", "1e3"),
+            ("bool", "true", "2"),
+            ("float16", "65504", "65520"),
+            ("float16", "-1e4", "-1e10"),
+            ("float16", "Infinity", "1e400"),
+            ("bfloat16", "3e38", "4e38"),
+            ("float32", "3.4e38", "3.5e38"),
+            ("float64", "1.7e308", "1E400"),
+            ("float64", "100000000000000000000000", "\"x\""),
+            ("complex64", "[1e38, NaN]", "[0, 1e39]"),
+        ] {
+            assert!(!refused(dtype, fits), "{dtype} {fits}");
+            assert!(refused(dtype, does_not), "{dtype} {does_not}");
+        }
+        // What a file says is read as all readers do.
+        assert_eq!(element("float16", json!(1e10)), Some(vec![0x00, 0x7c]));
+    }
+
+    #[test]
+    fn what_is_typed_says_how_it_is_meant() {
+        let numpy = |descr: &str| DType::from_numpy(descr).unwrap().0;
+        assert_eq!(parse_fill(&numpy("<f4"), "NaN").unwrap(), "NaN");
+        assert_eq!(parse_fill(&numpy("<f4"), "-Infinity").unwrap(), "-Infinity");
+        for word in ["inf", "-inf", "nan", "INF", "-infinity"] {
+            let error = parse_fill(&numpy("<f8"), word).unwrap_err().to_string();
+            assert!(error.contains("spelled NaN, Infinity and -Infinity"), "{error}");
+        }
+        assert_eq!(parse_fill(&numpy("<U3"), "12").unwrap(), "12");
+        assert_eq!(parse_fill(&numpy("<U3"), "\"a\"").unwrap(), "a");
+        assert!(parse_fill(&numpy("<U3"), "abcd").is_err());
+        assert_eq!(parse_fill(&numpy("|S3"), "NaN").unwrap(), "TmFO");
+        let error = parse_fill(&numpy("|S3"), "four").unwrap_err().to_string();
+        assert!(error.contains("4 bytes"), "{error}");
     }
 
     #[test]

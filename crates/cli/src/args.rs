@@ -1,7 +1,7 @@
 //! What can be typed: the top level, the global options, and how a version is named.
 
 use anyhow::Result;
-use chunkyard_array::{ArrayBuilder, ArraySpec, non_finite};
+use chunkyard_array::{ArrayBuilder, ArraySpec, DType, non_finite, parse_fill};
 use chunkyard_engine::Error;
 use chunkyard_engine::format::Format;
 use chunkyard_engine::format::container::ContainerFormat;
@@ -187,10 +187,9 @@ impl NewArrayArgs {
             Some(text) => parse_shape(text)?,
             None => chunkyard_array::guess_chunks(shape, item_size),
         };
-        let mut builder = ArraySpec::builder(shape, &chunks, dtype);
+        let mut builder = ArraySpec::builder(shape, &chunks, dtype.clone());
         if let Some(fill) = &self.fill {
-            let value = serde_json::from_str(fill).unwrap_or_else(|_| Value::from(fill.as_str()));
-            builder = builder.fill_value(value);
+            builder = builder.fill_value(parse_fill(&DType::parse(&dtype)?, fill)?);
         }
         if let Some(names) = &self.dims {
             builder = builder.dimension_names(names.iter().cloned());

@@ -113,6 +113,29 @@ def test_numbers_are_kept_digit_by_digit(session: Session, number: float) -> Non
     assert next(iter(session.repository.ancestry())).metadata["n"] == number
 
 
+def test_a_fill_value_that_the_type_does_not_hold_is_refused(session: Session) -> None:
+    for dtype, value in [
+        ("f2", 1e10),
+        ("f4", -1e39),
+        ("c8", 1e39 + 0j),
+        ("i4", 1.5),
+        ("u1", -1),
+        ("u1", 256),
+        ("i8", 2**63),
+        ("i4", np.nan),
+        ("?", 2),
+        ("S3", b"four"),
+        ("U3", "four"),
+    ]:
+        with pytest.raises((ValueError, OverflowError)):
+            session.create_array("a", shape=1, dtype=dtype, fill_value=value)
+    for at, (dtype, value) in enumerate(
+        [("f2", 65504), ("f4", 0.1), ("f2", np.inf), ("u1", 255), ("?", True), ("S3", b"abc")]
+    ):
+        array = session.create_array(f"b{at}", shape=1, dtype=dtype, fill_value=value)
+        assert array[0] == np.asarray(value, dtype)
+
+
 def test_references_are_a_table(session: Session) -> None:
     noise = np.random.default_rng(1).random((8, 8))
     session.create_array("a", data=noise, chunks=(4, 4), codecs="none")

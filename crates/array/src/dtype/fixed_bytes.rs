@@ -22,7 +22,7 @@ use zarrs::metadata::Configuration;
 use zarrs::plugin::{ExtensionName, PluginCreateError, ZarrVersion};
 
 /// NumPy's `S`.
-pub(super) const TERMINATED: &str = "null_terminated_bytes";
+pub(crate) const TERMINATED: &str = "null_terminated_bytes";
 /// NumPy's `V`.
 pub(super) const RAW: &str = "raw_bytes";
 /// Bytes of the longest item.

@@ -15,6 +15,8 @@ mod fixed_bytes;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use self::fixed_bytes::TERMINATED;
+
 /// Zarr name and NumPy description without the byte order, for types that have both.
 const NUMPY_NAMES: &[(&str, &str)] = &[
     ("bool", "b1"),

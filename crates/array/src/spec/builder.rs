@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use zarrs::array::FillValue;
 
 use super::{ArraySpec, Attributes, document, non_finite};
-use crate::fill::ITEM_BYTES_MAX;
+use crate::fill::{ITEM_BYTES_MAX, new_fill_element};
 use crate::{DType, Error, Result, codec, fill_element};
 
 /// Codecs of an array for which none are chosen.
@@ -79,8 +79,16 @@ impl ArrayBuilder {
         self
     }
 
-    /// Checks all of it and gives the metadata.
+    /// Checks all of it and gives the metadata. A fill value that the data type can hold as another
+    /// number only is refused.
     pub fn build(self) -> Result<ArraySpec> {
+        let spec = self.build_as_read()?;
+        new_fill_element(&spec.dtype()?, &spec.metadata().fill_value)?;
+        Ok(spec)
+    }
+
+    /// The same for an array that is there already, with whatever fill value it was given.
+    pub(super) fn build_as_read(self) -> Result<ArraySpec> {
         let dtype = DType::parse(&self.dtype)?;
         let fill_value = match (self.fill_value, self.fill_bytes) {
             (Some(value), _) => non_finite::spelled(value),

@@ -55,7 +55,7 @@ pub(super) fn typed(document: &Map<String, Value>) -> Value {
 }
 
 /// A value whose numbers are spelled as a parser of 64 bits spells them.
-fn typed_value(value: &Value) -> Value {
+pub(crate) fn typed_value(value: &Value) -> Value {
     match value {
         Value::Number(number) if number.as_str() == "-0" => Value::from(-0.0),
         Value::Number(number) if !number.is_u64() && !number.is_i64() => {

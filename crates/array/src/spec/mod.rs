@@ -17,6 +17,8 @@ mod sharding;
 mod tests;
 mod v2;
 
+pub(crate) use document::typed_value;
+
 pub use array::ArraySpec;
 pub use builder::ArrayBuilder;
 pub use chunk_key::ChunkKeys;

@@ -86,7 +86,7 @@ fn byte_strings_come_back_as_byte_strings() {
     let scratch = Scratch::with_repo();
     let file = npy("|S4", false, &[2], b"ab\0\0wxyz");
     scratch.write("s.npy", &file);
-    scratch.run(&["repo", "set", "r", "/s", "s.npy"]).code(0);
+    scratch.run(&["repo", "set", "r", "/s", "s.npy", "--fill", "no"]).code(0);
     scratch.run(&["repo", "get", "r", "/s", "-o", "out.npy"]).code(0);
     assert_eq!(scratch.read("out.npy"), file);
     assert_eq!(

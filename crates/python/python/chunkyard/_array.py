@@ -352,7 +352,32 @@ def _fill_bytes(value: Any, dtype: np.dtype[Any] | None) -> bytes:
         return value
     if dtype is None:
         raise TypeError(f"a fill value of this data type is text or bytes, not {value!r}")
-    return np.asarray(value, dtype=dtype.newbyteorder("=")).tobytes()
+    element = _element(value, dtype.newbyteorder("="))
+    if not _holds(element, value):
+        raise ValueError(f"the fill value {value!r} does not fit {dtype}, which makes {element} of it")
+    return element.tobytes()
+
+
+def _element(value: Any, dtype: np.dtype[Any]) -> NDArray:
+    with np.errstate(all="ignore"):
+        return np.asarray(value, dtype=dtype)
+
+
+def _holds(element: NDArray, value: Any) -> bool:
+    """Whether a number or text is still itself; numbers with a point may be rounded."""
+    if element.dtype.kind in "fc":
+        return bool(np.isfinite(element).all() or not np.isfinite(np.asarray(value, complex)).all())
+    if element.dtype.kind in "biuSU":
+        given = np.asarray(value)
+        same_kind = (given.dtype.kind in "SU") == (element.dtype.kind in "SU")
+        return same_kind and _same(given, element)
+    return True
+
+
+def _same(given: NDArray, element: NDArray) -> bool:
+    if given.dtype.kind == element.dtype.kind or given.dtype.kind not in "SU":
+        return bool((given == element).all())
+    return bool((given.astype(element.dtype.kind) == element).all())
 
 
 def bytes_of(values: NDArray) -> NDArray:

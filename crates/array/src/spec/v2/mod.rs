@@ -83,7 +83,7 @@ pub fn parse_v2_array(zarray: &[u8], zattrs: Option<&[u8]>) -> Result<ArraySpec>
         Some(names) => builder.dimension_names(names),
         None => builder,
     };
-    let spec = builder.build()?;
+    let spec = builder.build_as_read()?;
     Codecs::new(&spec)?;
     Ok(spec)
 }

@@ -192,10 +192,18 @@ fn float(value: &Value) -> Option<f64> {
     }
 }
 
+/// A number that the type does not hold would be infinity, which is another fill value.
 fn float_bytes(value: f64, bytes: usize) -> Option<Vec<u8>> {
+    let held = |infinite: bool| (!infinite || value.is_infinite()).then_some(());
     match bytes {
-        2 => Some(f16::from_f64(value).to_le_bytes().to_vec()),
-        4 => Some((value as f32).to_le_bytes().to_vec()),
+        2 => {
+            let half = f16::from_f64(value);
+            held(half.is_infinite()).map(|()| half.to_le_bytes().to_vec())
+        }
+        4 => {
+            let single = value as f32;
+            held(single.is_infinite()).map(|()| single.to_le_bytes().to_vec())
+        }
         8 => Some(value.to_le_bytes().to_vec()),
         _ => None,
     }

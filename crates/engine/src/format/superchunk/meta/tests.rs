@@ -326,6 +326,8 @@ fn what_is_no_fill_value_of_the_type_is_refused() {
         ("int64", json!(1.5)),
         ("int64", json!(1e300)),
         ("float64", json!("x")),
+        ("float16", json!(1e10)),
+        ("float32", json!(-1e39)),
         ("|S1", json!("ab")),
         ("|S1", json!("∂")),
         ("<U1", json!("ab")),
