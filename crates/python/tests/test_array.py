@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import h5py
@@ -134,6 +135,28 @@ def test_a_fill_value_that_the_type_does_not_hold_is_refused(session: Session) -
     ):
         array = session.create_array(f"b{at}", shape=1, dtype=dtype, fill_value=value)
         assert array[0] == np.asarray(value, dtype)
+
+
+def test_groups_pickle_where_arrays_do(session: Session, tmp_path: Path) -> None:
+    session.create_array("g/a", data=np.arange(3))
+    with pytest.raises(TypeError, match="fork"):
+        pickle.dumps(session.root)
+    session.commit("a")
+    root = session.repository.readonly_session().root
+    group = pickle.loads(pickle.dumps(root))["g"]
+    again = pickle.loads(pickle.dumps(group))
+    assert again.path == "/g" and again["a"][:].tolist() == [0, 1, 2]
+    plain = chunkyard.open(tmp_path / "x.zarr", mode="a")
+    plain.create_array("g/a", data=np.arange(3))
+    read = pickle.loads(pickle.dumps(chunkyard.open(tmp_path / "x.zarr")["g"]))
+    assert read["a"][:].tolist() == [0, 1, 2]
+
+
+def test_names_are_shown_and_not_obeyed(session: Session) -> None:
+    session.create_group("a\x1b[2J\u202e<b>&")
+    for text in (session.root.tree(), repr(session.root), session.root._repr_html_()):
+        assert "\x1b" not in text and "\u202e" not in text
+    assert "&lt;b&gt;&amp;" in session.root._repr_html_()
 
 
 def test_references_are_a_table(session: Session) -> None:

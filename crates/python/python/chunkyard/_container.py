@@ -73,6 +73,9 @@ class Container(Group):
     def __init__(self, tree: _engine.Container | _engine.Source) -> None:
         super().__init__(tree, "/")
 
+    def __reduce__(self) -> Any:
+        return (Container, (self._tree,))
+
     def layers(self) -> list[Layer]:
         """The layers, oldest first."""
         return [Layer(**layer) for layer in self._tree.layers()]

@@ -240,12 +240,17 @@ class Group(Node, Mapping[str, "Array | Group"]):
             array[...] = values
         return array
 
+    def __reduce__(self) -> Any:
+        if self._session is not None:
+            return (_reopened, (self._session, self._path))
+        return (type(self), (self._tree, self._path))
+
     def tree(self) -> str:
         """Everything below, drawn as a tree."""
-        lines = [self._path]
+        lines = [_shown(self._path)]
         for name, node in self.members():
             indent = "  " * (name.count("/") + 1)
-            lines.append(f"{indent}{name.rsplit('/', 1)[-1]}{node._summary()}")
+            lines.append(f"{indent}{_shown(name.rsplit('/', 1)[-1])}{node._summary()}")
         return "\n".join(lines)
 
     def _summary(self) -> str:
@@ -259,3 +264,12 @@ class Group(Node, Mapping[str, "Array | Group"]):
         from html import escape
 
         return f"<pre>{escape(self.tree())}</pre>"
+
+
+def _shown(name: str) -> str:
+    """A name out of a file, in one line that no terminal obeys."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in name)
+
+
+def _reopened(session: Session, path: str) -> Group:
+    return Group(session._native, path, session=session)
