@@ -80,6 +80,23 @@ fn expand_container(url: &Arc<str>, config: &Config) -> Result<Arc<str>> {
     let (name, relative) = rest.split_once('/').unwrap_or((rest, ""));
     match config.containers.get(name) {
         Some(prefix) => Ok(format!("{}/{relative}", prefix.trim_end_matches('/')).into()),
-        None => Err(Error::NotFound { what: "container of virtual chunks", name: name.to_owned() }),
+        None => Err(unknown_container(name, url, config)),
+    }
+}
+
+/// The error of a chunk in a container that the repository does not know.
+fn unknown_container(name: &str, url: &str, config: &Config) -> Error {
+    let known: Vec<&str> = config.containers.keys().map(String::as_str).collect();
+    let known = match known.as_slice() {
+        [] => "the repository names none".to_owned(),
+        names => format!("the repository names {}", names.join(", ")),
+    };
+    Error::NotFound {
+        what: "container of virtual chunks",
+        name: format!(
+            "{name:?}, in which the chunk {url} lies; {known}. The configuration of the repository \
+             says which URL a container stands for (containers, in Python Repository.create(config=)), \
+             and to read there, allow that URL (--allow or allow=)"
+        ),
     }
 }
