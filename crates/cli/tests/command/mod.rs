@@ -23,3 +23,4 @@ mod round_trip;
 mod s3;
 mod support;
 mod transactions;
+mod values;
