@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal, Write};
 use anyhow::Result;
 use serde::Serialize;
 
-use crate::printable::{brief, line, painted, render};
+use crate::printable::{cell, line, painted, render};
 
 /// Where and how results are printed.
 #[derive(Debug, Clone, Copy)]
@@ -161,7 +161,7 @@ fn cut(text: &str, chars_max: usize) -> String {
 /// Lays rows out in columns two blanks apart; the last column is not padded. Cells are one line each,
 /// and cut where they are long. They must not hold colours, except in the last column.
 pub(crate) fn columns(rows: &[Vec<String>]) -> String {
-    let cells = |row: &Vec<String>| row.iter().map(|cell| brief(cell)).collect::<Vec<_>>();
+    let cells = |row: &Vec<String>| row.iter().map(|text| cell(text)).collect::<Vec<_>>();
     let rows: Vec<Vec<String>> = rows.iter().map(cells).collect();
     let count = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {

@@ -9,8 +9,10 @@
 
 use std::borrow::Cow;
 
-/// Characters of a message, or of a cell of a table, that are shown.
+/// Characters of a message that are shown.
 const BRIEF_CHARS_MAX: usize = 300;
+/// Characters of a cell of a table, which may hold a message and more.
+const CELL_CHARS_MAX: usize = 500;
 
 /// Around the code of a colour. Noncharacters: no text means anything by them, and from a stranger they
 /// are worth a colour at most.
@@ -63,7 +65,16 @@ fn lines(text: &str) -> Cow<'_, str> {
 
 /// The beginning of a text that came out of a file, in one line, and how long it is if that is not all.
 pub(crate) fn brief(text: &str) -> String {
-    match cut(text, BRIEF_CHARS_MAX) {
+    start(text, BRIEF_CHARS_MAX)
+}
+
+/// The same of what goes into a table.
+pub(crate) fn cell(text: &str) -> String {
+    start(text, CELL_CHARS_MAX)
+}
+
+fn start(text: &str, chars_max: usize) -> String {
+    match cut(text, chars_max) {
         Some(start) => line(&start).into_owned(),
         None => line(text).into_owned(),
     }

