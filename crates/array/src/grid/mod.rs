@@ -70,6 +70,28 @@ impl Grid {
         index.len() == self.rank() && index.iter().zip(self.grid_shape()).all(|(&i, n)| i < n)
     }
 
+    /// Number of a chunk, counted in row-major order; `None` where there is no such chunk, or too
+    /// many before it.
+    pub fn number_of(&self, index: &[u64]) -> Option<u64> {
+        if !self.contains(index) {
+            return None;
+        }
+        let mut along = index.iter().zip(self.grid_shape());
+        along.try_fold(0u64, |number, (&at, n)| number.checked_mul(n)?.checked_add(at))
+    }
+
+    /// The chunk with a number, counted in row-major order; `None` where there are not so many.
+    pub fn index_of(&self, number: u64) -> Option<ChunkIndex> {
+        let mut rest = number;
+        let mut index = self.grid_shape();
+        for extent in index.iter_mut().rev() {
+            let n = *extent;
+            *extent = rest.checked_rem(n)?;
+            rest = rest.checked_div(n)?;
+        }
+        (rest == 0).then_some(index)
+    }
+
     /// The elements of a chunk, padding included.
     ///
     /// For an index that the grid does not [contain](Grid::contains) the result is some region
@@ -99,17 +121,17 @@ impl Grid {
     /// What of the region lies outside the array is not asked for. A region of another rank has no
     /// element in the array, hence no chunk.
     pub fn chunks_in(&self, region: &Region) -> ChunksIn {
-        let cells = self.cells(region);
+        let cells = self.cells_in(region);
         ChunksIn { next: cells.as_ref().map(|cells| cells.origin().to_vec()), cells }
     }
 
     /// How many chunks [`Grid::chunks_in`] yields; saturates.
     pub fn num_chunks_in(&self, region: &Region) -> u64 {
-        self.cells(region).map_or(0, |cells| cells.num_elements())
+        self.cells_in(region).map_or(0, |cells| cells.num_elements())
     }
 
-    /// The box of grid cells that touch `region`.
-    fn cells(&self, region: &Region) -> Option<Region> {
+    /// The indices that [`Grid::chunks_in`] yields, as the box that they are; `None` for no chunk.
+    pub fn cells_in(&self, region: &Region) -> Option<Region> {
         let inside = region.intersect(&Region::whole(&self.array_shape))?;
         Some(Region::from_bounds(
             inside

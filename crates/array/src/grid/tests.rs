@@ -53,6 +53,23 @@ fn chunks_of_an_immense_array_are_listed_lazily() {
     assert_eq!(grid.chunks_in(&region).nth(2), Some(vec![0, 2]));
 }
 
+#[test]
+fn numbers_of_chunks_count_the_last_axis_fastest() {
+    let grid = Grid::new(&[7, 9, 2], &[4, 4, 1]).unwrap();
+    for (expected, at) in grid.chunks_in(&Region::whole(&[7, 9, 2])).enumerate() {
+        assert_eq!(grid.number_of(&at), Some(expected as u64));
+        assert_eq!(grid.index_of(expected as u64), Some(at));
+    }
+    assert_eq!(grid.number_of(&[2, 0, 0]), None);
+    assert_eq!(grid.number_of(&[0, 0]), None);
+    assert_eq!(grid.index_of(grid.num_chunks()), None);
+    let scalar = Grid::new(&[], &[]).unwrap();
+    assert_eq!((scalar.number_of(&[]), scalar.index_of(0)), (Some(0), Some(vec![])));
+    assert_eq!(Grid::new(&[0, 4], &[2, 2]).unwrap().index_of(0), None);
+    let immense = Grid::new(&[1 << 60, 1 << 60], &[1, 1]).unwrap();
+    assert_eq!(immense.number_of(&[1 << 59, 0]), None);
+}
+
 proptest! {
     #[test]
     fn chunks_of_a_region_are_those_with_an_element_in_it(

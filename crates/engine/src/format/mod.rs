@@ -53,7 +53,7 @@ pub use self::read::Reader;
 pub(crate) use self::read::{batched, fetch_chunks, in_chunk};
 pub use self::sink::{CreateOptions, Pack, PackSink, PackWriter, Published, Receipt, Sink, Ticket};
 pub(crate) use self::sink::{HELD_BYTES_MAX, JOURNAL_PLAN};
-pub use self::source::{ChunkStream, Locate, OpenOptions, Source};
+pub use self::source::{ChunkStream, Locate, Occupied, OpenOptions, Source};
 pub use self::write::Writer;
 pub(crate) use self::write::{Accept, Exclusion, Writers};
 use crate::error::{Error, Result};
@@ -95,6 +95,12 @@ pub trait Format: Send + Sync {
             Some(sharding) => Ok(sharding.shard_shape.clone()),
             None => Ok(node.grid()?.chunk_shape().to_vec()),
         }
+    }
+
+    /// Whether every chunk is written, also those that hold the fill value only: for formats that
+    /// have no way to leave one out.
+    fn stores_every_chunk(&self) -> bool {
+        false
     }
 
     /// Begins to write a dataset, as [`Format::express`] gave it. Refuses where something is, unless

@@ -1,7 +1,7 @@
 //! Reading: what is there, and where each chunk is.
 
 use async_trait::async_trait;
-use chunkyard_array::{ChunkIndex, Region};
+use chunkyard_array::{ChunkIndex, Grid, Region};
 use futures::stream::{self, BoxStream, StreamExt};
 
 use super::dataset::Dataset;
@@ -11,6 +11,19 @@ use crate::store::{self, ChunkRef, Fetcher, Meta};
 
 /// Stored chunks, each with where it is.
 pub type ChunkStream<'a> = BoxStream<'a, Result<(ChunkIndex, ChunkRef)>>;
+
+/// Where in an array there are stored chunks: see [`Source::occupied`].
+pub enum Occupied<'a> {
+    /// Everywhere, or so nearly that to go through all chunks is as good; or it cannot be told.
+    All,
+    /// In these cells, and nowhere else.
+    Cells {
+        /// The grid that they are cells of: the grid of the chunks, or one of boxes of whole chunks.
+        grid: Grid,
+        /// Their indices, in no order. A cell may come twice.
+        cells: BoxStream<'a, Result<ChunkIndex>>,
+    },
+}
 
 /// How something is opened.
 #[derive(Debug, Clone, Default)]
@@ -71,6 +84,13 @@ pub trait Source: Locate {
     /// array. The chunks of one object follow one another; damage is an error in their place, after
     /// which the rest follows.
     fn chunks<'a>(&'a self, array: &'a str, within: &'a Region) -> ChunkStream<'a>;
+
+    /// Which parts of an array hold stored chunks, so that work costs what is stored and not what the
+    /// grid has room for. Unlike [`Source::chunks`] it looks into nothing that a list does not tell:
+    /// a shard is a cell, whatever is in it.
+    fn occupied(&self, _array: &str) -> Result<Occupied<'_>> {
+        Ok(Occupied::All)
+    }
 
     /// The codecs that an array should have elsewhere unless somebody says otherwise, as
     /// [`parse_shorthand`](chunkyard_array::codec::parse_shorthand) reads them: for formats that pack

@@ -4,9 +4,14 @@
 //! dimensions there, so chunk indices are longer there by zeros. Other lists are rearranged: see
 //! [`super::elements`].
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use chunkyard_array::{ChunkIndex, Region};
+use futures::StreamExt;
+use futures::stream::{self, BoxStream};
 
+use super::array_state::ArrayState;
 use super::elements;
 use super::handle::grid_of;
 use super::model::DType;
@@ -23,6 +28,18 @@ pub(super) fn trimmed(described: &Description, index: &ChunkIndex) -> ChunkIndex
 pub(super) fn extended(mut index: ChunkIndex, rank: usize) -> ChunkIndex {
     index.resize(rank, 0);
     index
+}
+
+/// The stored chunks of an array as the model has them, where arrays have this rank. A chunk that
+/// several layers have comes several times.
+pub(super) async fn occupied(
+    state: Option<Arc<ArrayState>>,
+    rank: usize,
+) -> Result<BoxStream<'static, Result<ChunkIndex>>> {
+    let Some(state) = state else { return Ok(stream::empty().boxed()) };
+    let positions = state.positions().await?;
+    let cells = positions.into_iter().map(move |at| Ok(extended(state.index(at), rank)));
+    Ok(stream::iter(cells).boxed())
 }
 
 /// A region of the container as one of the model, where arrays have this shape.

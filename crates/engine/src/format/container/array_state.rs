@@ -204,6 +204,16 @@ impl ArrayState {
         Ok(found.into_iter().filter_map(place).collect())
     }
 
+    /// The positions of all chunks that are within the array; one that several layers have comes
+    /// several times.
+    pub(super) async fn positions(&self) -> Result<Vec<u64>> {
+        let mut found = Vec::new();
+        for (layer, table) in &self.tables {
+            self.each(layer, table, |at, _| found.push(at)).await?;
+        }
+        Ok(found)
+    }
+
     /// Where a chunk is, as the fetcher takes it; `None` where it was never written.
     pub(super) async fn reference(&self, index: &ChunkIndex) -> Result<Option<ChunkRef>> {
         let Some(found) = self.find(index).await? else { return Ok(None) };

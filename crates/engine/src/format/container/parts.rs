@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use chunkyard_array::{ChunkIndex, Region};
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::{StreamExt, TryStreamExt, future, stream};
 
 use super::adapt;
 use super::array_state::ArrayState;
@@ -17,7 +17,7 @@ use super::model::ArrayStats;
 use super::stack::Stack;
 use super::statistics::ChunkStats;
 use crate::error::{Error, Result};
-use crate::format::{ChunkStream, Dataset, Locate, Source};
+use crate::format::{ChunkStream, Dataset, Locate, Occupied, Source};
 use crate::store::{ChunkRef, Fetcher, Store, Version};
 
 /// Which files hold the packs of each array.
@@ -137,17 +137,29 @@ impl Source for PartsSource {
     }
 
     fn chunks<'a>(&'a self, array: &'a str, within: &'a Region) -> ChunkStream<'a> {
-        let grid = self.dataset.array(array).and_then(|node| node.grid());
-        let grid = match grid {
-            Ok(grid) => grid,
-            Err(error) => return stream::once(async { Err(error) }).boxed(),
-        };
-        stream::iter(grid.chunks_in(within))
-            .then(move |index| async move {
+        let all = async move {
+            let grid = self.dataset.array(array)?.grid()?;
+            let state = self.merged(mapping::name_of(array)).await?.array;
+            let cells = adapt::occupied(state, grid.rank()).await?;
+            let touches = move |index: &ChunkIndex| {
+                future::ready(grid.clipped_region(index).intersect(within).is_some())
+            };
+            Ok::<_, Error>(cells.try_filter(touches).and_then(move |index| async move {
                 let found = self.locate(array, std::slice::from_ref(&index)).await?.pop().flatten();
                 Ok::<_, Error>(found.map(|reference| (index, reference)))
-            })
-            .filter_map(|found| async move { found.transpose() })
-            .boxed()
+            }))
+        };
+        let found = stream::once(all).try_flatten();
+        found.try_filter_map(|found| future::ready(Ok(found))).boxed()
+    }
+
+    fn occupied(&self, array: &str) -> Result<Occupied<'_>> {
+        let grid = self.dataset.array(array)?.grid()?;
+        let (rank, name) = (grid.rank(), mapping::name_of(array).to_owned());
+        let all = async move {
+            let state = self.merged(&name).await?.array;
+            adapt::occupied(state, rank).await
+        };
+        Ok(Occupied::Cells { grid, cells: stream::once(all).try_flatten().boxed() })
     }
 }

@@ -12,7 +12,7 @@ use super::handle::{Container, ContainerOptions, Inner};
 use super::stack::Reason;
 use super::{footer, mapping};
 use crate::error::{Error, Result};
-use crate::format::{ChunkStream, Dataset, Locate, OpenOptions, Place, Source};
+use crate::format::{ChunkStream, Dataset, Locate, Occupied, OpenOptions, Place, Source};
 use crate::repo::{Finding, Level, Version};
 use crate::store::{ChunkRef, Fetcher};
 
@@ -130,6 +130,16 @@ impl Source for ContainerSource {
             Ok::<_, Error>(places.boxed())
         };
         stream::once(all).try_flatten().boxed()
+    }
+
+    fn occupied(&self, array: &str) -> Result<Occupied<'_>> {
+        let grid = self.dataset.array(array)?.grid()?;
+        let (rank, name) = (grid.rank(), mapping::name_of(array).to_owned());
+        let all = async move {
+            let stack = self.inner().state().stack.clone();
+            adapt::occupied(stack.array(&name).await?, rank).await
+        };
+        Ok(Occupied::Cells { grid, cells: stream::once(all).try_flatten().boxed() })
     }
 
     fn inspect(&self, level: Level) -> BoxStream<'_, Result<Finding>> {

@@ -15,7 +15,7 @@ use super::index::Stored;
 use super::metadata::Chunks;
 use super::text;
 use crate::error::{Error, Result};
-use crate::format::{ArrayNode, ChunkStream, Dataset, Locate, Node, Source};
+use crate::format::{ArrayNode, ChunkStream, Dataset, Locate, Node, Occupied, Source};
 use crate::pipeline;
 use crate::store::{ChunkRef, Fetcher, Store};
 
@@ -66,7 +66,7 @@ impl Hdf5Source {
     }
 
     async fn locate_one(&self, open: &Open, index: &[u64]) -> Result<Option<ChunkRef>> {
-        let Some(chunk) = number(&open.grid, index) else { return Ok(None) };
+        let Some(chunk) = open.grid.number_of(index) else { return Ok(None) };
         Ok(match &open.array.chunks {
             Chunks::Fill => None,
             Chunks::Inline(bytes) => Some(ChunkRef::Inline(bytes.clone())),
@@ -158,7 +158,8 @@ impl Source for Hdf5Source {
                 let touches = |index: &ChunkIndex| {
                     open.grid.clipped_region(index).intersect(within).is_some()
                 };
-                Box::new(table.numbers().map(|number| index(&open.grid, number)).filter(touches))
+                let indices = table.numbers().filter_map(|number| open.grid.index_of(number));
+                Box::new(indices.filter(touches))
             }
             _ => Box::new(open.grid.chunks_in(within)),
         };
@@ -170,41 +171,18 @@ impl Source for Hdf5Source {
             .try_filter_map(|located| async move { Ok(located) })
             .boxed()
     }
-}
 
-/// The number of a chunk of a grid, last axis fastest; `None` for one that is not there.
-fn number(grid: &Grid, index: &[u64]) -> Option<u64> {
-    if !grid.contains(index) {
-        return None;
-    }
-    let mut along = index.iter().zip(grid.grid_shape());
-    along.try_fold(0u64, |number, (&at, n)| number.checked_mul(n)?.checked_add(at))
-}
-
-/// The chunk with this number.
-fn index(grid: &Grid, mut number: u64) -> ChunkIndex {
-    let mut index = grid.grid_shape();
-    for extent in index.iter_mut().rev() {
-        let n = (*extent).max(1);
-        *extent = number % n;
-        number /= n;
-    }
-    index
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_of_chunks_count_the_last_axis_fastest() {
-        let grid = Grid::new(&[7, 9, 2], &[4, 4, 1]).unwrap();
-        for (expected, at) in grid.chunks_in(&Region::whole(&[7, 9, 2])).enumerate() {
-            assert_eq!(number(&grid, &at), Some(expected as u64));
-            assert_eq!(index(&grid, expected as u64), at);
-        }
-        assert_eq!(number(&grid, &[2, 0, 0]), None);
-        assert_eq!(number(&grid, &[0, 0]), None);
-        assert_eq!(number(&Grid::new(&[], &[]).unwrap(), &[]), Some(0));
+    fn occupied(&self, array: &str) -> Result<Occupied<'_>> {
+        let open = self.array(array)?;
+        let cells = match &open.array.chunks {
+            Chunks::Fill => stream::empty().boxed(),
+            Chunks::Stored { table, .. } => {
+                let indices = table.numbers().filter_map(|number| open.grid.index_of(number));
+                stream::iter(indices.map(Ok)).boxed()
+            }
+            // Those lie in one piece, or are one.
+            Chunks::Inline(_) | Chunks::Slabs { .. } | Chunks::Text => return Ok(Occupied::All),
+        };
+        Ok(Occupied::Cells { grid: open.grid.clone(), cells })
     }
 }

@@ -59,6 +59,10 @@ impl Format for BlzFormat {
         }
     }
 
+    fn stores_every_chunk(&self) -> bool {
+        true
+    }
+
     fn express(&self, dataset: Dataset) -> Result<Dataset> {
         express::express(dataset)
     }

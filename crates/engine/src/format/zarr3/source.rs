@@ -10,7 +10,7 @@ use futures::{StreamExt, TryStreamExt, future};
 
 use super::{hierarchy, prefix_of};
 use crate::error::{Error, Result};
-use crate::format::{ArrayNode, ChunkStream, Dataset, Locate, Source, in_chunk};
+use crate::format::{ArrayNode, ChunkStream, Dataset, Locate, Occupied, Source, in_chunk};
 use crate::store::{ByteCache, ChunkRef, Fetcher, Guard, Meta, Store};
 
 /// Bound of the cache of shard indices, in bytes.
@@ -263,6 +263,23 @@ impl Source for Zarr3Source {
             }))
         };
         stream::once(listing).try_flatten().try_flatten().boxed()
+    }
+
+    fn occupied(&self, array: &str) -> Result<Occupied<'_>> {
+        let layout = self.layout(array)?;
+        let grid = match &layout.sharded {
+            Some(sharded) => sharded.shards.clone(),
+            None => self.dataset.array(array)?.grid()?,
+        };
+        let within = grid.clone();
+        let listing = async move {
+            let objects = self.store.list(&layout.prefix).await?;
+            Ok::<_, Error>(objects.try_filter_map(move |meta| {
+                let found = layout.parse(&meta.path).filter(|index| within.contains(index));
+                future::ready(Ok(found))
+            }))
+        };
+        Ok(Occupied::Cells { grid, cells: stream::once(listing).try_flatten().boxed() })
     }
 
     fn strays(&self) -> BoxStream<'_, Result<Meta>> {

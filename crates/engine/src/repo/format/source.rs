@@ -8,7 +8,7 @@ use futures::{StreamExt, TryStreamExt, future, stream};
 use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
-use crate::format::{ArrayNode, ChunkStream, Dataset, Edges, Locate, Node, Source};
+use crate::format::{ArrayNode, ChunkStream, Dataset, Edges, Locate, Node, Occupied, Source};
 use crate::repo::coord::Coord;
 use crate::repo::node::NodeKind;
 use crate::repo::refs::Version;
@@ -95,5 +95,15 @@ impl Source for RepoSource {
             Ok::<_, Error>(self.session.chunk_refs(array).try_filter_map(inside))
         };
         stream::once(found).try_flatten().boxed()
+    }
+
+    fn occupied(&self, array: &str) -> Result<Occupied<'_>> {
+        let node = self.session.node(array)?;
+        let grid = node.array()?.grid()?;
+        // The structure knows how many chunks were committed.
+        if node.refs_count.saturating_mul(2) >= grid.num_chunks() {
+            return Ok(Occupied::All);
+        }
+        Ok(Occupied::Cells { cells: self.session.chunk_indices(&node, &grid), grid })
     }
 }

@@ -3,6 +3,8 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
+use chunkyard_array::{ChunkIndex, Grid};
+use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt, stream};
 
 use super::{ArrayChanges, Session};
@@ -69,6 +71,27 @@ impl Session {
             }))
         };
         stream::once(found).try_flatten().boxed()
+    }
+
+    /// The indices of all stored chunks of an array as this session sees them.
+    pub(in crate::repo) fn chunk_indices(
+        &self,
+        node: &Node,
+        grid: &Grid,
+    ) -> BoxStream<'static, Result<ChunkIndex>> {
+        let state = (self.scan(node, &[]), grid.clone(), node.path.clone());
+        stream::try_unfold(state, |(mut scan, grid, path)| async move {
+            while let Some((coord, _)) = scan.next().await? {
+                let index = coord.decode(grid.rank()).map_err(|error| {
+                    Error::invalid(format!("{path}: coordinate of a chunk: {error}"))
+                })?;
+                if grid.contains(&index) {
+                    return Ok(Some((index, (scan, grid, path))));
+                }
+            }
+            Ok(None)
+        })
+        .boxed()
     }
 }
 
