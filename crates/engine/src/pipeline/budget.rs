@@ -2,7 +2,9 @@
 
 use tokio::sync::Semaphore;
 
+use super::mover::BATCH_CHUNKS;
 use super::plan::{ArrayPlan, Movement, Plan};
+use super::regrid::CHUNKS_AT_ONCE;
 use crate::error::{Error, Result};
 use crate::store::Limits;
 
@@ -18,6 +20,13 @@ pub(super) struct Budget {
 }
 
 const UNIT: u64 = 1 << 20;
+
+/// What a chunk under way costs beside its bytes: index, place, name, views.
+const UNDER_WAY: u64 = 512;
+/// What a complete chunk costs until its pack is: a name in the receipt,
+const NAMED_IN_RECEIPT: u64 = 256;
+/// or an entry in the index of its shard.
+const NAMED_IN_INDEX: u64 = 32;
 
 impl Budget {
     /// Refuses limits within which a plan cannot be carried out.
@@ -77,6 +86,16 @@ fn working_bytes(plan: &ArrayPlan, held_bytes_max: u64) -> u64 {
             .saturating_add(bytes(&plan.touched_by_tile(), source_item))
             .saturating_add(bytes(&plan.tile, target_item)),
     };
+    // Each chunk costs something beside its bytes: those under way, and those of the pack, which are
+    // named in its receipt or in the index of its shard.
+    let at_once = match plan.movement {
+        Movement::Copy | Movement::Transcode => BATCH_CHUNKS,
+        Movement::Regrid => CHUNKS_AT_ONCE,
+    };
+    let named = if plan.to.sharding.is_some() { NAMED_IN_INDEX } else { NAMED_IN_RECEIPT };
+    let chunks = plan.chunks_of_pack();
+    let beside = at_once.min(chunks).saturating_mul(UNDER_WAY);
+    let batch = batch.saturating_add(beside).saturating_add(chunks.saturating_mul(named));
     let chunk = bytes(target_chunk, target_item);
     // Packs that wait until they are complete hold at most this.
     let held = bytes(plan.packs.chunk_shape(), target_item).min(held_bytes_max).max(chunk);

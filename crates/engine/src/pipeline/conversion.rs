@@ -62,6 +62,7 @@ impl Conversion {
         let named = to.name() == RepoFormat.name() || !request.wishes.into.is_empty();
         let name = if is_array && named { stem(&request.source) } else { "" }.to_owned();
         let plan = Plan::new(&*source, &request.wishes, to, &name)?;
+        plan.check_fill(&source).await?;
         Ok(Self { source, from, to, plan, request, places: (place, target), name })
     }
 

@@ -4,17 +4,17 @@
 //! were whole. So each is decoded once on its way, and the result thrown away.
 
 use bytes::Bytes;
-use chunkyard_array::ChunkIndex;
+use chunkyard_array::{ChunkIndex, Region};
 use rayon::prelude::*;
 
 use super::cpu;
 use super::mover::{Encoded, Kind, Mover};
 use crate::error::Result;
-use crate::format::{ChunkCodecs, Pack, PackWriter, in_chunk};
+use crate::format::{ChunkCodecs, PackWriter, in_chunk};
 
 impl Mover {
-    pub(super) async fn copy(&self, pack: &Pack, writer: &mut dyn PackWriter) -> Result<()> {
-        for batch in self.batches(pack)? {
+    pub(super) async fn copy(&self, pieces: &[Region], writer: &mut dyn PackWriter) -> Result<()> {
+        for batch in self.batches(pieces)? {
             let indices =
                 batch.iter().map(|chunk| self.source_index(chunk)).collect::<Result<Vec<_>>>()?;
             let fetched = self.fetch(&indices).await?;

@@ -29,6 +29,8 @@ pub const UNFINISHED: &str = "an unfinished conversion with another source or ot
 
 /// Receipts are written down once their packs have so many bytes,
 const FLUSH_BYTES: u64 = 256 << 20;
+/// or when they take so much memory themselves,
+const FLUSH_RECEIPTS: usize = 16 << 20;
 /// or so long after the last time.
 const FLUSH_AFTER: Duration = Duration::from_secs(5);
 
@@ -46,6 +48,8 @@ pub(super) struct Journal {
 struct Pending {
     records: Vec<(Pack, Receipt)>,
     bytes: u64,
+    /// Bytes of the receipts themselves.
+    held: usize,
     since: Instant,
     segment: u64,
 }
@@ -95,7 +99,8 @@ impl Journal {
             }
         }
         let since = Instant::now();
-        let pending = Mutex::new(Pending { records: Vec::new(), bytes: 0, since, segment });
+        let pending =
+            Mutex::new(Pending { records: Vec::new(), bytes: 0, held: 0, since, segment });
         Ok((Self { store, seed, done, pending }, resumed))
     }
 
@@ -118,8 +123,10 @@ impl Journal {
     pub(super) async fn note(&self, sink: &dyn Sink, pack: Pack, receipt: Receipt) -> Result<()> {
         let mut pending = self.pending.lock().await;
         pending.bytes += receipt.bytes;
+        pending.held += receipt.body.len();
         pending.records.push((pack, receipt));
-        if pending.bytes < FLUSH_BYTES && pending.since.elapsed() < FLUSH_AFTER {
+        let is_little = pending.bytes < FLUSH_BYTES && pending.held < FLUSH_RECEIPTS;
+        if is_little && pending.since.elapsed() < FLUSH_AFTER {
             return Ok(());
         }
         let (records, segment) = pending.take();
@@ -155,7 +162,7 @@ impl Pending {
     fn take(&mut self) -> (Vec<(Pack, Receipt)>, u64) {
         let segment = self.segment;
         self.segment += 1;
-        self.bytes = 0;
+        (self.bytes, self.held) = (0, 0);
         self.since = Instant::now();
         (std::mem::take(&mut self.records), segment)
     }
@@ -176,16 +183,7 @@ fn other_plan(store: &Store) -> Error {
 
 /// The pack of a number, if the plan has it.
 pub(super) fn pack_of(plan: &Plan, array: &str, number: u64) -> Option<Pack> {
-    let array = plan.array(array)?;
-    let mut rest = number;
-    let mut cell: Vec<u64> = Vec::new();
-    for extent in array.packs.grid_shape().into_iter().rev() {
-        cell.push(rest.checked_rem(extent)?);
-        rest = rest.checked_div(extent)?;
-    }
-    cell.reverse();
-    let region = array.packs.clipped_region(&cell);
-    (rest == 0).then(|| Pack { array: array.target.clone(), number, region })
+    plan.array(array)?.pack(number)
 }
 
 /// A segment: records, which only the same plan can read.
@@ -246,6 +244,11 @@ pub(super) struct Numbers(BTreeMap<u64, u64>);
 impl Numbers {
     pub(super) fn contains(&self, number: u64) -> bool {
         self.0.range(..=number).next_back().is_some_and(|(_, &end)| number < end)
+    }
+
+    /// All of them, ascending.
+    pub(super) fn iter(&self) -> impl Iterator<Item = u64> + '_ {
+        self.0.iter().flat_map(|(&start, &end)| start..end)
     }
 
     /// Adds a number; `false` if it was there.

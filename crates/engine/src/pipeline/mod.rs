@@ -3,7 +3,7 @@
 //! ```text
 //!  Wishes ──▶ Plan ──▶ run ──▶ finish         what is wanted, what that means, doing it, the commit
 //!                       │
-//!        packs, lazily, in the target's order, several at a time
+//!        packs that hold anything, in the target's order, several at a time
 //!                       │
 //!        locate ▶ fetch ▶ decode ▶ cast ▶ encode ▶ push          per pack, in bounded memory
 //! ```
@@ -27,12 +27,16 @@ mod conversion;
 mod copy;
 mod cpu;
 mod encode;
+mod fill;
 mod journal;
 mod link;
 mod mover;
+mod occupied;
 mod pack_shape;
+mod pieces;
 mod plan;
 mod regrid;
+mod route;
 mod run;
 mod transcode;
 mod verify;

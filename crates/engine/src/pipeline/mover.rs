@@ -8,12 +8,12 @@ use chunkyard_array::{ChunkIndex, ElementsBuf, Region};
 use super::encode::Encoder;
 use super::plan::{ArrayPlan, Movement};
 use crate::error::{Error, Result};
-use crate::format::{ChunkCodecs, Pack, PackWriter, Reader, Source, batched, fetch_chunks};
+use crate::format::{ChunkCodecs, PackWriter, Reader, Source, batched, fetch_chunks};
 
 /// Decoded bytes of the chunks that are moved at a time where chunks stay as they are.
 const BATCH_BYTES: u64 = 8 << 20;
 /// Chunks that are moved at a time, however small.
-const BATCH_CHUNKS: u64 = 1024;
+pub(super) const BATCH_CHUNKS: u64 = 1024;
 
 /// Moves an array.
 #[derive(Debug)]
@@ -48,29 +48,33 @@ impl Mover {
         Ok(Self { source: source.clone(), plan: plan.clone(), kind })
     }
 
-    /// Fills a pack.
-    pub(super) async fn fill(&self, pack: &Pack, writer: &mut dyn PackWriter) -> Result<()> {
+    /// Fills a pack with what is in some boxes of it, each of whole target chunks.
+    pub(super) async fn fill(&self, pieces: &[Region], writer: &mut dyn PackWriter) -> Result<()> {
         match (self.plan.movement, &self.kind) {
-            (Movement::Copy, _) => self.copy(pack, writer).await,
+            (Movement::Copy, _) => self.copy(pieces, writer).await,
             (Movement::Transcode, Kind::Fixed { encoder, reader }) => {
-                self.transcode(pack, writer, reader, encoder).await
+                self.transcode(pieces, writer, reader, encoder).await
             }
             (Movement::Regrid, Kind::Fixed { encoder, reader }) => {
-                self.regrid(pack, writer, reader, encoder).await
+                self.regrid(pieces, writer, reader, encoder).await
             }
             (_, Kind::Variable { reader, codecs }) => {
-                self.move_elements(pack, writer, reader, codecs).await
+                self.move_elements(pieces, writer, reader, codecs).await
             }
             (_, Kind::Opaque) => Err(Error::unsupported("decoding this array")),
         }
     }
 
-    /// The chunks of a pack whose grid is the source's, in batches.
-    pub(super) fn batches(&self, pack: &Pack) -> Result<impl Iterator<Item = Vec<ChunkIndex>>> {
+    /// The chunks of boxes whose grid is the source's, in batches.
+    pub(super) fn batches(
+        &self,
+        pieces: &[Region],
+    ) -> Result<impl Iterator<Item = Vec<ChunkIndex>> + use<>> {
         let chunk = Region::whole(self.plan.to.grid()?.chunk_shape()).num_elements();
         let chunk_bytes = chunk.saturating_mul(self.plan.to.item_bytes()).max(1);
         let size = (BATCH_BYTES / chunk_bytes).clamp(1, BATCH_CHUNKS) as usize;
-        Ok(batched(self.plan.to.grid()?.chunks_in(&pack.region), size))
+        let (grid, pieces) = (self.plan.to.grid()?, pieces.to_vec());
+        Ok(batched(pieces.into_iter().flat_map(move |piece| grid.chunks_in(&piece)), size))
     }
 
     /// The source's index of a chunk of the target, where their grids are the same.
@@ -88,12 +92,12 @@ impl Mover {
     /// The slow and general way, for elements of any length: chunk by chunk of the target.
     async fn move_elements(
         &self,
-        pack: &Pack,
+        pieces: &[Region],
         writer: &mut dyn PackWriter,
         reader: &Reader,
         codecs: &ChunkCodecs,
     ) -> Result<()> {
-        for index in codecs.grid().chunks_in(&pack.region) {
+        for index in pieces.iter().flat_map(|piece| codecs.grid().chunks_in(piece)) {
             let inside = codecs.grid().clipped_region(&index);
             let elements = reader.read_elements(&self.plan.in_source(&inside)?).await?;
             let whole = codecs.stored_region(&index);

@@ -6,16 +6,18 @@
 
 /// A box may get so large to hold whole chunks of the source: what is decoded twice costs more than
 /// memory.
-const ALIGNED_BYTES_MAX: u64 = 128 << 20;
+pub(super) const ALIGNED_BYTES_MAX: u64 = 128 << 20;
 
-/// Grows `unit` to a box of about `bytes_max`: first to multiples of the source's chunks, then along
-/// the axes, the last first, since neighbours there are neighbours in most stores.
+/// Grows `unit` to a box of about `bytes_max`: first to multiples of the source's chunks, while it has
+/// no more than `aligned_max`, then along the axes, the last first, since neighbours there are
+/// neighbours in most stores.
 pub(super) fn grow(
     unit: &[u64],
     source_chunk: &[u64],
     shape: &[u64],
     item_size: u64,
     bytes_max: u64,
+    aligned_max: u64,
 ) -> Vec<u64> {
     let bytes = |extents: &[u64]| {
         extents.iter().fold(item_size.max(1), |bytes, &extent| bytes.saturating_mul(extent))
@@ -30,7 +32,7 @@ pub(super) fn grow(
         let common = least_common_multiple(grown[axis], source_chunk[axis].max(1));
         let mut wider = grown.clone();
         wider[axis] = common.min(limit(axis));
-        if bytes(&wider) <= bytes_max.max(ALIGNED_BYTES_MAX) {
+        if bytes(&wider) <= bytes_max.max(aligned_max) {
             grown = wider;
         }
     }
@@ -53,6 +55,16 @@ fn least_common_multiple(a: u64, b: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn grow(
+        unit: &[u64],
+        source_chunk: &[u64],
+        shape: &[u64],
+        item_size: u64,
+        bytes_max: u64,
+    ) -> Vec<u64> {
+        super::grow(unit, source_chunk, shape, item_size, bytes_max, ALIGNED_BYTES_MAX)
+    }
 
     #[test]
     fn a_box_holds_whole_chunks_of_both_grids_if_it_may() {

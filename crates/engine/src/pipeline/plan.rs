@@ -6,13 +6,16 @@ use std::sync::Arc;
 use chunkyard_array::{Cast, Grid, Region};
 use serde_json::{Value, json};
 
-use super::pack_shape::grow;
+use super::pack_shape::{ALIGNED_BYTES_MAX, grow};
 use super::wishes::{Wanted, Wishes};
 use crate::error::{Error, Result};
 use crate::format::{ArrayNode, Dataset, Edges, Format, Node, Pack, Source};
 
 /// Decoded bytes of a pack, unless the target's own packs are larger.
 const PACK_BYTES: u64 = 64 << 20;
+/// Chunks of a pack, unless the target's own packs have more: each costs memory until its pack is
+/// noted, however few its bytes are.
+const PACK_CHUNKS: u64 = 64 << 10;
 /// Decoded bytes of a tile, unless a single target chunk is larger: what a core's cache may hold a
 /// part of, and still many chunks.
 const TILE_BYTES: u64 = 16 << 20;
@@ -62,6 +65,8 @@ pub struct ArrayPlan {
     /// Where the target's first element is in the source.
     pub(super) offset: Vec<u64>,
     pub(super) cast: Option<Cast>,
+    /// Whether the target stores all chunks, also those that hold the fill value only.
+    pub every: bool,
     /// Whether the source's elements are in memory as they are.
     pub(super) from_memory: bool,
 }
@@ -121,12 +126,14 @@ impl Plan {
 
     /// All bytes that move.
     pub fn bytes(&self) -> u64 {
-        self.arrays.iter().map(|array| array.bytes).sum()
+        self.arrays.iter().fold(0, |sum, array| sum.saturating_add(array.bytes))
     }
 
-    /// The number of packs.
+    /// The number of packs there may be: those that nothing is stored in are not visited, unless the
+    /// target stores all chunks.
     pub fn packs(&self) -> u64 {
-        self.arrays.iter().map(|array| array.packs.num_chunks()).sum()
+        let packs = self.arrays.iter().map(|array| array.packs.num_chunks());
+        packs.fold(0, u64::saturating_add)
     }
 }
 
@@ -148,8 +155,11 @@ impl ArrayPlan {
         let chunk = target_grid.chunk_shape();
         // Where nothing is decoded, nothing is gained by whole chunks of the source.
         let whole = if from_memory { chunk } else { source_grid.chunk_shape() };
-        let pack = grow(&grain, whole, shape, item_size, pack_bytes);
-        let tile = grow(chunk, whole, &pack, item_size, TILE_BYTES);
+        let chunk_bytes = Region::whole(chunk).num_elements().saturating_mul(item_size);
+        let many = chunk_bytes.saturating_mul(PACK_CHUNKS);
+        let aligned = ALIGNED_BYTES_MAX.min(many.saturating_mul(4));
+        let pack = grow(&grain, whole, shape, item_size, pack_bytes.min(many), aligned);
+        let tile = grow(chunk, whole, &pack, item_size, TILE_BYTES, ALIGNED_BYTES_MAX);
         Ok(Self {
             source: wanted.source.into(),
             target: target.into(),
@@ -160,21 +170,24 @@ impl ArrayPlan {
             bytes: to.logical_bytes(),
             offset,
             cast: wanted.cast,
+            every: format.stores_every_chunk(),
             from_memory,
             from,
             to,
         })
     }
 
-    /// The packs, made one by one.
-    pub fn each_pack(&self) -> impl Iterator<Item = Pack> + Send + use<> {
-        let (grid, array) = (self.packs.clone(), self.target.clone());
-        let cells = grid.chunks_in(&Region::whole(grid.array_shape()));
-        (0..).zip(cells).map(move |(number, cell)| Pack {
-            array: array.clone(),
-            number,
-            region: grid.clipped_region(&cell),
-        })
+    /// The pack of a number, if there is one.
+    pub fn pack(&self, number: u64) -> Option<Pack> {
+        let region = self.packs.clipped_region(&self.packs.index_of(number)?);
+        Some(Pack { array: self.target.clone(), number, region })
+    }
+
+    /// The chunks of a pack at most.
+    pub(super) fn chunks_of_pack(&self) -> u64 {
+        let chunk = self.to.spec.chunk_shape().unwrap_or_default();
+        let counts = self.packs.chunk_shape().iter().zip(chunk);
+        counts.map(|(pack, chunk)| pack.div_ceil((*chunk).max(1))).fold(1, u64::saturating_mul)
     }
 
     /// The extents of the source chunks that a tile can touch, together.

@@ -5,6 +5,9 @@
 //! there. Only where target chunks are small do many of them share memory, and are gathered from it.
 //! All this memory is used again: fresh pages would cost more than decoding.
 //!
+//! Each chunk costs memory beside its bytes, so of small ones only so many are under way: those of the
+//! source are then fetched and decoded in batches, those of the target encoded and pushed in batches.
+//!
 //! Elements that lie in memory already need no tile: the target chunks are encoded out of them.
 
 use std::collections::HashMap;
@@ -18,7 +21,11 @@ use super::cpu;
 use super::encode::Encoder;
 use super::mover::{Encoded, Mover};
 use crate::error::{Error, Result};
-use crate::format::{ChunkCodecs, Pack, PackWriter, Reader, in_chunk};
+use crate::format::{ChunkCodecs, PackWriter, Reader, batched, in_chunk};
+
+/// Chunks of the source that are fetched for a tile at once, and chunks of the target that are encoded
+/// at once.
+pub(super) const CHUNKS_AT_ONCE: u64 = 16 << 10;
 
 /// Memory that waits to be used again.
 static FREE: Mutex<Vec<Buffer>> = Mutex::new(Vec::new());
@@ -30,15 +37,56 @@ const OWN_BYTES_MIN: usize = 256 << 10;
 impl Mover {
     pub(super) async fn regrid(
         &self,
-        pack: &Pack,
+        pieces: &[Region],
         writer: &mut dyn PackWriter,
         reader: &Reader,
         encoder: &Encoder,
     ) -> Result<()> {
         let tiles = Grid::new(self.plan.packs.array_shape(), &self.plan.tile)?;
-        for cell in tiles.chunks_in(&pack.region) {
-            let Some(tile) = tiles.clipped_region(&cell).intersect(&pack.region) else { continue };
-            let encoded = self.regrid_tile(&tile, reader, encoder).await?;
+        let chunk = Region::whole(reader.codecs().grid().chunk_shape()).num_elements();
+        let most = Region::whole(&self.plan.touched_by_tile()).num_elements();
+        let tile_elements = Region::whole(&self.plan.tile).num_elements();
+        // Small pieces go together, as long as they are and touch no more than a tile.
+        let (mut together, mut chunks, mut elements) = (Vec::new(), 0u64, 0u64);
+        for piece in pieces {
+            for cell in tiles.chunks_in(piece) {
+                let Some(tile) = tiles.clipped_region(&cell).intersect(piece) else { continue };
+                let touched = reader.codecs().grid().num_chunks_in(&self.plan.in_source(&tile)?);
+                let sum = chunks.saturating_add(touched);
+                let is_much = sum.saturating_mul(chunk) > most
+                    || sum > CHUNKS_AT_ONCE
+                    || elements.saturating_add(tile.num_elements()) > tile_elements;
+                if is_much && !together.is_empty() {
+                    self.regrid_tiles(&together, writer, reader, encoder).await?;
+                    together.clear();
+                    (chunks, elements) = (0, 0);
+                }
+                chunks = chunks.saturating_add(touched);
+                elements = elements.saturating_add(tile.num_elements());
+                together.push(tile);
+            }
+        }
+        self.regrid_tiles(&together, writer, reader, encoder).await
+    }
+
+    /// Moves boxes of whole target chunks together.
+    async fn regrid_tiles(
+        &self,
+        tiles: &[Region],
+        writer: &mut dyn PackWriter,
+        reader: &Reader,
+        encoder: &Encoder,
+    ) -> Result<()> {
+        let Some(boxes) = self.decoded(tiles, reader, encoder).await? else { return Ok(()) };
+        let boxes: Arc<[Decoded]> = boxes.into();
+        let encoder = Arc::new(encoder.clone());
+        let grid = encoder.codecs.grid().clone();
+        let places: Vec<Region> = boxes.iter().map(|it| it.tile.clone()).collect();
+        let chunks = places.into_iter().enumerate();
+        let chunks = chunks.flat_map(|(at, tile)| grid.chunks_in(&tile).map(move |it| (at, it)));
+        for batch in batched(chunks, CHUNKS_AT_ONCE as usize) {
+            let (boxes, encoder) = (boxes.clone(), encoder.clone());
+            let encoded = cpu(move || encode_chunks(&encoder, &boxes, batch)).await??;
             if !encoded.is_empty() {
                 writer.push(encoded).await?;
             }
@@ -46,108 +94,165 @@ impl Mover {
         Ok(())
     }
 
-    async fn regrid_tile(
+    /// The elements of some boxes; `None` where none of their chunks is stored.
+    async fn decoded(
         &self,
-        tile: &Region,
+        tiles: &[Region],
         reader: &Reader,
         encoder: &Encoder,
-    ) -> Result<Vec<Encoded>> {
-        let within = self.plan.in_source(tile)?;
+    ) -> Result<Option<Vec<Decoded>>> {
         let grid = reader.codecs().grid();
-        let indices: Vec<ChunkIndex> = grid.chunks_in(&within).collect();
+        let within: Vec<Region> =
+            tiles.iter().map(|tile| self.plan.in_source(tile)).collect::<Result<_>>()?;
+        let counts = within.iter().map(|within| grid.num_chunks_in(within));
+        let is_many = counts.fold(0, u64::saturating_add) > CHUNKS_AT_ONCE;
+        if is_many && !self.plan.is_memory_whole() {
+            return self.decoded_in_batches(tiles, reader, encoder).await.map(Some);
+        }
+        let mut indices: Vec<ChunkIndex> =
+            within.iter().flat_map(|within| grid.chunks_in(within)).collect();
+        if tiles.len() > 1 {
+            indices.sort_unstable();
+            indices.dedup();
+        }
         let fetched = self.fetch(&indices).await?;
         if fetched.iter().all(Option::is_none) {
             // Only the fill value here, which is the target's as well.
-            return Ok(Vec::new());
+            return Ok(None);
         }
-        let (encoder, tile) = (encoder.clone(), tile.clone());
         if let (true, [Some(elements)]) = (self.plan.is_memory_whole(), &fetched[..]) {
-            let (elements, place) = (elements.clone(), Region::whole(self.plan.to.spec.shape()));
-            return cpu(move || encode_tile(&encoder, &tile, &elements, &place)).await?;
+            let place = Region::whole(self.plan.to.spec.shape());
+            let all = tiles.iter().map(|tile| Decoded {
+                tile: tile.clone(),
+                place: place.clone(),
+                elements: Elements::Given(elements.clone()),
+            });
+            return Ok(Some(all.collect()));
         }
+        let boxes = self.boxes(tiles, encoder)?;
+        let (path, source) = (self.plan.source.clone(), reader.codecs().clone());
         let item_size = encoder.source_fill.len();
+        let found = indices.into_iter().zip(fetched);
+        let chunks = found.filter_map(|(index, bytes)| Some((index, bytes?))).collect();
+        let work = Work { path, source, item_size, boxes, chunks };
+        cpu(move || work.run()).await?.map(Some)
+    }
+
+    /// The same where there are too many chunks to have them all at once.
+    async fn decoded_in_batches(
+        &self,
+        tiles: &[Region],
+        reader: &Reader,
+        encoder: &Encoder,
+    ) -> Result<Vec<Decoded>> {
+        let item_size = encoder.source_fill.len();
+        let mut decoded = Vec::new();
+        for (tile, within) in self.boxes(tiles, encoder)? {
+            let memory = TileMemory::new(within.num_bytes(item_size)?)?;
+            let memory = reader.read_region_into(&within, memory).await?;
+            let (place, elements) = (tile.clone(), Elements::Tile(memory));
+            decoded.push(Decoded { tile, place, elements });
+        }
+        Ok(decoded)
+    }
+
+    /// What has memory of its own: boxes of whole target chunks, in the target and in the source.
+    fn boxes(&self, tiles: &[Region], encoder: &Encoder) -> Result<Vec<(Region, Region)>> {
         let targets = &encoder.codecs;
+        let item_size = encoder.source_fill.len();
         let chunk = Region::whole(targets.grid().chunk_shape()).num_bytes(item_size)?;
         let mut boxes = Vec::new();
-        if chunk < OWN_BYTES_MIN {
-            boxes.push((tile, within));
-        } else {
-            for chunk in targets.grid().chunks_in(&tile) {
-                let Some(part) = targets.stored_region(&chunk).intersect(&tile) else { continue };
+        for tile in tiles {
+            if chunk < OWN_BYTES_MIN {
+                boxes.push((tile.clone(), self.plan.in_source(tile)?));
+                continue;
+            }
+            for chunk in targets.grid().chunks_in(tile) {
+                let Some(part) = targets.stored_region(&chunk).intersect(tile) else { continue };
                 let within = self.plan.in_source(&part)?;
                 boxes.push((part, within));
             }
         }
-        let (path, source) = (self.plan.source.clone(), reader.codecs().clone());
-        let chunks = indices.into_iter().zip(fetched).collect();
-        let work = Work { path, source, encoder, boxes, chunks };
-        cpu(move || work.run()).await?
+        Ok(boxes)
     }
 }
 
-/// Encodes the target chunks of a tile out of elements that fill the box `place` of the target.
-fn encode_tile(
+/// Elements of the source, ready to be encoded.
+struct Decoded {
+    /// The target chunks that are made of them, all of the box.
+    tile: Region,
+    /// The box of the target that the elements fill.
+    place: Region,
+    elements: Elements,
+}
+
+enum Elements {
+    Tile(TileMemory),
+    Given(Bytes),
+}
+
+impl Elements {
+    fn as_slice(&self) -> &[u8] {
+        match self {
+            Self::Tile(memory) => memory.as_slice(),
+            Self::Given(bytes) => bytes,
+        }
+    }
+}
+
+/// Encodes target chunks, each out of one of the boxes.
+fn encode_chunks(
     encoder: &Encoder,
-    tile: &Region,
-    elements: &[u8],
-    place: &Region,
+    boxes: &[Decoded],
+    chunks: Vec<(usize, ChunkIndex)>,
 ) -> Result<Vec<Encoded>> {
-    let chunks: Vec<ChunkIndex> = encoder.codecs.grid().chunks_in(tile).collect();
     chunks
         .into_par_iter()
-        .filter_map(|chunk| {
-            let encoded = encoder.encode(&chunk, elements, place).transpose()?;
+        .filter_map(|(at, chunk)| {
+            let Decoded { place, elements, .. } = boxes.get(at)?;
+            let encoded = encoder.encode(&chunk, elements.as_slice(), place).transpose()?;
             Some(encoded.map(|encoded| (chunk, encoded)))
         })
         .collect()
 }
 
-/// The computing part of a tile.
+/// The decoding of tiles.
 struct Work {
     path: Arc<str>,
     source: ChunkCodecs,
-    encoder: Encoder,
+    item_size: usize,
     /// What has memory of its own: boxes of whole target chunks, in the target and in the source.
     boxes: Vec<(Region, Region)>,
-    /// The source chunks.
-    chunks: Vec<(ChunkIndex, Option<Bytes>)>,
+    /// The source chunks that are stored.
+    chunks: HashMap<ChunkIndex, Bytes>,
 }
 
 impl Work {
-    fn run(self) -> Result<Vec<Encoded>> {
-        let (source, path, encoder) = (&self.source, &self.path, &self.encoder);
-        let item_size = encoder.source_fill.len();
+    fn run(self) -> Result<Vec<Decoded>> {
+        let (source, path, chunks) = (&self.source, &self.path, &self.chunks);
         let mut outputs = Vec::with_capacity(self.boxes.len());
-        let mut views: HashMap<ChunkIndex, Vec<View>> = HashMap::with_capacity(self.chunks.len());
+        let mut views: HashMap<ChunkIndex, Vec<View>> = HashMap::with_capacity(chunks.len());
         for (tile, within) in self.boxes {
-            let memory = TileMemory::new(within.num_bytes(item_size)?)?;
-            let mut output = Output::new(memory, within.shape(), item_size)?;
+            let memory = TileMemory::new(within.num_bytes(self.item_size)?)?;
+            let mut output = Output::new(memory, within.shape(), self.item_size)?;
             for (index, view) in output.views(source.grid(), &within)? {
                 views.entry(index).or_default().push(view);
             }
             outputs.push((tile, output));
         }
-        let wanted = |(index, bytes)| {
-            let views = views.remove(&index).unwrap_or_default();
-            (index, bytes, views)
-        };
-        let work: Vec<(ChunkIndex, Option<Bytes>, Vec<View>)> =
-            self.chunks.into_iter().map(wanted).collect();
-        work.into_par_iter().try_for_each(|(index, bytes, mut views)| {
-            let decoded = source.decode_views(&index, bytes.as_deref(), &mut views);
+        views.into_par_iter().try_for_each(|(index, mut views)| {
+            let bytes = chunks.get(&index).map(|bytes| &bytes[..]);
+            let decoded = source.decode_views(&index, bytes, &mut views);
             decoded.map_err(|error| match error {
                 Error::Array(error) => in_chunk(path, &index, error),
                 other => other,
             })
         })?;
-        let encoded: Vec<Vec<Encoded>> = outputs
-            .into_par_iter()
-            .map(|(tile, output)| {
-                let mut memory = output.into_memory()?;
-                encode_tile(encoder, &tile, memory.as_mut_slice(), &tile)
-            })
-            .collect::<Result<_>>()?;
-        Ok(encoded.into_iter().flatten().collect())
+        let done = outputs.into_iter().map(|(tile, output)| {
+            let elements = Elements::Tile(output.into_memory()?);
+            Ok(Decoded { place: tile.clone(), tile, elements })
+        });
+        done.collect()
     }
 }
 
@@ -170,6 +275,12 @@ impl TileMemory {
             }
         };
         Ok(Self { buffer: Some(buffer), len })
+    }
+}
+
+impl TileMemory {
+    fn as_slice(&self) -> &[u8] {
+        self.buffer.as_ref().and_then(|buffer| buffer.get(..self.len)).unwrap_or_default()
     }
 }
 

@@ -7,10 +7,12 @@ use futures::{StreamExt, TryStreamExt, stream};
 use super::budget::Budget;
 use super::journal::Journal;
 use super::mover::Mover;
-use super::plan::{ArrayPlan, Plan};
+use super::occupied::{Scan, Visit};
+use super::plan::Plan;
+use super::route::survey;
 use super::verify;
 use crate::error::{Error, Result};
-use crate::format::{HELD_BYTES_MAX, Pack, PackSink, Published, Receipt, Sink, Source};
+use crate::format::{HELD_BYTES_MAX, PackSink, Published, Receipt, Sink, Source};
 use crate::meter::Meter;
 use crate::store::Limits;
 
@@ -28,7 +30,7 @@ pub struct RunOptions {
 /// What was done.
 #[derive(Debug, Clone, Default)]
 pub struct Outcome {
-    /// Packs of the plan, and how many of them an earlier attempt had done.
+    /// Packs that hold anything, and how many of them an earlier attempt had done.
     pub packs: u64,
     /// See `packs`.
     pub resumed: u64,
@@ -54,60 +56,77 @@ pub async fn run(
     let (journal, resumed) = Journal::open(&*sink, plan).await?;
     let meter = &options.meter;
     let rounds = if options.verify { 2 } else { 1 };
-    meter.expect(plan.bytes().saturating_mul(rounds));
-    meter.expect_packs(plan.packs().saturating_mul(rounds));
-    // Owned, so that the compiler sees that all of this can go to another thread.
-    let work = plan.arrays.clone().into_iter().flat_map(|array| packs_of(source, array));
-    let moved = stream::iter(work)
+    let expect = |(packs, bytes): (u64, u64)| {
+        meter.expect_packs(packs.saturating_mul(rounds));
+        meter.expect(bytes.saturating_mul(rounds));
+    };
+    let legs = survey(plan, |array| vec![Scan::source_of(array, source)], &options.limits).await?;
+    legs.iter().for_each(|leg| expect(leg.extent()));
+    let moved = stream::iter(legs)
+        .map(|leg| {
+            let mover = Arc::new(Mover::new(source, leg.plan())?);
+            Ok::<_, Error>(leg.visits(expect).map_ok(move |visit| (mover.clone(), visit)))
+        })
+        .try_flatten()
         .map(|work| {
             let (sink, journal, budget) = (&*sink, &journal, &budget);
             async move {
-                let (mover, pack) = work?;
-                let bytes = mover.plan.pack_bytes(&pack);
-                let mut done = (0, 0);
-                if !journal.has(&pack) {
-                    let receipt = move_pack(&mover, sink, budget, &pack).await?;
-                    done = (receipt.chunks, receipt.bytes);
-                    journal.note(sink, pack, receipt).await?;
+                let (mover, visit) = work?;
+                let bytes = mover.plan.pack_bytes(&visit.pack);
+                let mut moved = Moved { packs: 1, ..Moved::default() };
+                if journal.has(&visit.pack) {
+                    moved.resumed = 1;
+                } else {
+                    let receipt = move_pack(&mover, sink, budget, &visit).await?;
+                    (moved.chunks, moved.bytes) = (receipt.chunks, receipt.bytes);
+                    journal.note(sink, visit.pack, receipt).await?;
                 }
                 meter.advance(bytes);
                 meter.advance_packs();
-                Ok::<_, Error>(done)
+                Ok::<_, Error>(moved)
             }
         })
         .buffer_unordered(options.limits.packs_in_flight.max(1))
-        .try_fold((0, 0), |sum, done| async move { Ok((sum.0 + done.0, sum.1 + done.1)) })
+        .try_fold(Moved::default(), |sum, moved| async move { Ok(sum.and(moved)) })
         .await;
     // Also after a failure: what is done is done.
     let flushed = journal.flush(&*sink).await;
-    let (chunks, bytes_stored) = moved?;
+    let moved = moved?;
     flushed?;
     if options.verify {
-        verify::verify(source, &sink.written().await?, plan, meter).await?;
+        let written = sink.written().await?;
+        verify::verify(source, &written, plan, &options.limits, meter).await?;
     }
     let published = sink.finish().await?;
     Ok(Outcome {
-        packs: plan.packs(),
-        resumed: resumed.packs,
-        chunks: chunks + resumed.chunks,
-        bytes_stored: bytes_stored + resumed.bytes,
+        packs: moved.packs,
+        resumed: moved.resumed,
+        chunks: moved.chunks + resumed.chunks,
+        bytes_stored: moved.bytes + resumed.bytes,
         bytes: plan.bytes(),
         published,
     })
 }
 
-/// The packs of an array, each with what moves it; or why nothing can.
-fn packs_of(
-    source: &Arc<dyn Source>,
-    array: ArrayPlan,
-) -> impl Iterator<Item = Result<(Arc<Mover>, Pack)>> + Send + use<> {
-    let packs = array.each_pack();
-    let (mover, failed) = match Mover::new(source, &Arc::new(array)) {
-        Ok(mover) => (Some(Arc::new(mover)), None),
-        Err(error) => (None, Some(Err(error))),
-    };
-    let packs = mover.map(|mover| packs.map(move |pack| Ok((mover.clone(), pack))));
-    packs.into_iter().flatten().chain(failed)
+/// What was done in this attempt.
+#[derive(Debug, Clone, Copy, Default)]
+struct Moved {
+    /// Packs that were visited, and those among them that were done before.
+    packs: u64,
+    resumed: u64,
+    chunks: u64,
+    bytes: u64,
+}
+
+impl Moved {
+    fn and(self, more: Self) -> Self {
+        Self {
+            packs: self.packs + more.packs,
+            resumed: self.resumed + more.resumed,
+            chunks: self.chunks + more.chunks,
+            bytes: self.bytes + more.bytes,
+        }
+    }
 }
 
 impl Plan {
@@ -122,11 +141,11 @@ pub(super) async fn move_pack(
     mover: &Mover,
     sink: &dyn PackSink,
     budget: &Budget,
-    pack: &Pack,
+    visit: &Visit,
 ) -> Result<Receipt> {
     let _room = budget.take(&mover.plan).await?;
-    let mut writer = sink.open_pack(pack).await?;
-    let filled = mover.fill(pack, &mut *writer).await;
-    filled.map_err(|error| Error::for_array(&pack.array, error))?;
+    let mut writer = sink.open_pack(&visit.pack).await?;
+    let filled = mover.fill(&visit.pieces, &mut *writer).await;
+    filled.map_err(|error| Error::for_array(&visit.pack.array, error))?;
     writer.close().await
 }

@@ -11,17 +11,17 @@ use super::cpu;
 use super::encode::Encoder;
 use super::mover::{Encoded, Mover};
 use crate::error::Result;
-use crate::format::{ChunkCodecs, Pack, PackWriter, Reader, in_chunk};
+use crate::format::{ChunkCodecs, PackWriter, Reader, in_chunk};
 
 impl Mover {
     pub(super) async fn transcode(
         &self,
-        pack: &Pack,
+        pieces: &[Region],
         writer: &mut dyn PackWriter,
         reader: &Reader,
         encoder: &Encoder,
     ) -> Result<()> {
-        for batch in self.batches(pack)? {
+        for batch in self.batches(pieces)? {
             let indices =
                 batch.iter().map(|chunk| self.source_index(chunk)).collect::<Result<Vec<_>>>()?;
             let fetched = self.fetch(&indices).await?;

@@ -3,31 +3,38 @@
 use std::sync::Arc;
 
 use chunkyard_array::{ElementsBuf, Region};
-use futures::{StreamExt, TryStreamExt, future, stream};
+use futures::{TryStreamExt, future};
 
 use super::cpu;
+use super::occupied::{Scan, Side, Visit, notes_max};
 use super::plan::{ArrayPlan, Plan};
 use crate::error::{Error, Result};
-use crate::format::{Pack, Reader, Source};
+use crate::format::{Reader, Source};
 use crate::meter::Meter;
+use crate::store::Limits;
 
 /// Regions that are compared at once.
 const AT_ONCE: usize = 2;
 
 /// Compares all elements of the target with those of the source, by checksums of pieces of about a
-/// tile.
+/// tile. Where neither has anything stored both are the fill value.
 pub(super) async fn verify(
     source: &Arc<dyn Source>,
     target: &Arc<dyn Source>,
     plan: &Plan,
+    limits: &Limits,
     meter: &Meter,
 ) -> Result<()> {
     for array in &plan.arrays {
         let from = Reader::new(source, &array.source)?;
         let to = Reader::new(target, &array.target)?;
-        stream::iter(array.each_pack())
-            .map(|pack| verify_pack(array, pack, &from, &to, meter))
-            .buffer_unordered(AT_ONCE)
+        let (path, offset) = (array.target.clone(), vec![0; array.offset.len()]);
+        let written = Side { source: target.clone(), path, offset };
+        let sides = vec![Scan::source_of(array, source), written];
+        let scan = Scan::new(&Arc::new(array.clone()), sides, notes_max(limits));
+        scan.visits()
+            .map_ok(|visit| verify_pack(array, visit, &from, &to, meter))
+            .try_buffer_unordered(AT_ONCE)
             .try_collect::<()>()
             .await?;
     }
@@ -36,17 +43,19 @@ pub(super) async fn verify(
 
 async fn verify_pack(
     plan: &ArrayPlan,
-    pack: Pack,
+    visit: Visit,
     from: &Reader,
     to: &Reader,
     meter: &Meter,
 ) -> Result<()> {
     let tiles = chunkyard_array::Grid::new(plan.packs.array_shape(), &plan.tile)?;
-    for cell in tiles.chunks_in(&pack.region) {
-        let Some(tile) = tiles.clipped_region(&cell).intersect(&pack.region) else { continue };
-        compare(plan, &tile, from, to).await?;
+    for piece in &visit.pieces {
+        for cell in tiles.chunks_in(piece) {
+            let Some(tile) = tiles.clipped_region(&cell).intersect(piece) else { continue };
+            compare(plan, &tile, from, to).await?;
+        }
     }
-    meter.advance(plan.pack_bytes(&pack));
+    meter.advance(plan.pack_bytes(&visit.pack));
     meter.advance_packs();
     Ok(())
 }

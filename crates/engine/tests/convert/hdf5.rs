@@ -83,3 +83,31 @@ async fn a_file_that_changes_while_it_is_read_is_an_error() {
     let error = Reader::new(&netcdf, "/time").unwrap().read_region(&region).await.unwrap_err();
     assert!(matches!(error, Error::VirtualSourceChanged { .. }), "{error}");
 }
+
+#[tokio::test]
+async fn of_a_file_with_room_for_far_more_chunks_those_that_are_stored_are_visited() {
+    for index in ["earliest", "latest"] {
+        let root = format!("memory://hdf5-sparse-{index}");
+        let file = in_memory(&format!("hdf5-sparse-{index}"), &format!("sparse_{index}.h5")).await;
+        let hdf5 = source(&file, "").await;
+        let format = format_named("zarr3").unwrap();
+        for (number, chunks) in [vec![2, 2], vec![3, 5]].into_iter().enumerate() {
+            let wishes = Wishes { chunks: Some(chunks), ..Wishes::default() };
+            let plan = Plan::new(&*hdf5, &wishes, format, "").unwrap();
+            let target = format!("{root}/{number}.zarr");
+            let place = Place::new(&target, &Options::default()).unwrap();
+            let sink = format.create(&place, plan.dataset.clone(), CreateOptions::default()).await;
+            let options = RunOptions { verify: true, ..RunOptions::default() };
+            let done = run(&hdf5, sink.unwrap(), &plan, &options).await.unwrap();
+            assert_eq!(done.packs, 3, "{target}");
+            let reader = Reader::new(&source(&target, "").await, "/t").unwrap();
+            let last = (1 << 20) - 2;
+            for (first, origin) in [(1, [0, 0]), (5, [10, 154]), (9, [last, last])] {
+                let region = Region::new(origin, [2, 2]).unwrap();
+                let found = reader.read_region(&region).await.unwrap().to_vec();
+                let expected: Vec<u8> = (first..first + 4).flat_map(i32::to_le_bytes).collect();
+                assert_eq!(found, expected, "{target} {region}");
+            }
+        }
+    }
+}

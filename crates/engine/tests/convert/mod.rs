@@ -5,6 +5,7 @@ pub(crate) mod crash;
 mod damage;
 mod edges;
 mod hdf5;
+mod immense;
 mod matrix;
 mod memory;
 mod metadata;

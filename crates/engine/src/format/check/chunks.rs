@@ -23,6 +23,9 @@ const FETCH_BYTES: u64 = 16 << 20;
 /// Chunks that are located at once, where they are not decoded.
 const LOCATED_AT_ONCE: usize = 1024;
 
+/// So many chunks are asked for one by one at most, where they cannot be listed.
+const UNLISTED_MAX: u64 = 1 << 30;
+
 /// A chunk and where it is, or what is wrong with that.
 type Located = Result<(ChunkIndex, ChunkRef)>;
 
@@ -94,6 +97,13 @@ async fn stored<'a>(
         return Ok(found.boxed());
     }
     let grid = source.dataset().array(path)?.grid()?;
+    if grid.num_chunks() > UNLISTED_MAX {
+        return Err(Error::unsupported(format!(
+            "checking {path}: it has room for {} chunks, and those that are stored cannot be listed \
+             here; check it where it can be listed, or with --level metadata",
+            grid.num_chunks()
+        )));
+    }
     let all = stream::iter(grid.chunks_in(everything)).chunks(LOCATED_AT_ONCE);
     let located = all.then(move |indices| async move {
         let located = source.locate(path, &indices).await?;

@@ -4,19 +4,23 @@ use std::sync::Arc;
 
 use super::order::{Address, Done, Order, PackRange, Task, public};
 use crate::error::{Error, Result};
-use crate::format::{CreateOptions, Sink, Source};
+use crate::format::{CreateOptions, Pack, Sink, Source};
 use crate::pipeline::conversion::Conversion;
 use crate::pipeline::journal::{Journal, Resumed, pack_of, parse};
+use crate::pipeline::occupied::{Scan, Slice, Visit};
 use crate::pipeline::plan::Plan;
+use crate::pipeline::route::survey;
 use crate::pipeline::run::{Outcome, RunOptions};
 use crate::pipeline::verify;
-use crate::store::Durability;
+use crate::store::{Durability, Limits};
 
 /// Elements of a task in bytes, at most, unless a pack has more: what a worker needs a few seconds
 /// for, so that little is lost when it is killed.
 const TASK_BYTES: u64 = 256 << 20;
-/// Packs of a task at most, however small.
+/// Packs of a task at most, however small, and boxes in them.
 const TASK_PACKS: usize = 1024;
+/// Grids that are gone through where too much is stored in them to be listed at once.
+const GRID_MAX: u64 = 1 << 32;
 /// Tasks per worker, at least, where there are so many packs: the last ones end at different times.
 const TASKS_PER_WORKER: u64 = 4;
 
@@ -25,6 +29,10 @@ const TASKS_PER_WORKER: u64 = 4;
 pub struct Coordinator {
     source: Arc<dyn Source>,
     plan: Plan,
+    /// The packs to be written, array by array.
+    route: Vec<Slice>,
+    /// How many they are, and the bytes of their elements.
+    extent: (u64, u64),
     sink: Box<dyn Sink>,
     journal: Journal,
     order: Arc<Order>,
@@ -47,20 +55,36 @@ impl Coordinator {
         let plan = conversion.plan.clone();
         let (journal, done) = Journal::open(&*sink, &plan).await?;
         let order = Arc::new(order(conversion, &*sink).await?);
-        let rounds = if options.verify { 2 } else { 1 };
-        options.meter.expect(plan.bytes().saturating_mul(rounds));
-        options.meter.expect_packs(plan.packs().saturating_mul(rounds));
         let source = conversion.source.clone();
-        let resumed = done.packs;
-        let begun =
-            Self { source, plan, sink, journal, order, options, resumed, done, unsound: false };
-        for array in &begun.plan.arrays {
-            for pack in array.each_pack().filter(|pack| begun.journal.has(pack)) {
-                begun.options.meter.advance(array.pack_bytes(&pack));
-                begun.options.meter.advance_packs();
+        let route = known_route(&plan, &source, &options.limits).await?;
+        let rounds = if options.verify { 2 } else { 1 };
+        let mut done = Resumed { packs: 0, ..done };
+        let mut extent = (0u64, 0u64);
+        for slice in &route {
+            let (packs, bytes) = slice.extent();
+            extent = (extent.0.saturating_add(packs), extent.1.saturating_add(bytes));
+            for pack in done_before(slice, &journal) {
+                options.meter.advance(slice.plan().pack_bytes(&pack));
+                options.meter.advance_packs();
+                done.packs += 1;
             }
         }
-        Ok(begun)
+        options.meter.expect_packs(extent.0.saturating_mul(rounds));
+        options.meter.expect(extent.1.saturating_mul(rounds));
+        let (resumed, unsound) = (done.packs, false);
+        Ok(Self {
+            source,
+            plan,
+            route,
+            extent,
+            sink,
+            journal,
+            order,
+            options,
+            resumed,
+            done,
+            unsound,
+        })
     }
 
     /// What workers need to know, the same for all tasks.
@@ -70,36 +94,52 @@ impl Coordinator {
 
     /// Packs that are done, and packs in all.
     pub fn packs(&self) -> (u64, u64) {
-        (self.done.packs, self.plan.packs())
+        (self.done.packs, self.extent.0)
     }
 
     /// The packs that are not done now, as tasks for so many workers, made one by one. May be asked
     /// for again when tasks were lost.
     pub fn tasks(&self, workers: usize) -> impl Iterator<Item = Task> + Send + use<> {
         let shares = (workers.max(1) as u64).saturating_mul(TASKS_PER_WORKER);
-        let bytes_max = self.plan.bytes().div_ceil(shares).clamp(1, TASK_BYTES);
+        let bytes_max = self.extent.1.div_ceil(shares).clamp(1, TASK_BYTES);
         let (order, done) = (self.order.clone(), self.journal.done().clone());
-        let packs = self.plan.arrays.clone().into_iter().flat_map(move |array| {
+        let visits = self.route.clone().into_iter().flat_map(move |slice| {
+            let array = slice.plan().clone();
             let done = done.get(&array.target).cloned().unwrap_or_default();
-            let packs = array.each_pack().filter(move |pack| !done.contains(pack.number));
-            packs.map(move |pack| (array.pack_bytes(&pack), pack))
+            let visits = slice.visits().filter(move |visit| !done.contains(visit.pack.number));
+            visits.map(move |visit| (array.pack_bytes(&visit.pack), visit))
         });
-        let mut packs = packs.peekable();
+        let mut visits = visits.peekable();
         std::iter::from_fn(move || {
             let (mut ranges, mut bytes, mut count) = (Vec::<PackRange>::new(), 0_u64, 0);
             // At least one, then as many as fit.
-            while let Some((size, pack)) = packs.next_if(|(size, _)| {
-                count == 0 || (count < TASK_PACKS && bytes.saturating_add(*size) <= bytes_max)
+            while let Some((size, Visit { pack, pieces })) = visits.next_if(|(size, visit)| {
+                let weight = visit.pieces.len();
+                let fits = bytes.saturating_add(*size) <= bytes_max;
+                count == 0 || (count + weight <= TASK_PACKS && fits)
             }) {
-                (bytes, count) = (bytes.saturating_add(size), count + 1);
+                bytes = bytes.saturating_add(size);
+                count += pieces.len();
+                let whole = pieces == [pack.region.clone()];
                 match ranges.last_mut() {
-                    Some(last) if last.array == pack.array && last.packs.end == pack.number => {
+                    Some(last)
+                        if whole
+                            && last.boxes.is_empty()
+                            && last.array == pack.array
+                            && last.packs.end == pack.number =>
+                    {
                         last.packs.end += 1;
                     }
-                    _ => ranges.push(PackRange {
-                        array: pack.array,
-                        packs: pack.number..pack.number.saturating_add(1),
-                    }),
+                    _ => {
+                        let boxes = pieces.iter().filter(|_| !whole);
+                        ranges.push(PackRange {
+                            array: pack.array,
+                            packs: pack.number..pack.number.saturating_add(1),
+                            boxes: boxes
+                                .map(|piece| (piece.origin().to_vec(), piece.shape().to_vec()))
+                                .collect(),
+                        });
+                    }
                 }
             }
             let order = order.clone();
@@ -166,13 +206,16 @@ impl Coordinator {
     /// Makes the result visible, when all packs are done.
     pub async fn finish(mut self) -> Result<Outcome> {
         let (done, packs) = self.packs();
-        if done < packs {
-            return Err(Error::invalid(format!("{} of {packs} packs are not done", packs - done)));
+        // Receipts may also be of packs that hold nothing by now, so counting is not enough.
+        if self.tasks(1).next().is_some() {
+            let left = packs.saturating_sub(done);
+            return Err(Error::invalid(format!("{left} of {packs} packs are not done")));
         }
         self.pause().await?;
         if self.options.verify {
             let written = self.sink.written().await?;
-            verify::verify(&self.source, &written, &self.plan, &self.options.meter).await?;
+            let RunOptions { limits, meter, .. } = &self.options;
+            verify::verify(&self.source, &written, &self.plan, limits, meter).await?;
         }
         let published = self.sink.finish().await?;
         Ok(Outcome {
@@ -184,6 +227,38 @@ impl Coordinator {
             published,
         })
     }
+}
+
+/// The packs of a plan that are worth a visit, all of them at once: tasks are handed out in any order.
+async fn known_route(plan: &Plan, source: &Arc<dyn Source>, limits: &Limits) -> Result<Vec<Slice>> {
+    // Nothing else takes memory here.
+    let bytes_in_flight = limits.bytes_in_flight.saturating_mul(4);
+    let limits = Limits { bytes_in_flight, ..*limits };
+    let legs = survey(plan, |array| vec![Scan::source_of(array, source)], &limits).await?;
+    let known = legs.into_iter().map(|leg| {
+        let plan = leg.plan().clone();
+        match leg.into_slice() {
+            Some(slice) => Ok(slice),
+            None if plan.from.grid()?.num_chunks() <= GRID_MAX => Ok(Slice::all(&plan)),
+            None => Err(Error::unsupported(format!(
+                "{}: it stores more chunks than fit into memory, here and there in a grid of {}; \
+                 convert it without workers, or regions of it",
+                plan.source,
+                plan.from.grid()?.num_chunks()
+            ))),
+        }
+    });
+    known.collect()
+}
+
+/// The packs of a slice that an earlier attempt has done.
+fn done_before(slice: &Slice, journal: &Journal) -> Vec<Pack> {
+    let plan = slice.plan();
+    let Some(done) = journal.done().get(&plan.target) else { return Vec::new() };
+    let is_there = |number: &u64| slice.is_all() || done.contains(*number);
+    let numbers: Box<dyn Iterator<Item = u64>> =
+        if slice.is_all() { Box::new(done.iter()) } else { Box::new(slice.numbers()) };
+    numbers.filter(is_there).filter_map(|number| plan.pack(number)).collect()
 }
 
 /// A conversion as its workers need to know it.

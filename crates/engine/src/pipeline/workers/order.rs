@@ -71,6 +71,10 @@ pub struct PackRange {
     pub array: Arc<str>,
     /// Their numbers.
     pub packs: Range<u64>,
+    /// Where the source stores anything of a pack, if that is not everywhere: boxes of whole chunks of
+    /// the target, by origin and shape. Then it is a single pack.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub boxes: Vec<(Vec<u64>, Vec<u64>)>,
 }
 
 /// What one worker is to do. It may be done by several, at any time, and more than once.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use chunkyard_array::Region;
 use futures::{StreamExt, TryStreamExt, stream};
 
 use super::order::{Done, Order, PackRange, Task};
@@ -11,9 +12,10 @@ use crate::format::{OpenOptions, Pack, PackSink, Place, Receipt, Source};
 use crate::meter::Meter;
 use crate::open::format_named;
 use crate::pipeline::budget::Budget;
-use crate::pipeline::journal::{pack_of, render};
+use crate::pipeline::journal::render;
 use crate::pipeline::mover::Mover;
-use crate::pipeline::plan::Plan;
+use crate::pipeline::occupied::Visit;
+use crate::pipeline::plan::{ArrayPlan, Plan};
 use crate::pipeline::run::move_pack;
 use crate::store::Options;
 
@@ -83,19 +85,19 @@ impl Worker {
         }
         // Owned, so that the compiler sees that all of this can go to another thread.
         let owned: Vec<PackRange> = packs.into();
-        let numbers = owned.into_iter().flat_map(|PackRange { array, packs }| {
-            packs.map(move |number| (array.clone(), number))
+        let numbers = owned.into_iter().flat_map(|PackRange { array, packs, boxes }| {
+            packs.map(move |number| (array.clone(), number, boxes.clone()))
         });
         let written: Vec<(Pack, Receipt)> = stream::iter(numbers)
-            .map(|(array, number)| {
+            .map(|(array, number, boxes)| {
                 let mover = movers.get(&array);
                 async move {
-                    let pack = pack_of(&self.plan, &array, number);
-                    let (mover, pack) = mover.zip(pack).ok_or_else(|| unknown(&array))?;
-                    let receipt = move_pack(mover, &*self.sink, &self.budget, &pack).await?;
-                    self.meter.advance(mover.plan.pack_bytes(&pack));
+                    let mover = mover.ok_or_else(|| unknown(&array))?;
+                    let visit = visit(&mover.plan, number, boxes)?;
+                    let receipt = move_pack(mover, &*self.sink, &self.budget, &visit).await?;
+                    self.meter.advance(mover.plan.pack_bytes(&visit.pack));
                     self.meter.advance_packs();
-                    Ok::<_, Error>((pack, receipt))
+                    Ok::<_, Error>((visit.pack, receipt))
                 }
             })
             .buffer_unordered(self.packs_in_flight)
@@ -106,6 +108,33 @@ impl Worker {
         let receipts = render(&written, self.plan.seed());
         Ok(Done { plan: self.plan.name.clone(), receipts })
     }
+}
+
+/// The pack of a number, with the boxes of it that a task says hold anything.
+fn visit(plan: &ArrayPlan, number: u64, boxes: Vec<(Vec<u64>, Vec<u64>)>) -> Result<Visit> {
+    let pack = plan.pack(number).ok_or_else(|| unknown(&plan.target))?;
+    if boxes.is_empty() {
+        return Ok(Visit { pieces: vec![pack.region.clone()], pack });
+    }
+    let (grid, mut pieces) = (plan.to.grid()?, Vec::with_capacity(boxes.len()));
+    for (origin, shape) in boxes {
+        let piece = Region::new(origin, shape)?;
+        // Half a chunk would be written as if it were a whole one.
+        let ends = piece.end();
+        let axes = grid.chunk_shape().iter().zip(grid.array_shape()).enumerate();
+        let is_whole = |(axis, (chunk, extent)): (usize, (&u64, &u64))| {
+            let (start, end) = (piece.origin()[axis], ends[axis]);
+            start.is_multiple_of(*chunk) && (end.is_multiple_of(*chunk) || end == *extent)
+        };
+        if !pack.region.contains(&piece) || !axes.into_iter().all(is_whole) {
+            return Err(Error::invalid(format!(
+                "{}: a task for the box {piece}, which is not of whole chunks of the pack {}",
+                plan.target, pack.region
+            )));
+        }
+        pieces.push(piece);
+    }
+    Ok(Visit { pack, pieces })
 }
 
 fn unknown(array: &str) -> Error {
