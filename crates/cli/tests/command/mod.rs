@@ -21,6 +21,7 @@ mod references;
 mod regions;
 mod round_trip;
 mod s3;
+mod sparse;
 mod support;
 mod transactions;
 mod values;

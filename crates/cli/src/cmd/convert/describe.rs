@@ -70,6 +70,7 @@ fn array_document(array: &ArrayPlan) -> Value {
         "packs": array.packs.num_chunks(),
         "pack-shape": array.packs.chunk_shape(),
         "bytes": array.bytes,
+        "stores-every-chunk": array.every,
     })
 }
 
@@ -123,6 +124,9 @@ fn array_text(array: &ArrayPlan, output: Output) -> String {
     }
     row("codecs", change(&codecs));
     row("work", packs);
+    if array.every {
+        row("stores", "every chunk, also those that hold the fill value only".into());
+    }
     let name = match *array.source == *array.target {
         true => output.bold(&array.target),
         false => format!("{} → {}", array.source, output.bold(&array.target)),

@@ -155,6 +155,7 @@ impl Convert {
         let name = self.name_of_root(&*source, to);
         let plan = Plan::new(&*source, &wishes, to, &name)?;
         plan.check(&limits)?;
+        plan.check_fill(&source).await?;
         let sides = Sides { source: (&self.source, format), target: (&self.target, to) };
         if self.dry_run {
             let document = describe::document(&sides, &plan, None);
