@@ -90,6 +90,7 @@ type Verdict = (&'static dyn Format, String);
 
 /// Asks every format: those that recognise the place, and those that do not, with the reasons.
 async fn probe_all(place: &Place) -> Result<(Vec<Verdict>, Vec<Verdict>)> {
+    place.refuse_irregular().await?;
     let probes = FORMATS.iter().map(|format| async move { (*format, format.probe(place).await) });
     let (mut found, mut tried) = (Vec::new(), Vec::new());
     for (format, probe) in future::join_all(probes).await {

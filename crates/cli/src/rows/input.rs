@@ -63,6 +63,11 @@ impl Input {
                     io::ErrorKind::NotFound => Error::NotFound { what: "file", name: name.clone() },
                     _ => Error::store("open", &name, error),
                 })?;
+                if file.metadata().is_ok_and(|found| found.is_dir()) {
+                    return Err(Error::invalid(format!(
+                        "{name} is a directory, not a file of rows"
+                    )));
+                }
                 (name, Box::new(file))
             }
         };

@@ -1,7 +1,7 @@
 //! A URL before anybody knows what is there: a directory, or one object.
 
 use crate::error::{Error, Result};
-use crate::store::{Options, Store};
+use crate::store::{Kind, Options, Store};
 
 /// A URL and how to reach it.
 #[derive(Debug, Clone)]
@@ -45,6 +45,20 @@ impl Place {
     /// The place as one object: the store above it, and its name there. A bucket has none.
     pub fn object(&self) -> Option<(&Store, &str)> {
         self.object.as_ref().map(|(store, name)| (store, name.as_str()))
+    }
+
+    /// Fails where there is something that is neither a file nor a directory.
+    pub(crate) async fn refuse_irregular(&self) -> Result<()> {
+        match &self.object {
+            Some((store, name)) if store.kind() == Kind::Local => match store.head(name).await {
+                Err(Error::Corrupt { found, .. }) => Err(Error::invalid(format!(
+                    "{} is {found}; a dataset is a file or a directory",
+                    self.url
+                ))),
+                _ => Ok(()),
+            },
+            _ => Ok(()),
+        }
     }
 
     /// Whether there is one object at exactly this place.

@@ -50,11 +50,14 @@ pub struct Dir {
     pub dirs: Vec<String>,
     /// Objects.
     pub objects: Vec<Meta>,
+    /// What is neither, on file systems only: pipes, sockets, devices, links that lead nowhere.
+    pub others: Vec<String>,
 }
 
 impl Dir {
     pub(super) fn sorted(mut self) -> Self {
         self.dirs.sort_unstable();
+        self.others.sort_unstable();
         self.objects.sort_unstable_by(|a, b| a.path.cmp(&b.path));
         self
     }
@@ -102,6 +105,18 @@ pub enum Replaced {
     Lost,
 }
 
+/// What becomes of symbolic links to directories in a list. Only a file system has any.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Links {
+    /// They are [`Error::Corrupt`]: for lists by which something is deleted, or which must be all there is.
+    Refuse,
+    /// They are passed over, and what they lead to is not listed.
+    Skip,
+    /// What they lead to is listed: for readers. A circle is [`Error::Corrupt`], and so is anything that
+    /// is neither a file nor a directory, because it may be where a file should be.
+    Follow,
+}
+
 /// The outcome of [`Backend::link`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Linked {
@@ -134,6 +149,11 @@ impl fmt::Debug for Lock {
 /// Paths are relative to the store's root, separated by `/`, never absolute and never with `.` or
 /// `..` as a segment; anything else is [`Error::Invalid`]. See
 /// [`check_path`](super::check_path).
+///
+/// On a file system, reading follows symbolic links. Nothing is written or deleted through one that lies
+/// below the root: that is [`Error::Corrupt`], and names the link. The root itself may be reached
+/// through links. What is no regular file (a pipe, a socket, a device) is never read: that is
+/// [`Error::Corrupt`] too.
 #[async_trait]
 pub trait Backend: fmt::Debug + Send + Sync {
     /// What this store can do.
@@ -182,9 +202,9 @@ pub trait Backend: fmt::Debug + Send + Sync {
     async fn begin(&self, path: &str) -> Result<Box<dyn Upload>>;
 
     /// Writes buffers, back to back, at a position of a file that is there: over what is there, and
-    /// beyond its end if that comes first. Nothing else of the file changes, and whoever knows it by
-    /// another name finds it changed too. A position beyond the end is [`Error::Invalid`], because it
-    /// would leave a hole; so is a path that leads out of the store through a link.
+    /// beyond its end if that comes first. Nothing else of the file changes, and it is changed under each
+    /// of its names. A position beyond the end is [`Error::Invalid`], because it would leave a hole. A link
+    /// is [`Error::Corrupt`] in the place of the file too.
     ///
     /// It is not one step: after an error or a crash any part of the bytes may be there, and readers
     /// see them arrive. Durable after [`Backend::sync`], and until then a power cut may take any part
@@ -194,8 +214,8 @@ pub trait Backend: fmt::Debug + Send + Sync {
         Err(no(self.kind(), "write", &format!("{size} bytes at {position} of {path}")))
     }
 
-    /// Cuts a file that is there to a length; one that is shorter is [`Error::Invalid`], like a path
-    /// that leads out of the store through a link. Durable after [`Backend::sync`]. File systems only.
+    /// Cuts a file that is there to a length; one that is shorter is [`Error::Invalid`], a link in its
+    /// place is [`Error::Corrupt`]. Durable after [`Backend::sync`]. File systems only.
     async fn truncate(&self, path: &str, len: u64) -> Result<()> {
         Err(no(self.kind(), "truncation", &format!("{path} to {len} bytes")))
     }
@@ -223,10 +243,20 @@ pub trait Backend: fmt::Debug + Send + Sync {
     async fn replace(&self, path: &str, bytes: Bytes, expected: &Version) -> Result<Replaced>;
 
     /// All objects below the directory `prefix` (`""`: all), at any depth, in no order. A missing
-    /// directory has none.
-    async fn list(&self, prefix: &str) -> Result<BoxStream<'static, Result<Meta>>>;
+    /// directory has none. A link to a directory is [`Error::Corrupt`].
+    async fn list(&self, prefix: &str) -> Result<BoxStream<'static, Result<Meta>>> {
+        self.list_links(prefix, Links::Refuse).await
+    }
+
+    /// The same, and what becomes of links to directories.
+    async fn list_links(
+        &self,
+        prefix: &str,
+        links: Links,
+    ) -> Result<BoxStream<'static, Result<Meta>>>;
 
     /// What is in the directory `prefix` (`""`: the root), not deeper. A missing directory is empty.
+    /// Links to directories are passed over.
     async fn list_dir(&self, prefix: &str) -> Result<Dir>;
 
     /// Deletes objects. Missing ones are fine.

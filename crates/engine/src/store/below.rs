@@ -13,7 +13,9 @@ use bytes::Bytes;
 use futures::StreamExt;
 use futures::stream::BoxStream;
 
-use super::backend::{Backend, Created, Dir, Kind, Linked, Lock, Meta, Object, Replaced, Version};
+use super::backend::{
+    Backend, Created, Dir, Kind, Linked, Links, Lock, Meta, Object, Replaced, Version,
+};
 use super::guard::Guard;
 use super::upload::Upload;
 use super::{Store, check_path};
@@ -129,8 +131,12 @@ impl Backend for Below {
         self.inner.replace(&self.object(path)?, bytes, expected).await
     }
 
-    async fn list(&self, prefix: &str) -> Result<BoxStream<'static, Result<Meta>>> {
-        let listed = self.inner.list(&self.full(prefix)).await?;
+    async fn list_links(
+        &self,
+        prefix: &str,
+        links: Links,
+    ) -> Result<BoxStream<'static, Result<Meta>>> {
+        let listed = self.inner.list_links(&self.full(prefix), links).await?;
         let root = self.prefix.clone();
         let relative =
             move |meta: Result<Meta>| meta.map(|meta| Meta { path: own(&root, meta.path), ..meta });
@@ -138,10 +144,11 @@ impl Backend for Below {
     }
 
     async fn list_dir(&self, prefix: &str) -> Result<Dir> {
-        let Dir { dirs, objects } = self.inner.list_dir(&self.full(prefix)).await?;
+        let Dir { dirs, objects, others } = self.inner.list_dir(&self.full(prefix)).await?;
         Ok(Dir {
             dirs: dirs.into_iter().map(|dir| own(&self.prefix, dir)).collect(),
             objects: objects.into_iter().map(|meta| self.meta(meta)).collect(),
+            others: others.into_iter().map(|other| own(&self.prefix, other)).collect(),
         })
     }
 

@@ -10,7 +10,9 @@ use bytes::Bytes;
 use futures::stream::BoxStream;
 
 use super::Store;
-use super::backend::{Backend, Created, Dir, Kind, Linked, Lock, Meta, Object, Replaced, Version};
+use super::backend::{
+    Backend, Created, Dir, Kind, Linked, Links, Lock, Meta, Object, Replaced, Version,
+};
 use super::guard::Guard;
 use super::upload::Upload;
 use crate::error::Result;
@@ -177,9 +179,13 @@ impl Backend for Counted {
         Ok(replaced)
     }
 
-    async fn list(&self, prefix: &str) -> Result<BoxStream<'static, Result<Meta>>> {
+    async fn list_links(
+        &self,
+        prefix: &str,
+        links: Links,
+    ) -> Result<BoxStream<'static, Result<Meta>>> {
         add(&self.counters.lists, 1);
-        self.inner.list(prefix).await
+        self.inner.list_links(prefix, links).await
     }
 
     async fn list_dir(&self, prefix: &str) -> Result<Dir> {

@@ -64,7 +64,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 pub use self::backend::{
-    Backend, Created, Dir, Kind, Linked, Lock, Meta, Object, Replaced, Version,
+    Backend, Created, Dir, Kind, Linked, Links, Lock, Meta, Object, Replaced, Version,
 };
 pub use self::block::Block;
 pub use self::cache::ByteCache;

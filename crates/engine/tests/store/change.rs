@@ -1,9 +1,6 @@
 //! Files that are changed where they are: bytes at a position, a cut at the end, and uploads whose
 //! front is filled last.
 
-use std::os::unix::fs::symlink;
-use std::path::Path;
-
 use bytes::Bytes;
 use chunkyard_engine::ErrorKind;
 use chunkyard_engine::store::fault::{Fault, Mode, Plan, Refusal, Unsynced};
@@ -94,31 +91,6 @@ async fn a_change_is_seen_under_every_name_of_the_file() {
     store.link("a", "b").await.unwrap();
     store.write_at("a", 0, buffers(["x"])).await.unwrap();
     assert_eq!(content(&store, "b").await.unwrap(), "x123");
-}
-
-#[tokio::test]
-async fn nothing_is_changed_through_a_link_that_leads_out() {
-    let outside = tempfile::tempdir().unwrap();
-    let precious = outside.path().join("precious");
-    std::fs::write(&precious, "precious").unwrap();
-    let store = scratch(Durability::None);
-    store.put("d/file", buffers(["0123"])).await.unwrap();
-    let root = Path::new(store.url());
-    symlink(outside.path(), root.join("out")).unwrap();
-    symlink(&precious, root.join("alias")).unwrap();
-    symlink(root.join("nowhere"), root.join("dangling")).unwrap();
-    for path in ["out/precious", "alias"] {
-        let written = store.write_at(path, 0, buffers(["x"])).await.unwrap_err();
-        assert_eq!(written.kind(), ErrorKind::Invalid, "{written}");
-        assert_eq!(store.truncate(path, 0).await.unwrap_err().kind(), ErrorKind::Invalid);
-    }
-    let dangling = store.write_at("dangling", 0, buffers(["x"])).await.unwrap_err();
-    assert_eq!(dangling.kind(), ErrorKind::NotFound);
-    assert_eq!(std::fs::read(&precious).unwrap(), b"precious");
-    // One that stays inside is as good as the file.
-    symlink(root.join("d"), root.join("inside")).unwrap();
-    store.write_at("inside/file", 4, buffers(["4"])).await.unwrap();
-    assert_eq!(content(&store, "d/file").await.unwrap(), "01234");
 }
 
 #[tokio::test]

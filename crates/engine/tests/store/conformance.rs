@@ -182,7 +182,7 @@ async fn directories_show_what_is_in_them(store: &Store) {
         store.put(path, buffers(["four"])).await.unwrap();
     }
     for prefix in ["dir", "dir/"] {
-        let Dir { dirs, objects } = store.list_dir(prefix).await.unwrap();
+        let Dir { dirs, objects, .. } = store.list_dir(prefix).await.unwrap();
         assert_eq!(dirs, ["dir/c", "dir/h"]);
         let found: Vec<_> = objects.iter().map(|meta| &*meta.path).collect();
         assert_eq!(found, ["dir/a", "dir/b"]);

@@ -9,6 +9,7 @@ mod crash_upload;
 mod digests;
 mod fetch;
 mod fetcher;
+mod links;
 mod local;
 mod object;
 mod slices;

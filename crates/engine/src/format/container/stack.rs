@@ -205,8 +205,27 @@ async fn list(store: &Store, names: &Names) -> Result<(Meta, Vec<(u64, Meta)>)> 
             found.push((number, meta));
         }
     }
+    for other in dir.others {
+        // It would be passed over, and the state before it be read.
+        if other == names.base() || names.number(&other).is_some() {
+            return Err(unreadable(store, other).await);
+        }
+    }
     found.sort_unstable_by_key(|(number, _)| *number);
     Ok((base.ok_or_else(|| missing(store, names))?, found))
+}
+
+/// The error of a layer that is no file.
+async fn unreadable(store: &Store, file: String) -> Error {
+    match store.head(&file).await {
+        Err(error @ Error::Corrupt { .. }) => error,
+        _ => Error::Corrupt {
+            file,
+            what: "what is there".to_owned(),
+            expected: "a regular file".to_owned(),
+            found: "a link that leads nowhere".to_owned(),
+        },
+    }
 }
 
 /// The same where nothing can be listed: layers are tried one after the other, from the first, or

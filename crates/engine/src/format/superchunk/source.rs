@@ -13,7 +13,7 @@ use super::tree::{self, Member, joined};
 use crate::error::{Error, Result};
 use crate::format::{ChunkStream, Dataset, Locate, Node, OpenOptions, Place, Source};
 use crate::repo::{Finding, Level};
-use crate::store::{ChunkRef, Fetcher, Kind, Meta, Remotes, Store};
+use crate::store::{ChunkRef, Fetcher, Kind, Links, Meta, Remotes, Store};
 
 /// Files whose heads are read at once.
 const LOOKS: usize = 8;
@@ -262,7 +262,7 @@ impl Source for BlzSource {
 
     fn strays(&self) -> BoxStream<'_, Result<Meta>> {
         let listing = async move {
-            let objects = self.store.list("").await?;
+            let objects = self.store.list_links("", Links::Skip).await?;
             Ok::<_, Error>(objects.try_filter(|meta| {
                 // What is taken away of an object store is made empty, because nothing can be deleted
                 // there only if it is unchanged.

@@ -11,7 +11,7 @@ use futures::{StreamExt, TryStreamExt, future};
 use super::{hierarchy, prefix_of};
 use crate::error::{Error, Result};
 use crate::format::{ArrayNode, ChunkStream, Dataset, Locate, Occupied, Source, in_chunk};
-use crate::store::{ByteCache, ChunkRef, Fetcher, Guard, Meta, Store};
+use crate::store::{ByteCache, ChunkRef, Fetcher, Guard, Links, Meta, Store};
 
 /// Bound of the cache of shard indices, in bytes.
 const INDEX_CACHE_BYTES_MAX: u64 = 64 << 20;
@@ -256,7 +256,7 @@ impl Source for Zarr3Source {
         let listing = async move {
             let layout = self.layout(array)?;
             let grid = self.dataset.array(array)?.grid()?;
-            let objects = self.store.list(&layout.prefix).await?;
+            let objects = self.store.list_links(&layout.prefix, Links::Follow).await?;
             Ok::<_, Error>(objects.map(move |meta| {
                 let found = self.in_object(layout, &grid, within, meta?);
                 Ok::<_, Error>(stream::once(found).try_flatten())
@@ -284,7 +284,7 @@ impl Source for Zarr3Source {
 
     fn strays(&self) -> BoxStream<'_, Result<Meta>> {
         let listing = async move {
-            let objects = self.store.list("").await?;
+            let objects = self.store.list_links("", Links::Skip).await?;
             Ok::<_, Error>(objects.try_filter(|meta| future::ready(!self.owns(&meta.path))))
         };
         stream::once(listing).try_flatten().boxed()

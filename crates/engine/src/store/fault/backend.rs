@@ -15,7 +15,7 @@ use super::unsynced::Change;
 use super::upload::FaultUpload;
 use crate::error::Result;
 use crate::store::backend::{
-    Backend, Created, Dir, Kind, Linked, Lock, Meta, Object, Replaced, Version,
+    Backend, Created, Dir, Kind, Linked, Links, Lock, Meta, Object, Replaced, Version,
 };
 use crate::store::guard::Guard;
 use crate::store::upload::Upload;
@@ -142,9 +142,13 @@ impl Backend for Fault {
         self.end(step, result).await
     }
 
-    async fn list(&self, prefix: &str) -> Result<BoxStream<'static, Result<Meta>>> {
+    async fn list_links(
+        &self,
+        prefix: &str,
+        links: Links,
+    ) -> Result<BoxStream<'static, Result<Meta>>> {
         let step = self.begin_read("list", prefix).await?;
-        let result = self.inner.list(prefix).await;
+        let result = self.inner.list_links(prefix, links).await;
         self.end(step, result).await
     }
 

@@ -14,7 +14,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::FutureExt;
 use futures::future::try_join_all;
+use rustix::fs::OFlags;
 
+use super::beneath::{Root, split};
 use super::{File, blocking, elsewhere};
 use crate::error::{Error, Result};
 
@@ -43,17 +45,24 @@ impl Directories {
     }
 
     /// Creates the directories above a file.
-    pub(super) fn create_parents(&self, path: &Path) -> io::Result<()> {
-        let missing: Vec<&Path> =
-            path.ancestors().skip(1).take_while(|directory| !directory.exists()).collect();
-        if let Some(parent) = path.parent() {
-            fs::create_dir_all(parent)?;
-        }
+    pub(super) fn create_parents(&self, file: &File) -> io::Result<()> {
+        let mut missing: Vec<PathBuf> = Vec::new();
+        let root = match Root::open(&self.root) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let above = self.root.ancestors().take_while(|directory| !directory.exists());
+                missing.extend(above.map(Path::to_owned));
+                fs::create_dir_all(&self.root)?;
+                Root::open(&self.root)?
+            }
+            other => other?,
+        };
+        let (folder, _) = split(&file.name);
+        missing.extend(root.create_directory(folder)?.into_iter().map(|name| self.root.join(name)));
         let mut state = self.state();
         for directory in missing {
-            state.settled.remove(directory);
-            if self.root.starts_with(directory) {
-                state.created_above.insert(directory.to_owned());
+            state.settled.remove(&directory);
+            if self.root.starts_with(&directory) {
+                state.created_above.insert(directory);
             }
         }
         Ok(())
@@ -84,8 +93,7 @@ impl Directories {
             }
         }
         for directory in &wanted {
-            let synced = fs::File::open(directory).and_then(|open| open.sync_all());
-            match synced {
+            match self.open(directory).and_then(|open| open.sync_all()) {
                 Ok(()) => {}
                 // The root was there before us, in a directory that we may not even read.
                 Err(error)
@@ -93,12 +101,29 @@ impl Directories {
                         && !directory.starts_with(&self.root)
                         && !self.state().created_above.contains(&*self.root) => {}
                 Err(error) => {
-                    return Err(Error::store("sync", directory.display().to_string(), error));
+                    let linked = self.below_root(directory).and_then(|file| file.blocked(&error));
+                    let failed = || Error::store("sync", directory.display().to_string(), error);
+                    return Err(linked.unwrap_or_else(failed));
                 }
             }
         }
         self.state().settled.extend(settling);
         Ok(())
+    }
+
+    /// Opens a directory: by its path above the root, and without following a link below it.
+    fn open(&self, directory: &Path) -> io::Result<fs::File> {
+        match self.below_root(directory) {
+            Some(below) => {
+                Root::open(&self.root)?.open_at(&below.name, OFlags::DIRECTORY).map(fs::File::from)
+            }
+            None => fs::File::open(directory),
+        }
+    }
+
+    fn below_root(&self, directory: &Path) -> Option<File> {
+        let name = directory.strip_prefix(&self.root).ok()?.to_str()?;
+        (!name.is_empty()).then(|| File::new(&self.root, name))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -145,9 +170,11 @@ pub(super) async fn sync_contents(files: Vec<File>) -> Result<()> {
 }
 
 fn sync_files(files: &[File]) -> Result<()> {
+    let Some(first) = files.first() else { return Ok(()) };
+    let root = Root::open(&first.root).map_err(|error| first.error("sync", error))?;
     for file in files {
-        fs::File::open(&file.path)
-            .and_then(|open| open.sync_data())
+        root.open_at(&file.name, OFlags::NONBLOCK)
+            .and_then(|open| fs::File::from(open).sync_data())
             .map_err(|error| file.error("sync", error))?;
     }
     Ok(())
@@ -167,7 +194,7 @@ mod tests {
     fn a_sync_settles_every_entry_up_to_what_was_there_before() {
         let (temp, directories) = directories();
         let root = directories.root.clone();
-        directories.create_parents(&root.join("a/b/file")).unwrap();
+        directories.create_parents(&File::new(&root, "a/b/file")).unwrap();
         directories.sync(&[root.join("a/b")]).unwrap();
         let settled = directories.state().settled.clone();
         let all = [root.join("a/b"), root.join("a"), root.to_path_buf(), temp.path().join("new")];
@@ -178,11 +205,12 @@ mod tests {
     fn a_directory_that_is_created_again_is_not_settled() {
         let (_temp, directories) = directories();
         let directory = directories.root.join("a");
-        directories.create_parents(&directory.join("file")).unwrap();
+        let file = File::new(&directories.root, "a/file");
+        directories.create_parents(&file).unwrap();
         directories.sync(std::slice::from_ref(&directory)).unwrap();
         assert!(directories.state().settled.contains(&directory));
         fs::remove_dir(&directory).unwrap();
-        directories.create_parents(&directory.join("file")).unwrap();
+        directories.create_parents(&file).unwrap();
         assert!(!directories.state().settled.contains(&directory));
     }
 
@@ -190,7 +218,7 @@ mod tests {
     fn a_directory_that_got_another_name_is_not_settled() {
         let (_temp, directories) = directories();
         let directory = directories.root.join("a/b");
-        directories.create_parents(&directory.join("file")).unwrap();
+        directories.create_parents(&File::new(&directories.root, "a/b/file")).unwrap();
         directories.sync(std::slice::from_ref(&directory)).unwrap();
         directories.forget(&directories.root.join("a"));
         let state = directories.state();
@@ -210,10 +238,9 @@ mod tests {
     #[tokio::test]
     async fn contents_are_synced_without_directories_and_none_is_passed_over() {
         let (temp, directories) = directories();
-        let files: Vec<File> = (0..40)
-            .map(|number| number.to_string())
-            .map(|name| File { path: temp.path().join(&name), name })
-            .collect();
+        let root: Arc<Path> = temp.path().into();
+        let files: Vec<File> =
+            (0..40).map(|number| File::new(&root, &number.to_string())).collect();
         files.iter().for_each(|file| fs::write(&file.path, "x").unwrap());
         sync_contents(files.clone()).await.unwrap();
         sync_contents(Vec::new()).await.unwrap();

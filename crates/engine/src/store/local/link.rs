@@ -1,23 +1,27 @@
 //! The steps that make a file visible under its final name.
 
-use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 
-use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::fs::{AtFlags, RenameFlags, linkat, renameat, renameat_with, statat};
 use rustix::io::Errno;
 
 use super::File;
+use super::beneath::{Directory, Root, is_link};
 use super::durable::Directories;
 use crate::error::{Error, Result};
 use crate::store::backend::Linked;
 
 /// Gives `from` the name `to` unless that is taken.
 pub(super) fn link(from: &File, to: &File, directories: &Directories) -> Result<Linked> {
-    let outcome = match fs::hard_link(&from.path, &to.path) {
+    let hard_link = || {
+        between(from, to, |(above, name), (other, new)| {
+            linkat(above, name, other, new, AtFlags::empty())
+        })
+    };
+    let outcome = match hard_link() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            directories.create_parents(&to.path).map_err(|error| to.error("link", error))?;
-            fs::hard_link(&from.path, &to.path)
+            directories.create_parents(to).map_err(|error| to.error("link", error))?;
+            hard_link()
         }
         other => other,
     };
@@ -34,10 +38,12 @@ pub(super) fn link(from: &File, to: &File, directories: &Directories) -> Result<
 
 /// Renames `from` to `to`, replacing a file or an empty directory.
 pub(super) fn rename(from: &File, to: &File, directories: &Directories) -> Result<()> {
-    let outcome = match fs::rename(&from.path, &to.path) {
+    let rename =
+        || between(from, to, |(above, name), (other, new)| renameat(above, name, other, new));
+    let outcome = match rename() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            directories.create_parents(&to.path).map_err(|error| to.error("rename", error))?;
-            fs::rename(&from.path, &to.path)
+            directories.create_parents(to).map_err(|error| to.error("rename", error))?;
+            rename()
         }
         other => other,
     };
@@ -55,17 +61,35 @@ pub(super) fn exchange(a: &File, b: &File, directories: &Directories) -> Result<
             a.name, b.name
         )));
     }
-    let outcome = renameat_with(CWD, &a.path, CWD, &b.path, RenameFlags::EXCHANGE);
+    let outcome = rename_with(a, b, RenameFlags::EXCHANGE);
     forget_both(a, b, directories);
-    outcome.map_err(|error| match error {
-        Errno::INVAL | Errno::NOSYS | Errno::NOTSUP | Errno::XDEV => Error::unsupported(format!(
-            "the file system cannot exchange {} and {}",
-            a.path.display(),
-            b.path.display()
-        )),
-        Errno::NOENT if a.path.symlink_metadata().is_ok() => b.missing(),
-        error => a.error("exchange", error),
+    outcome.map_err(|error| match Errno::from_io_error(&error) {
+        Some(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP | Errno::XDEV) => {
+            Error::unsupported(format!(
+                "the file system cannot exchange {} and {}",
+                a.path.display(),
+                b.path.display()
+            ))
+        }
+        Some(Errno::NOENT) if a.path.symlink_metadata().is_ok() => b.missing(),
+        Some(Errno::LOOP) => blame(a, b, "exchange", error),
+        _ => a.error("exchange", error),
     })
+}
+
+/// Does something with two names, each in its directory.
+fn between(
+    from: &File,
+    to: &File,
+    act: impl FnOnce((&Directory<'_>, &str), (&Directory<'_>, &str)) -> rustix::io::Result<()>,
+) -> io::Result<()> {
+    let root = Root::open(&from.root)?;
+    let ((above, name), (other, new)) = (root.parent(&from.name)?, root.parent(&to.name)?);
+    Ok(act((&above, name), (&other, new))?)
+}
+
+fn rename_with(from: &File, to: &File, flags: RenameFlags) -> io::Result<()> {
+    between(from, to, |(above, name), (other, new)| renameat_with(above, name, other, new, flags))
 }
 
 /// Directories that got another name have entries that are not durable.
@@ -76,14 +100,16 @@ fn forget_both(a: &File, b: &File, directories: &Directories) {
 
 /// The way on file systems without hard links (exFAT, some FUSE and network mounts).
 fn rename_unless_taken(from: &File, to: &File) -> Result<Linked> {
-    match renameat_with(CWD, &from.path, CWD, &to.path, RenameFlags::NOREPLACE) {
-        Ok(()) => Ok(Linked::Done),
-        Err(Errno::EXIST) => Ok(Linked::Exists),
-        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => Err(Error::unsupported(format!(
+    let Err(error) = rename_with(from, to, RenameFlags::NOREPLACE) else {
+        return Ok(Linked::Done);
+    };
+    match Errno::from_io_error(&error) {
+        Some(Errno::EXIST) => Ok(Linked::Exists),
+        Some(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => Err(Error::unsupported(format!(
             "the file system of {} can neither link nor rename without replacing",
             to.path.display()
         ))),
-        Err(error) => Err(blame(from, to, "link", error.into())),
+        _ => Err(blame(from, to, "link", error)),
     }
 }
 
@@ -93,13 +119,23 @@ fn no_hard_links(error: &io::Error) -> bool {
 }
 
 fn same_file(a: &File, b: &File) -> bool {
-    let id = |file: &File| fs::metadata(&file.path).map(|found| (found.dev(), found.ino())).ok();
+    let id = |file: &File| {
+        let root = Root::open(&file.root).ok()?;
+        let (above, name) = root.parent(&file.name).ok()?;
+        let found = statat(&above, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        Some((found.st_dev, found.st_ino))
+    };
     id(a).is_some() && id(a) == id(b)
 }
 
 /// A missing file here is always `from`: the directories of `to` have been created. If `from` is
 /// there, then `to` is in the way.
 fn blame(from: &File, to: &File, op: &'static str, error: io::Error) -> Error {
+    if is_link(&error)
+        && let Some(linked) = from.linked().or_else(|| to.linked())
+    {
+        return linked;
+    }
     match from.path.symlink_metadata() {
         Ok(_) => Error::store(op, to.path.display().to_string(), error),
         Err(_) => from.error(op, error),
@@ -108,12 +144,14 @@ fn blame(from: &File, to: &File, op: &'static str, error: io::Error) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
     fn the_way_without_hard_links_does_not_replace() {
         let temp = tempfile::tempdir().unwrap();
-        let file = |name: &str| File { name: name.into(), path: temp.path().join(name) };
+        let file = |name: &str| File::new(&temp.path().into(), name);
         fs::write(temp.path().join("a"), "1").unwrap();
         fs::write(temp.path().join("b"), "2").unwrap();
         let taken = rename_unless_taken(&file("a"), &file("b"));

@@ -1,11 +1,15 @@
 //! Locks between processes and between tasks of one.
 
-use std::fs::{self, OpenOptions, TryLockError};
+use std::fs::{self, TryLockError};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 
+use rustix::fs::OFlags;
+
 use super::File;
+use super::beneath::Root;
 use super::durable::Directories;
+use super::read::regular;
 use crate::error::{Error, Result};
 use crate::store::backend::Lock;
 
@@ -14,57 +18,59 @@ const ATTEMPTS: usize = 1000;
 
 /// Waits for the lock. The kernel releases it when the file is closed, also if the process dies.
 pub(super) fn lock(file: &File, directories: &Directories) -> Result<Lock> {
-    let wait = || loop {
+    let unlocked = |error| unlocked(file, error);
+    loop {
         let held = open(file, directories)?;
-        exclusive(&held)?;
-        // Whoever waited for a file that was deleted meanwhile holds a lock that nobody else sees.
-        if is_still(file, &held)? {
+        exclusive(&held).map_err(unlocked)?;
+        // A file that was deleted meanwhile is a lock that no other process sees.
+        if is_still(file, &held).map_err(unlocked)? {
             return Ok(Lock::new(held));
         }
-    };
-    wait().map_err(|error| unlocked(file, error))
+    }
 }
 
-/// The lock, if nobody holds it.
+/// The lock, if it is free.
 pub(super) fn try_lock(file: &File, directories: &Directories) -> Result<Option<Lock>> {
-    let try_once = || {
-        let held = open(file, directories)?;
-        match held.try_lock() {
-            Ok(()) => Ok(is_still(file, &held)?.then(|| Lock::new(held))),
-            Err(TryLockError::WouldBlock) => Ok(None),
-            Err(TryLockError::Error(error)) => Err(error),
-        }
-    };
-    try_once().map_err(|error| unlocked(file, error))
+    let unlocked = |error| unlocked(file, error);
+    let held = open(file, directories)?;
+    match held.try_lock() {
+        Ok(()) => Ok(is_still(file, &held).map_err(unlocked)?.then(|| Lock::new(held))),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(error)) => Err(unlocked(error)),
+    }
 }
 
 /// A lock is created, so it is never «not found», whatever the system says of its directory.
 fn unlocked(file: &File, error: io::Error) -> Error {
-    Error::store("lock", file.path.display().to_string(), error)
+    file.unmade("lock", error)
 }
 
-fn open(file: &File, directories: &Directories) -> io::Result<fs::File> {
+fn open(file: &File, directories: &Directories) -> Result<fs::File> {
     let mut attempts = 0;
-    loop {
-        match OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&file.path)
-        {
-            // Its folder is not there yet, or whoever held the lock before took it away meanwhile.
+    // A pipe in its place must not be waited for.
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NONBLOCK;
+    let open = loop {
+        let opened = Root::open(&file.root).and_then(|root| root.open_at(&file.name, flags));
+        match opened {
+            // Its folder is not there yet, or whatever held the lock before took it away meanwhile.
             Err(error) if error.kind() == io::ErrorKind::NotFound && attempts < ATTEMPTS => {
                 attempts += 1;
-                match directories.create_parents(&file.path) {
-                    // It was there when it was to be made, and is not any more.
-                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                    other => other?,
+                match directories.create_parents(file) {
+                    // It was there when it was to be made, or was made, and is not any more.
+                    Err(error)
+                        if matches!(
+                            error.kind(),
+                            io::ErrorKind::AlreadyExists | io::ErrorKind::NotFound
+                        ) => {}
+                    other => other.map_err(|error| unlocked(file, error))?,
                 }
             }
-            other => return other,
+            other => break fs::File::from(other.map_err(|error| unlocked(file, error))?),
         }
-    }
+    };
+    let metadata = open.metadata().map_err(|error| unlocked(file, error))?;
+    regular(file, &metadata)?;
+    Ok(open)
 }
 
 fn exclusive(held: &fs::File) -> io::Result<()> {
@@ -78,7 +84,7 @@ fn exclusive(held: &fs::File) -> io::Result<()> {
 
 fn is_still(file: &File, held: &fs::File) -> io::Result<bool> {
     let ours = held.metadata()?;
-    match fs::metadata(&file.path) {
+    match fs::symlink_metadata(&file.path) {
         Ok(there) => Ok(there.dev() == ours.dev() && there.ino() == ours.ino()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),

@@ -4,7 +4,10 @@
 //! interface does not have: fsync, hard links that do not replace, locks, positioned reads of many
 //! ranges in one go. Every call is one task on the blocking pool, however many ranges or files it
 //! names; only `sync` takes several, because waiting for a disk is worth doing in parallel.
+//!
+//! Reading follows links. Whatever writes or deletes does not: see [`beneath`].
 
+mod beneath;
 mod change;
 mod delete;
 mod durable;
@@ -24,13 +27,15 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::BoxStream;
+use rustix::io::Errno;
 
+use self::beneath::is_link;
 use self::durable::Directories;
 pub(super) use self::read::{check_range, short};
 use self::upload::LocalUpload;
 pub use self::write::TEMP_PREFIX;
 use super::backend::{
-    Backend, Created, Dir, Kind, Linked, Lock, Meta, Object, Replaced, Version, no,
+    Backend, Created, Dir, Kind, Linked, Links, Lock, Meta, Object, Replaced, Version, no,
 };
 use super::guard::Guard;
 use super::options::Durability;
@@ -64,16 +69,16 @@ impl Local {
 
     fn file(&self, path: &str) -> Result<File> {
         check_path(path)?;
-        Ok(File { name: path.to_owned(), path: self.root.join(path) })
+        Ok(File::new(&self.root, path))
     }
 
     fn files(&self, paths: &[String]) -> Result<Vec<File>> {
         paths.iter().map(|path| self.file(path)).collect()
     }
 
-    fn directory(&self, path: &str) -> Result<PathBuf> {
-        let path = check_dir(path)?;
-        Ok(if path.is_empty() { self.root.to_path_buf() } else { self.root.join(path) })
+    /// A directory, by the same rules; `""` is the root.
+    fn directory(&self, path: &str) -> Result<File> {
+        Ok(File::new(&self.root, check_dir(path)?))
     }
 }
 
@@ -82,12 +87,29 @@ impl Local {
 struct File {
     name: String,
     path: PathBuf,
+    root: Arc<Path>,
 }
 
 impl File {
+    fn new(root: &Arc<Path>, name: &str) -> Self {
+        let path = if name.is_empty() { root.to_path_buf() } else { root.join(name) };
+        Self { name: name.to_owned(), path, root: root.clone() }
+    }
+
+    /// Another name in the same directory.
+    fn beside(&self, name: &str) -> Self {
+        match beneath::split(&self.name).0 {
+            "" => Self::new(&self.root, name),
+            folder => Self::new(&self.root, &format!("{folder}/{name}")),
+        }
+    }
+
     /// What an I/O error on this file means to the caller.
     fn error(&self, op: &'static str, error: impl Into<io::Error>) -> Error {
         let error = error.into();
+        if let Some(blocked) = self.blocked(&error) {
+            return blocked;
+        }
         match error.kind() {
             // `a/b` does not exist if `a` is a file, as on any object store.
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => self.missing(),
@@ -95,15 +117,66 @@ impl File {
         }
     }
 
+    /// What an I/O error means for a file that was to be made.
+    fn unmade(&self, op: &'static str, error: io::Error) -> Error {
+        if let Some(blocked) = self.blocked(&error) {
+            return blocked;
+        }
+        let not_a_directory = |path: &&Path| path.exists() && !path.is_dir();
+        match self.root.ancestors().find(not_a_directory) {
+            Some(file) => Error::invalid(format!(
+                "{} is a file, and nothing can be written below it; name a directory, or a place \
+                 where nothing is",
+                file.display()
+            )),
+            None => Error::store(op, self.path.display().to_string(), error),
+        }
+    }
+
+    /// The error where the path, and not the disk, is to blame.
+    fn blocked(&self, error: &io::Error) -> Option<Error> {
+        match Errno::from_io_error(error)? {
+            _ if is_link(error) => self.linked(),
+            Errno::NAMETOOLONG => Some(Error::invalid(format!(
+                "{} has a name that is too long for the file system",
+                self.path.display()
+            ))),
+            // Neither a socket nor a pipe without a reader can be opened.
+            Errno::NXIO => read::sort(fs::metadata(&self.path).ok()?.file_type())
+                .map(|found| self.irregular(found)),
+            _ => None,
+        }
+    }
+
+    /// The error of the first link on the way to this file.
+    fn linked(&self) -> Option<Error> {
+        let paths = beneath::steps(&self.name).map(|(path, _)| self.root.join(path));
+        paths.filter_map(|path| Some((fs::read_link(&path).ok()?, path))).next().map(
+            |(target, path)| Error::Corrupt {
+                what: "what is there".to_owned(),
+                expected: match path == self.path && !path.is_dir() {
+                    true => "a file".to_owned(),
+                    false => "a directory".to_owned(),
+                },
+                file: path.display().to_string(),
+                found: format!("a symbolic link to {}, which is not followed", target.display()),
+            },
+        )
+    }
+
+    /// The error of something that is no file.
+    fn irregular(&self, found: &str) -> Error {
+        Error::Corrupt {
+            file: self.path.display().to_string(),
+            what: "what is there".to_owned(),
+            expected: "a regular file".to_owned(),
+            found: found.to_owned(),
+        }
+    }
+
     fn missing(&self) -> Error {
         Error::NotFound { what: "object", name: self.name.clone() }
     }
-}
-
-/// Where a path really is, if that is at or below `root`, whatever the links on the way say.
-fn resolved(path: &Path, root: &Path) -> io::Result<Option<PathBuf>> {
-    let (path, root) = (fs::canonicalize(path)?, fs::canonicalize(root)?);
-    Ok(path.starts_with(root).then_some(path))
 }
 
 /// Runs blocking calls where they block nobody else, or only somebody who does nothing else.
@@ -177,13 +250,13 @@ impl Backend for Local {
     }
 
     async fn write_at(&self, path: &str, position: u64, bytes: Vec<Bytes>) -> Result<()> {
-        let (file, root) = (self.file(path)?, self.root.clone());
-        blocking("write", move || change::write_at(&file, &root, position, &bytes)).await
+        let file = self.file(path)?;
+        blocking("write", move || change::write_at(&file, position, &bytes)).await
     }
 
     async fn truncate(&self, path: &str, len: u64) -> Result<()> {
-        let (file, root) = (self.file(path)?, self.root.clone());
-        blocking("truncate", move || change::truncate(&file, &root, len)).await
+        let file = self.file(path)?;
+        blocking("truncate", move || change::truncate(&file, len)).await
     }
 
     async fn sync(&self, paths: &[String]) -> Result<()> {
@@ -210,13 +283,17 @@ impl Backend for Local {
         Err(no(self.kind(), "replace", path))
     }
 
-    async fn list(&self, prefix: &str) -> Result<BoxStream<'static, Result<Meta>>> {
-        Ok(walk::walk(self.directory(prefix)?, check_dir(prefix)?.to_owned()))
+    async fn list_links(
+        &self,
+        prefix: &str,
+        links: Links,
+    ) -> Result<BoxStream<'static, Result<Meta>>> {
+        Ok(walk::walk(self.directory(prefix)?, links))
     }
 
     async fn list_dir(&self, prefix: &str) -> Result<Dir> {
-        let (directory, prefix) = (self.directory(prefix)?, check_dir(prefix)?.to_owned());
-        blocking("list", move || walk::children(&directory, &prefix)).await
+        let directory = self.directory(prefix)?;
+        blocking("list", move || walk::children(&directory)).await
     }
 
     async fn delete(&self, paths: &[String]) -> Result<()> {
@@ -225,9 +302,9 @@ impl Backend for Local {
     }
 
     async fn delete_dir(&self, prefix: &str) -> Result<()> {
-        let (directory, root) = (self.directory(prefix)?, self.root.clone());
+        let directory = self.directory(prefix)?;
         let directories = self.directories.clone();
-        blocking("delete", move || delete::delete_dir(&directory, &root, &directories)).await
+        blocking("delete", move || delete::delete_dir(&directory, &directories)).await
     }
 
     async fn link(&self, from: &str, to: &str) -> Result<Linked> {
@@ -266,7 +343,7 @@ impl Backend for Local {
         match self.durability {
             Durability::Full => {
                 let directories = self.directories.clone();
-                blocking("sync", move || directories.sync(&[directory])).await
+                blocking("sync", move || directories.sync(&[directory.path])).await
             }
             Durability::None => Ok(()),
         }

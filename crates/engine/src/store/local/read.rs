@@ -1,10 +1,12 @@
 //! Positioned reads: all the bytes asked for, or an error.
 
 use std::fs;
+use std::io;
 use std::ops::Range;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 
 use bytes::Bytes;
+use rustix::fs::{OFlags, Stat};
 use rustix::io::{Errno, pread};
 
 use super::File;
@@ -45,34 +47,68 @@ pub(super) fn ranges(
 
 pub(super) fn head(file: &File) -> Result<Meta> {
     let metadata = fs::metadata(&file.path).map_err(|error| file.error("look up", error))?;
-    if metadata.is_dir() {
-        return Err(file.missing());
-    }
+    regular(file, &metadata)?;
     Ok(describe(file.name.clone(), &metadata))
 }
 
 /// What the file system says, as a store says it. The etag changes with every write that changes
 /// the size or the time, and with every replacement of the file.
-pub(super) fn describe(path: String, metadata: &fs::Metadata) -> Meta {
-    let modified_ns =
-        i128::from(metadata.mtime()) * 1_000_000_000 + i128::from(metadata.mtime_nsec());
-    let etag = format!("{:x}-{modified_ns:x}-{:x}", metadata.ino(), metadata.size());
+fn describe(path: String, metadata: &fs::Metadata) -> Meta {
+    let modified = (metadata.mtime(), metadata.mtime_nsec());
+    meta_of(path, metadata.ino(), metadata.size(), modified)
+}
+
+/// The same of a file that was looked at by its directory.
+#[expect(clippy::unnecessary_cast, reason = "the widths differ between systems")]
+pub(super) fn meta(path: String, stat: &Stat) -> Meta {
+    let modified = (stat.st_mtime as i64, stat.st_mtime_nsec as i64);
+    meta_of(path, stat.st_ino as u64, stat.st_size as u64, modified)
+}
+
+fn meta_of(path: String, inode: u64, size: u64, (seconds, nanoseconds): (i64, i64)) -> Meta {
+    let modified_ns = i128::from(seconds) * 1_000_000_000 + i128::from(nanoseconds);
     Meta {
         path,
-        size: metadata.size(),
+        size,
         modified_ms: i64::try_from(modified_ns / 1_000_000).unwrap_or(i64::MAX),
-        etag: Some(etag),
+        etag: Some(format!("{inode:x}-{modified_ns:x}-{size:x}")),
         version: None,
     }
 }
 
+/// Opens a file, through links too: reading changes nothing, and the parts of a large hierarchy may lie
+/// on several disks.
 fn open(file: &File) -> Result<(fs::File, Meta)> {
-    let open = fs::File::open(&file.path).map_err(|error| file.error(OP, error))?;
+    // Opening a pipe would wait until something writes into it.
+    let at_once = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
+    let opened = fs::OpenOptions::new().read(true).custom_flags(at_once).open(&file.path);
+    let open = opened.map_err(|error| file.error(OP, error))?;
     let metadata = open.metadata().map_err(|error| file.error(OP, error))?;
-    if metadata.is_dir() {
-        return Err(file.missing());
-    }
+    regular(file, &metadata)?;
     Ok((open, describe(file.name.clone(), &metadata)))
+}
+
+/// Fails unless this is a file that has bytes of its own. A directory is not an object, as on any
+/// object store.
+pub(super) fn regular(file: &File, metadata: &fs::Metadata) -> Result<()> {
+    match sort(metadata.file_type()) {
+        None => Ok(()),
+        Some(_) if metadata.is_dir() => Err(file.missing()),
+        Some(found) => Err(file.irregular(found)),
+    }
+}
+
+/// What something is that is no regular file.
+pub(super) fn sort(kind: fs::FileType) -> Option<&'static str> {
+    Some(match kind {
+        kind if kind.is_file() => return None,
+        kind if kind.is_dir() => "a directory",
+        kind if kind.is_fifo() => "a named pipe",
+        kind if kind.is_socket() => "a socket",
+        kind if kind.is_char_device() || kind.is_block_device() => "a device",
+        kind if kind.is_symlink() => "a symbolic link",
+        _ => "something else",
+    })
 }
 
 /// Reads into memory that was used before, which matters for warm reads of large chunks.
@@ -82,8 +118,7 @@ fn read(file: &File, open: &fs::File, range: &Range<u64>, size: u64) -> Result<B
         return Ok(Bytes::new());
     }
     // Only a sparse file can be so large that this fails; it must not take the process with it.
-    let mut buffer =
-        Pooled::new(len).map_err(|error| file.error(OP, std::io::Error::other(error)))?;
+    let mut buffer = Pooled::new(len).map_err(|error| file.error(OP, io::Error::other(error)))?;
     let mut filled = 0;
     while filled < len {
         let position = range.start + filled as u64;

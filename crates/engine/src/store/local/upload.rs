@@ -2,14 +2,13 @@
 
 use std::fs;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 
 use super::durable::Directories;
-use super::write::{create_temp, discard, unwritten, write_all};
+use super::write::{create_temp, discard, move_over, unwritten, write_all};
 use super::{File, blocking};
 use crate::error::{Error, Result};
 use crate::store::options::Durability;
@@ -29,12 +28,12 @@ pub(super) struct LocalUpload {
 /// A temporary name, which is deleted unless the file got another.
 #[derive(Debug)]
 struct Temp {
-    path: PathBuf,
+    file: File,
 }
 
 impl Drop for Temp {
     fn drop(&mut self) {
-        discard(&self.path);
+        discard(&self.file);
     }
 }
 
@@ -44,12 +43,12 @@ impl LocalUpload {
         directories: &Directories,
         durability: Durability,
     ) -> Result<Self> {
-        let created = create_temp(&file.path, directories);
-        let (open, path) = created.map_err(|error| unwritten(&file, error))?;
+        let created = create_temp(&file, directories);
+        let (open, temp) = created.map_err(|error| unwritten(&file, error))?;
         Ok(Self {
             file: Arc::new(file),
             open: Arc::new(open),
-            temp: Temp { path },
+            temp: Temp { file: temp },
             written: 0,
             durability,
             soundness: Soundness::default(),
@@ -95,7 +94,7 @@ impl Upload for LocalUpload {
         self.soundness.begin(&self.file.name)?;
         let publish = move || {
             let Self { file, open, temp, durability, .. } = &*self;
-            let published = publish(&temp.path, open, &file.path, *durability);
+            let published = publish(&temp.file, open, file, *durability);
             published.map_err(|error| unwritten(file, error))
         };
         blocking("write", publish).await
@@ -105,10 +104,10 @@ impl Upload for LocalUpload {
 }
 
 /// Gives a complete file its name.
-fn publish(temp: &Path, open: &fs::File, to: &Path, durability: Durability) -> std::io::Result<()> {
+fn publish(temp: &File, open: &fs::File, to: &File, durability: Durability) -> std::io::Result<()> {
     // What is replaced may be referred to: a power cut must not leave neither of the two.
-    if durability == Durability::Full && to.exists() {
+    if durability == Durability::Full && to.path.exists() {
         open.sync_data()?;
     }
-    fs::rename(temp, to)
+    move_over(temp, to)
 }

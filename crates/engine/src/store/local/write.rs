@@ -1,12 +1,13 @@
 //! Writing files.
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::{self, IoSlice, Write};
-use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
+use rustix::fs::{AtFlags, OFlags, renameat, unlinkat};
 
 use super::File;
+use super::beneath::{Root, split};
 use super::durable::Directories;
 use crate::error::{Error, Result};
 use crate::store::options::Durability;
@@ -26,8 +27,8 @@ pub(super) fn put(
     directories: &Directories,
     durability: Durability,
 ) -> Result<()> {
-    match create_new(&file.path, directories) {
-        Ok(open) => fill(open, &file.path, bytes).map(drop).map_err(|error| unwritten(file, error)),
+    match create_new(file, directories) {
+        Ok(open) => fill(open, file, bytes).map(drop).map_err(|error| unwritten(file, error)),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             replace(file, bytes, directories, durability)
         }
@@ -37,7 +38,7 @@ pub(super) fn put(
 
 /// A file that cannot be written is never «not found», whatever the system says of its directory.
 pub(super) fn unwritten(file: &File, error: io::Error) -> Error {
-    Error::store(OP, file.path.display().to_string(), error)
+    file.unmade(OP, error)
 }
 
 fn replace(
@@ -47,32 +48,32 @@ fn replace(
     durability: Durability,
 ) -> Result<()> {
     let write = || {
-        let (open, temp) = create_temp(&file.path, directories)?;
+        let (open, temp) = create_temp(file, directories)?;
         let open = fill(open, &temp, bytes)?;
         if durability == Durability::Full {
             // Otherwise a power cut could leave neither the old content nor the new.
             open.sync_data()?;
         }
-        fs::rename(&temp, &file.path).inspect_err(|_| discard(&temp))
+        move_over(&temp, file).inspect_err(|_| discard(&temp))
     };
     write().map_err(|error| unwritten(file, error))
 }
 
-/// A new file beside `path`, which it is to replace.
-pub(super) fn create_temp(
-    path: &Path,
-    directories: &Directories,
-) -> io::Result<(fs::File, PathBuf)> {
+/// A new file beside another, which it is to replace.
+pub(super) fn create_temp(file: &File, directories: &Directories) -> io::Result<(fs::File, File)> {
     let random = getrandom::u64().map_err(io::Error::other)?;
-    let temp = path.with_file_name(format!("{TEMP_PREFIX}{random:016x}"));
+    let temp = file.beside(&format!("{TEMP_PREFIX}{random:016x}"));
     Ok((create_new(&temp, directories)?, temp))
 }
 
-fn create_new(path: &Path, directories: &Directories) -> io::Result<fs::File> {
-    let open = || OpenOptions::new().write(true).create_new(true).open(path);
+fn create_new(file: &File, directories: &Directories) -> io::Result<fs::File> {
+    let open = || {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
+        Root::open(&file.root)?.open_at(&file.name, flags).map(fs::File::from)
+    };
     match open() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            directories.create_parents(path)?;
+            directories.create_parents(file)?;
             open()
         }
         other => other,
@@ -81,19 +82,31 @@ fn create_new(path: &Path, directories: &Directories) -> io::Result<fs::File> {
 
 /// Fills a file that this call created; takes it away again if that fails, so that a full disk is
 /// not filled with halves.
-fn fill(mut open: fs::File, path: &Path, bytes: &[Bytes]) -> io::Result<fs::File> {
+fn fill(mut open: fs::File, file: &File, bytes: &[Bytes]) -> io::Result<fs::File> {
     match write_all(&mut open, bytes) {
         Ok(()) => Ok(open),
         Err(error) => {
-            discard(path);
+            discard(file);
             Err(error)
         }
     }
 }
 
+/// Gives a file the name of another in the same directory, in its place.
+pub(super) fn move_over(temp: &File, file: &File) -> io::Result<()> {
+    let root = Root::open(&file.root)?;
+    let (directory, name) = root.parent(&file.name)?;
+    Ok(renameat(&directory, split(&temp.name).1, &directory, name)?)
+}
+
 /// Deletes what a failed write left, as well as possible: the caller hears of the failed write.
-pub(super) fn discard(path: &Path) {
-    fs::remove_file(path).ok();
+pub(super) fn discard(file: &File) {
+    let delete = || {
+        let root = Root::open(&file.root)?;
+        let (directory, name) = root.parent(&file.name)?;
+        unlinkat(&directory, name, AtFlags::empty()).map_err(io::Error::from)
+    };
+    delete().ok();
 }
 
 /// Writes several buffers back to back without copying them together.

@@ -25,7 +25,9 @@ use object_store::{
 };
 
 use self::upload::ObjectUpload;
-use super::backend::{Backend, Created, Dir, Kind, Linked, Meta, Object, Replaced, Version, no};
+use super::backend::{
+    Backend, Created, Dir, Kind, Linked, Links, Meta, Object, Replaced, Version, no,
+};
 use super::guard::Guard;
 use super::path::{check_dir, check_path};
 use super::upload::Upload;
@@ -238,7 +240,11 @@ impl Backend for ObjectBackend {
         }
     }
 
-    async fn list(&self, prefix: &str) -> Result<BoxStream<'static, Result<Meta>>> {
+    async fn list_links(
+        &self,
+        prefix: &str,
+        _links: Links,
+    ) -> Result<BoxStream<'static, Result<Meta>>> {
         let at = self.listable(prefix)?;
         let found = self.store.list((!at.as_ref().is_empty()).then_some(&at));
         let this = self.clone();
@@ -256,7 +262,7 @@ impl Backend for ObjectBackend {
         let dirs = found.common_prefixes.iter().map(|dir| self.name(dir)).collect();
         let objects = found.objects.into_iter();
         let objects = objects.map(|meta| describe(self.name(&meta.location), meta)).collect();
-        Ok(Dir { dirs, objects }.sorted())
+        Ok(Dir { dirs, objects, others: Vec::new() }.sorted())
     }
 
     async fn delete(&self, paths: &[String]) -> Result<()> {

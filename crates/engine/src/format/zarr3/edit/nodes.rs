@@ -15,6 +15,7 @@ use crate::format::zarr3::source::Layout;
 use crate::format::zarr3::{METADATA, prefix_of};
 use crate::format::{ArrayNode, Writers};
 use crate::repo::{is_within, normalise_path};
+use crate::store::Links;
 
 impl Zarr3Editor {
     /// Creates a group, and the groups above it that are missing.
@@ -73,7 +74,8 @@ impl Zarr3Editor {
         // Without its document it is no node any more, however much of it is still there. The deepest
         // go first: cut short, this leaves no node that nothing leads to.
         let prefix = prefix_of(&path);
-        let objects = self.store.list(&prefix).await?.map_ok(|meta| meta.path);
+        let objects = self.store.list_links(&prefix, Links::Skip).await?;
+        let objects = objects.map_ok(|meta| meta.path);
         let is_document = |name: &String| future::ready(file_name(name) == METADATA);
         let mut documents: Vec<String> = objects.try_filter(is_document).try_collect().await?;
         documents.sort_by_key(|name| Reverse(name.matches('/').count()));
