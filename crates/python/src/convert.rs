@@ -162,7 +162,8 @@ pub(crate) fn link<'py>(
         let name = if is_array { stem(source) } else { "" };
         let create = CreateOptions { store: open.store.clone(), ..written.options() };
         let target = Place::new(repository, &open.store)?;
-        let linked = pipeline::link(&opened, &target, &wishes, name, create, &meter).await?;
+        let linked =
+            pipeline::link(&opened, &place, &target, &wishes, name, create, &meter).await?;
         Ok((linked, opened.fetcher().store().object_url("")))
     })?;
     json::to_python(py, &linked_document(&linked, &allow))

@@ -83,7 +83,8 @@ impl Link {
         let repo = Place::new(&self.repo, &options.store)?;
         let watch = context.watch("linking");
         let meter = context.options().meter;
-        let linked = link(&source, &repo, &wishes, name, create, &meter).await.context(Target)?;
+        let linked =
+            link(&source, &place, &repo, &wishes, name, create, &meter).await.context(Target)?;
         drop(watch);
         let allow = source.fetcher().store().object_url("");
         context.output.done(&self.document(&linked, &allow), || self.summary(&linked, &allow))

@@ -164,6 +164,7 @@ fn an_array_without_a_name_gets_that_of_its_place() {
 #[test]
 fn a_dry_run_says_what_it_would_do_and_touches_nothing() {
     let scratch = Scratch::with_array();
+    scratch.run(&["repo", "init", "o"]).code(0);
     let before = scratch.files_in(".");
     let regrid = ["convert", "r", "x.zarr", "--chunks", "4,3", "--dry-run"];
     let text = scratch.run(&regrid).code(0).text();
@@ -179,10 +180,10 @@ fn a_dry_run_says_what_it_would_do_and_touches_nothing() {
     );
     assert_eq!(plan["arrays"][0]["movement"], "copy");
     assert!(plan["arrays"][0]["why"].is_string() && plan.get("outcome").is_none());
-    scratch.run(&["convert", "r", "r", "--into", "g", "--dry-run"]).code(0);
+    scratch.run(&["convert", "r", "o", "--into", "g", "--dry-run"]).code(0);
     scratch.run(&["convert", "r", "n.repo", "--dry-run"]).code(0);
     assert_eq!(scratch.files_in("."), before);
-    assert_eq!(scratch.names(), ["a.npy", "r"]);
+    assert_eq!(scratch.names(), ["a.npy", "o", "r"]);
 }
 
 #[test]

@@ -18,6 +18,7 @@ mod help;
 mod irregular;
 mod link;
 mod maintain;
+mod overlap;
 mod references;
 mod regions;
 mod round_trip;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::overlap::refuse_overlap;
 use super::plan::Plan;
 use super::run::{Outcome, RunOptions, run};
 use super::wishes::Wishes;
@@ -43,7 +44,8 @@ pub struct Conversion {
 }
 
 impl Conversion {
-    /// Opens the source and plans. Nothing is written.
+    /// Opens the source and plans. Nothing is written. A source and a target of which one lies in the
+    /// other are [`Error::Invalid`].
     pub async fn prepare(request: Request) -> Result<Self> {
         let target = Place::new(&request.target, &request.open.store)?;
         Self::prepare_into(request, target).await
@@ -54,6 +56,7 @@ impl Conversion {
         let place = Place::new(&request.source, &request.open.store)?;
         let from = recognise(&place).await?;
         let source = from.open(&place, &request.open).await?;
+        refuse_overlap(&*source, &place, &target)?;
         let to = match &request.to {
             Some(name) => format_named(name)?,
             None => format_of_target(&target).await?,

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use chunkyard_array::Region;
 use futures::StreamExt;
 
+use super::overlap::refuse_overlap;
 use super::plan::Plan;
 use super::wishes::Wishes;
 use crate::error::{Error, Result};
@@ -35,16 +36,18 @@ pub struct Linked {
     pub published: Published,
 }
 
-/// Links what is wished for of a source into the repository at a place, in one commit. Of the
-/// wishes only those can be granted that leave chunks as they are.
+/// Links what is wished for of a source, which is open, into the repository at a place, in one commit. Of
+/// the wishes only those can be granted that leave chunks as they are.
 pub async fn link(
     source: &Arc<dyn Source>,
+    from: &Place,
     place: &Place,
     wishes: &Wishes,
     name: &str,
     options: CreateOptions,
     meter: &Meter,
 ) -> Result<Linked> {
+    refuse_overlap(&**source, from, place)?;
     let plan = Plan::new(&**source, wishes, &RepoFormat, name)?;
     let changed: Vec<String> = plan
         .arrays

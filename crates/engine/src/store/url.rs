@@ -55,7 +55,7 @@ pub(super) fn open(url: &str, options: &Options) -> Result<Store> {
     }
 }
 
-fn refuse(url: &str, why: impl std::fmt::Display) -> Error {
+pub(super) fn refuse(url: &str, why: impl std::fmt::Display) -> Error {
     Error::invalid(format!("cannot open {url:?} as a store: {why}"))
 }
 

@@ -50,7 +50,9 @@ async fn a_netcdf_file_in_a_bucket_is_linked_without_its_data() {
     let place = Place::new("memory://hdf5-linked/repo", &Options::default()).unwrap();
     let options = CreateOptions { message: Some("link".into()), ..CreateOptions::default() };
     let meter = Meter::default();
-    let linked = link(&netcdf, &place, &Wishes::default(), "", options, &meter).await.unwrap();
+    let from = Place::new(&file, &Options::default()).unwrap();
+    let wishes = Wishes::default();
+    let linked = link(&netcdf, &from, &place, &wishes, "", options, &meter).await.unwrap();
     assert_eq!(linked.arrays, 9);
     assert_eq!(linked.copied.0, 1, "only the strings");
     let repo = source("memory://hdf5-linked/repo", "memory://hdf5-linked").await;

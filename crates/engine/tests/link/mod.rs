@@ -39,10 +39,11 @@ async fn zarr(root: &Path, shards: Option<Vec<u64>>) -> String {
 }
 
 async fn link_to(source: &str, repo: &Path) -> Result<Linked> {
+    let from = Place::new(source, &Default::default()).unwrap();
     let source = open(source, &OpenOptions::default()).await.unwrap().source;
     let place = Place::new(repo.to_str().unwrap(), &Default::default()).unwrap();
     let options = CreateOptions { message: Some("link".into()), ..CreateOptions::default() };
-    link(&source, &place, &Wishes::default(), "", options, &Meter::default()).await
+    link(&source, &from, &place, &Wishes::default(), "", options, &Meter::default()).await
 }
 
 async fn read(repo: &Path, allowed: &str) -> Result<Vec<u8>> {

@@ -9,7 +9,7 @@ use std::time::Instant;
 use anyhow::{Context as _, Result};
 use chunkyard_engine::format::{CreateOptions, Format, Node, Place, Source};
 use chunkyard_engine::open::{format_named, format_of_target};
-use chunkyard_engine::pipeline::{Plan, RunOptions, Wishes, run, stem};
+use chunkyard_engine::pipeline::{Plan, RunOptions, Wishes, refuse_overlap, run, stem};
 use chunkyard_engine::repo::RepoFormat;
 use chunkyard_engine::store::Limits;
 use chunkyard_engine::{Error, Meter};
@@ -151,6 +151,7 @@ impl Convert {
         let source = context.open_source(&place, format, &options).await?;
 
         let target = Place::new(&self.target, &options.store)?;
+        refuse_overlap(&*source, &place, &target)?;
         let to = self.written.format(&target).await.context(Target)?;
         let name = self.name_of_root(&*source, to);
         let plan = Plan::new(&*source, &wishes, to, &name)?;

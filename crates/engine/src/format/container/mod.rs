@@ -64,6 +64,7 @@ pub use self::editor::ContainerEditor;
 pub use self::flush::Flushed;
 pub use self::format::ContainerFormat;
 pub use self::handle::{Container, ContainerOptions};
+pub(crate) use self::names::share_files;
 pub use self::pending::Description;
 pub use self::repair::Repaired;
 pub use self::sink::ContainerSink;

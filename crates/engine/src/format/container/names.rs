@@ -64,6 +64,17 @@ impl Names {
     }
 }
 
+/// Whether two names in one folder would share files, if what has them is a container: one is a layer of
+/// the other, or its statistics.
+pub(crate) fn share_files(a: &str, b: &str) -> bool {
+    let has = |base: &str, name: &str| {
+        Names::new(base).is_ok_and(|names| {
+            names.number(name).is_some() || names.base() == name || names.statistics() == name
+        })
+    };
+    has(a, b) || has(b, a)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -80,5 +91,15 @@ mod tests {
         // `x.1.af` may be a container of its own, with layers of its own.
         assert_eq!(Names::new("x.1.af").unwrap().number("x.1.2.af"), Some(2));
         assert!(Names::new("x.zarr").is_err() && Names::new(".af").is_err());
+    }
+
+    #[test]
+    fn a_container_shares_files_with_its_layers_and_its_statistics() {
+        for (a, b) in [("x.af", "x.2.af"), ("x.2.af", "x.af"), ("x.stats", "x.af")] {
+            assert!(share_files(a, b), "{a} {b}");
+        }
+        for (a, b) in [("x.af", "y.af"), ("x.af", "x.02.af"), ("x.zarr", "x.1.zarr")] {
+            assert!(!share_files(a, b), "{a} {b}");
+        }
     }
 }

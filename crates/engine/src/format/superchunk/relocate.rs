@@ -18,7 +18,7 @@ use super::meta::{Shards, Sizes};
 use super::model::Style;
 use crate::error::{Error, Result};
 use crate::format::publish::publish;
-use crate::store::Kind;
+use crate::store::{Kind, Location};
 
 impl Blz {
     /// Moves full files, by the numbers in their names, to another root: any store, which whoever reads
@@ -47,6 +47,7 @@ impl Inner {
     async fn relocate(&self, state: &State, files: RangeInclusive<u64>, base: &str) -> Result<()> {
         let moving = self.moving(state, &files, base)?;
         let elsewhere = state.files.roots.remotes.below(base)?;
+        self.refuse_overlap(base)?;
         let mut copies: Vec<Copied> = Vec::new();
         for column in state.columns.iter() {
             for number in &moving {
@@ -65,6 +66,24 @@ impl Inner {
             self.take_away(file.path, file.version).await.ok();
         }
         Ok(())
+    }
+
+    /// Refuses a root in the dataset itself, by whatever name: files there would be taken for its own.
+    fn refuse_overlap(&self, base: &str) -> Result<()> {
+        let (here, there) = (Location::of(self.store.url())?, Location::of(base)?);
+        let folders = self
+            .state()
+            .columns
+            .iter()
+            .map(|column| there.join(&column.folder))
+            .collect::<Vec<_>>();
+        match folders.iter().chain([&there]).any(|place| place.is_within(&here)) {
+            true => Err(Error::invalid(format!(
+                "the files of {} cannot be moved to {base}, which lies in it; name a place elsewhere",
+                self.store.url()
+            ))),
+            false => Ok(()),
+        }
     }
 
     /// The numbers of those files that are not at a place yet.

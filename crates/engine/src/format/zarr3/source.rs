@@ -273,7 +273,7 @@ impl Source for Zarr3Source {
         };
         let within = grid.clone();
         let listing = async move {
-            let objects = self.store.list(&layout.prefix).await?;
+            let objects = self.store.list_links(&layout.prefix, Links::Follow).await?;
             Ok::<_, Error>(objects.try_filter_map(move |meta| {
                 let found = layout.parse(&meta.path).filter(|index| within.contains(index));
                 future::ready(Ok(found))

@@ -20,7 +20,8 @@ async fn a_repository_reads_chunks_in_superchunks_and_keeps_the_tail() {
     let repo = Place::new(&url, &Default::default()).unwrap();
     let options = CreateOptions { message: Some("link".into()), ..CreateOptions::default() };
     let meter = Meter::default();
-    let linked = link(&source, &repo, &Wishes::default(), "x", options, &meter).await.unwrap();
+    let linked =
+        link(&source, &place, &repo, &Wishes::default(), "x", options, &meter).await.unwrap();
     assert_eq!((linked.arrays, linked.chunks, linked.copied.0), (1, 9, 1));
     let allowed = vec![format!("file://{}", temp.path().display())];
     let options = OpenOptions { allowed, ..OpenOptions::default() };
