@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use super::support::{Scratch, npy};
@@ -148,6 +148,23 @@ fn the_upkeep_of_containers_and_superchunks_stays_beside_them() {
         fs::remove_dir_all(away).unwrap();
         fs::remove_dir_all(scratch.path("root")).ok();
     }
+}
+
+#[test]
+fn a_target_behind_a_link_is_written_where_the_link_leads() {
+    let scratch = Scratch::with_array();
+    scratch.run(&["convert", "r", "real.zarr"]).code(0);
+    symlink("real.zarr", scratch.path("link.zarr")).unwrap();
+    scratch.run(&["convert", "r", "link.zarr"]).code(4);
+    scratch.run(&["convert", "r", "link.zarr", "--chunks", "4,6", "--overwrite"]).code(0);
+    assert_eq!(fs::read_link(scratch.path("link.zarr")).unwrap(), Path::new("real.zarr"));
+    assert!(scratch.path("real.zarr/a/c/0/0").is_file());
+    assert!(!scratch.path("real.zarr/a/c/1").exists(), "it is the new one");
+    symlink("new.zarr", scratch.path("ahead.zarr")).unwrap();
+    scratch.run(&["convert", "r", "ahead.zarr"]).code(0);
+    assert!(scratch.path("ahead.zarr").is_symlink() && scratch.path("new.zarr").is_dir());
+    assert_eq!(scratch.elements("ahead.zarr", "/a"), (1..=24).collect::<Vec<u8>>());
+    assert_eq!(scratch.names().iter().filter(|name| name.starts_with('.')).count(), 0);
 }
 
 #[test]

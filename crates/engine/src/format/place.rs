@@ -1,7 +1,7 @@
 //! A URL before anybody knows what is there: a directory, or one object.
 
 use crate::error::{Error, Result};
-use crate::store::{Kind, Options, Store};
+use crate::store::{Kind, Options, Store, real_directory};
 
 /// A URL and how to reach it.
 #[derive(Debug, Clone)]
@@ -12,10 +12,15 @@ pub struct Place {
 }
 
 impl Place {
-    /// A place. Nothing is touched yet.
+    /// A place. Nothing is opened yet. A link to a directory is that directory: what is put there replaces
+    /// what the link leads to, and the link stays.
     pub fn new(url: &str, options: &Options) -> Result<Self> {
         let directory = Store::open(url, options)?;
-        let object = match parent(directory.url()) {
+        let led = match directory.kind() {
+            Kind::Local => real_directory(directory.url())?,
+            _ => None,
+        };
+        let object = match parent(led.as_deref().unwrap_or(directory.url())) {
             Some((above, name)) => Some((Store::open(above, options)?, name.to_owned())),
             None => None,
         };

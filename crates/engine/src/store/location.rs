@@ -131,6 +131,19 @@ fn same_above(path: &Path, other: &Path) -> bool {
     path.ancestors().any(|above| id(above) == other)
 }
 
+/// Where a link leads, if a path is one to a directory, or to where nothing is.
+pub(crate) fn real_directory(path: &str) -> Result<Option<String>> {
+    let path = Path::new(path);
+    let is_link = fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink());
+    if !is_link || fs::metadata(path).is_ok_and(|found| !found.is_dir()) {
+        return Ok(None);
+    }
+    let failed = |error| Error::store("find", path.display().to_string(), error);
+    let real = real_path(path).map_err(failed)?;
+    let unknown = || Error::invalid(format!("{} is no Unicode text", real.display()));
+    Ok(Some(real.to_str().ok_or_else(unknown)?.to_owned()))
+}
+
 /// A path without links and without `..`, of which the end need not exist.
 fn real_path(path: &Path) -> io::Result<PathBuf> {
     let mut real = PathBuf::new();

@@ -79,7 +79,7 @@ pub use self::fetcher::Fetcher;
 pub use self::guard::Guard;
 pub use self::limits::Limits;
 pub use self::local::{Local, TEMP_PREFIX};
-pub(crate) use self::location::Location;
+pub(crate) use self::location::{Location, real_directory};
 pub use self::object::{ObjectBackend, is_refusal};
 pub use self::options::{Durability, Options};
 pub use self::packing::{BlockCodec, block_codec, register_block_codec, zstd_block_codec};
