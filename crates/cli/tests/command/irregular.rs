@@ -1,4 +1,4 @@
-//! Pipes, sockets and directories where files should be: an error, at once.
+//! Pipes, sockets and directories where files should be, and names that cannot be: an error, at once.
 
 use std::fs;
 use std::process::Command;
@@ -135,4 +135,16 @@ fn a_repository_is_not_made_of_a_file() {
         assert!(!run.stderr.contains("os error"), "{}", run.stderr);
     }
     assert_eq!(scratch.read("file"), b"x");
+}
+
+#[test]
+fn a_repository_whose_data_is_apart_is_named_by_its_own_place() {
+    let scratch = Scratch::new();
+    let data = scratch.path("data").to_str().unwrap().to_owned();
+    let here = scratch.path("r").to_str().unwrap().to_owned();
+    let run = scratch.run(&["repo", "init", "r", "--store-root", &data]).code(0);
+    assert!(run.stderr.contains(&format!("created {here} ")), "{}", run.stderr);
+    assert!(run.stderr.contains(&format!("--allow {data}")), "{}", run.stderr);
+    let info = scratch.json(&["info", "r", "--allow", &data]);
+    assert_eq!(info["url"], here.as_str());
 }

@@ -374,6 +374,12 @@ impl Repository {
         &self.inner.manifests
     }
 
+    /// Where the repository is: the place that [`Repository::open`] takes. Its data files may be elsewhere,
+    /// in [`Repository::store`].
+    pub fn url(&self) -> &str {
+        self.inner.state_file.store().url()
+    }
+
     /// The store of the data files.
     pub fn store(&self) -> &Store {
         &self.inner.store

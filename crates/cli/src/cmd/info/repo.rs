@@ -75,7 +75,7 @@ async fn document(
         names(state, kind).into_iter().map(|(name, id)| (name.to_owned(), json!(id))).collect()
     };
     Ok(json!({
-        "url": repo.store().url(),
+        "url": repo.url(),
         "format": "repo",
         "format-version": state.format_version,
         "id": state.id,
@@ -113,7 +113,7 @@ async fn describe(
         if named.is_empty() { "none".to_owned() } else { named.join(", ") }
     };
     let mut rows = vec![
-        vec!["repository".into(), output.bold(repo.store().url())],
+        vec!["repository".into(), output.bold(repo.url())],
         vec!["id".into(), state.id.clone()],
         vec!["branches".into(), list(ReferenceKind::Branch)],
         vec!["tags".into(), list(ReferenceKind::Tag)],

@@ -56,17 +56,18 @@ impl Init {
         let state = repo.state().await?;
         let snapshot = state.tip(&state.default_branch)?;
         let document = json!({
-            "url": repo.store().url(),
+            "url": repo.url(),
             "id": state.id,
             "default-branch": state.default_branch,
             "snapshot-id": snapshot.snapshot_id,
         });
         context.output.done(&document, || {
             format!(
-                "created {} with branch {}; next: chunkyard repo set {} /PATH FILE.npy -m MESSAGE",
-                repo.store().url(),
+                "created {} with branch {}; next: chunkyard repo set {} /PATH FILE.npy -m MESSAGE{}",
+                repo.url(),
                 state.default_branch,
-                self.repo
+                self.repo,
+                self.store_root.iter().map(|url| format!(" --allow {url}")).collect::<String>()
             )
         })
     }
