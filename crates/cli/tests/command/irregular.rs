@@ -148,3 +148,21 @@ fn a_repository_whose_data_is_apart_is_named_by_its_own_place() {
     let info = scratch.json(&["info", "r", "--allow", &data]);
     assert_eq!(info["url"], here.as_str());
 }
+
+#[test]
+fn a_name_that_is_too_long_is_refused_before_anything_is_written() {
+    let scratch = Scratch::with_array();
+    let long = "n".repeat(300);
+    scratch.run(&["repo", "set", "r", &format!("/{long}"), "a.npy", "-m", "x"]).code(0);
+    for target in ["x.zarr", "x.blz", &format!("{long}.zarr")] {
+        let run = scratch.run(&["convert", "r", target]).code(2);
+        assert!(
+            run.stderr.contains("300 bytes") || run.stderr.contains("too long"),
+            "{}",
+            run.stderr
+        );
+        assert!(!run.stderr.contains("--restart"), "{}", run.stderr);
+    }
+    scratch.run(&["repo", "init", &long]).code(2);
+    assert_eq!(scratch.names(), ["a.npy", "r"]);
+}

@@ -24,6 +24,30 @@ const DATA: &str = "data";
 const JOURNAL: &str = "journal";
 const ATTEMPTS: &str = "attempts";
 
+/// Bytes of the longest name that file systems take.
+const NAME_BYTES_MAX: usize = 255;
+
+/// Refuses names of nodes that a file system does not take, before anything is written.
+pub(crate) fn refuse_long_names<'a>(
+    place: &Place,
+    paths: impl IntoIterator<Item = &'a str>,
+) -> Result<()> {
+    if place.directory().kind() != Kind::Local {
+        return Ok(());
+    }
+    for path in paths {
+        let long = path.split('/').map(str::len).max().filter(|bytes| *bytes > NAME_BYTES_MAX);
+        if let Some(bytes) = long {
+            return Err(Error::invalid(format!(
+                "{path} cannot be written to {}: the name has {bytes} bytes, and a file system takes \
+                 {NAME_BYTES_MAX}; rename it first, or write to a repository",
+                place.url()
+            )));
+        }
+    }
+    Ok(())
+}
+
 /// By which files a format knows its datasets.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Marks {

@@ -15,7 +15,7 @@ use super::source::BlzSource;
 use super::tree::{HIERARCHY, Member, joined};
 use crate::error::{Error, Result};
 use crate::format::aside::{self, Writers};
-use crate::format::staging::{Marks, Staging};
+use crate::format::staging::{Marks, Staging, refuse_long_names};
 use crate::format::{
     CreateOptions, Dataset, HELD_BYTES_MAX, OpenOptions, Pack, PackSink, PackWriter, Place,
     Published, Receipt, Sink, Source, Ticket,
@@ -112,6 +112,8 @@ impl BlzSink {
     ) -> Result<Self> {
         let draft = Draft::new(dataset, style_of(place))?;
         let columns = Columns::new(&draft)?;
+        let folders = columns.0.values().map(|target| [&target.folder, &target.column.folder]);
+        refuse_long_names(place, folders.flatten().map(String::as_str))?;
         let staging = Staging::begin(place, &options, marks).await?;
         Ok(Self { staging, draft, columns, stored: Arc::default() })
     }

@@ -14,7 +14,7 @@ use super::source::{Layout, Zarr3Source, layouts_of};
 use super::{METADATA, hierarchy, prefix_of};
 use crate::error::{Error, Result};
 use crate::format::aside::{self, Writers, receipt};
-use crate::format::staging::{Marks, Staging};
+use crate::format::staging::{Marks, Staging, refuse_long_names};
 use crate::format::{
     CreateOptions, Dataset, Node, Pack, PackSink, PackWriter, Place, Published, Receipt, Sink,
     Source, Ticket,
@@ -66,6 +66,7 @@ impl Zarr3Sink {
     /// Begins to write a hierarchy at a place.
     pub async fn create(place: &Place, dataset: Dataset, options: CreateOptions) -> Result<Self> {
         let layouts = Layouts::new(&dataset)?;
+        refuse_long_names(place, dataset.nodes.keys().map(String::as_str))?;
         let staging = Staging::begin(place, &options, MARKS).await?;
         Ok(Self { staging, dataset, layouts })
     }
