@@ -122,3 +122,101 @@ fn files_that_do_not_count_are_noted() {
     assert_eq!(repaired.as_array().unwrap().len(), 1);
     assert!(!scratch.path("x.1.af").exists() && scratch.path("x.9.af").exists());
 }
+
+#[test]
+fn a_damaged_newest_layer_is_read_past_only_when_that_is_asked_for() {
+    let scratch = with_layers();
+    let first = scratch.json(&["af", "stats", "x.af", "a"]);
+    let len = scratch.read("x.2.af").len();
+    // In its footer, in the length of that, and in the mark at its end.
+    for at in [len - 40, len - 12, len - 1] {
+        bend(&scratch, "x.2.af", at);
+        for arguments in [
+            vec!["info", "x.af"],
+            vec!["ls", "x.af"],
+            vec!["verify", "x.af"],
+            vec!["af", "ls", "x.af"],
+            vec!["-q", "af", "get", "x.af", "a", "-o", "a.npy"],
+            vec!["af", "rm", "x.af", "a"],
+            vec!["convert", "x.af", "y.zarr"],
+        ] {
+            let run = scratch.run(&arguments).code(5);
+            assert!(run.stderr.contains("x.2.af is corrupt"), "{arguments:?}: {}", run.stderr);
+        }
+        let run = scratch.run(&["af", "ls", "x.af"]).code(5);
+        assert!(
+            run.stderr.contains("--at 1") && run.stderr.contains("af repair"),
+            "{}",
+            run.stderr
+        );
+        assert_eq!(scratch.json(&["af", "stats", "x.af", "a", "--at", "1"]), first);
+        scratch.run(&["ls", "x.af", "--snapshot", "1"]).code(0);
+        bend(&scratch, "x.2.af", at);
+    }
+    scratch.run(&["verify", "x.af"]).code(0);
+    bend(&scratch, "x.2.af", len - 1);
+    let run = scratch.run(&["af", "repair", "x.af"]).code(0);
+    assert!(run.stderr.contains("x.2.af is x.2.damaged now"), "{}", run.stderr);
+    scratch.run(&["verify", "x.af"]).code(0);
+}
+
+#[test]
+fn a_layer_in_the_place_of_another_one_is_corrupt() {
+    let scratch = with_layers();
+    let layers = [scratch.read("x.1.af"), scratch.read("x.2.af")];
+    scratch.write("x.2.af", &layers[0]);
+    for arguments in [vec!["verify", "x.af"], vec!["af", "get", "x.af", "a", "-o", "a.npy"]] {
+        let run = scratch.run(&arguments).code(5);
+        assert!(run.stderr.contains("expected layer 2 of this container"), "{}", run.stderr);
+    }
+    scratch.write("x.1.af", &layers[1]);
+    scratch.run(&["verify", "x.af"]).code(5);
+}
+
+#[test]
+fn a_damaged_base_is_corrupt_for_every_command() {
+    let scratch = with_layers();
+    scratch.run(&["af", "compact", "x.af"]).code(0);
+    let whole = scratch.read("x.af");
+    let seal = whole.windows(8).position(|bytes| bytes == b"CYARDAF1").unwrap();
+    let mut damaged: Vec<Vec<u8>> = Vec::new();
+    // The version and the flags in the seal, the mark at its end, the footer, its length, the mark.
+    for at in [seal - 8, seal - 12, seal, whole.len() - 108, whole.len() - 12, whole.len() - 2] {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 8;
+        damaged.push(bytes);
+    }
+    for keep in [0, 5, 40, whole.len() - 1] {
+        damaged.push(whole[..keep].to_vec());
+    }
+    for (number, bytes) in damaged.iter().enumerate() {
+        scratch.write("x.af", bytes);
+        for arguments in [
+            vec!["info", "x.af"],
+            vec!["ls", "x.af"],
+            vec!["verify", "x.af"],
+            vec!["af", "ls", "x.af"],
+            vec!["af", "attrs", "x.af", "a", "--set", "k=1"],
+            vec!["af", "repair", "x.af"],
+            vec!["convert", "x.af", "y.zarr"],
+        ] {
+            let run = scratch.run(&arguments).code(5);
+            assert!(
+                run.stderr.contains("x.af is corrupt"),
+                "{number} {arguments:?}: {}",
+                run.stderr
+            );
+        }
+    }
+}
+
+#[test]
+fn verify_says_what_it_cannot_check() {
+    let scratch = Scratch::new();
+    let theirs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/container/af9-layers.af");
+    scratch.write("af9-layers.af", &std::fs::read(theirs).unwrap());
+    let run = scratch.run(&["verify", "af9-layers.af"]).code(0);
+    let text = run.text();
+    assert!(text.contains("note: af9-layers.af: another program wrote it"), "{text}");
+    assert!(text.contains("nor whether it is in its place"), "{text}");
+}

@@ -8,6 +8,7 @@ mod damage;
 mod defects;
 mod hierarchy;
 mod model;
+mod place;
 mod repair;
 mod requests;
 mod sleepers;

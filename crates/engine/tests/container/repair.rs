@@ -6,7 +6,7 @@ use chunkyard_engine::format::container::{
 };
 use chunkyard_engine::store::Store;
 
-use super::support::{contents, directory, files, furnished, memory, open, place};
+use super::support::{contents, directory, files, furnished, memory, open, place, write};
 
 async fn replace(store: &Store, path: &str, bytes: Vec<u8>) {
     store.put(path, vec![bytes.into()]).await.unwrap();
@@ -77,8 +77,48 @@ async fn a_layer_of_a_version_that_is_not_known_is_no_torn_one() {
     let magic = b"CYARDAF1";
     let at = newer.windows(magic.len()).position(|bytes| bytes == magic).unwrap();
     newer[at - 8] = 2;
+    // With the right checksum: anything else would be damage.
+    let crc = checksum(&newer[at + 8 - 116..at - 4]);
+    newer[at - 4..at].copy_from_slice(&crc.to_le_bytes());
     replace(&store, "x.2.af", newer.clone()).await;
     let refused = Container::repair(&place(&store)).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Unsupported, "{refused}");
     assert_eq!(bytes_of(&store, "x.2.af").await, newer);
+}
+
+/// CRC-32C, bit by bit.
+fn checksum(bytes: &[u8]) -> u32 {
+    !bytes.iter().fold(u32::MAX, |crc, byte| {
+        (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
+            (crc >> 1) ^ (0x82f6_3b78 & (crc & 1).wrapping_neg())
+        })
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_newest_layer_is_corrupt_until_it_is_set_aside() {
+    let store = memory();
+    let container = furnished(&store).await;
+    let before = contents(&container).await.unwrap();
+    write(&container, "c", &[0], vec![9]).await;
+    container.flush().await.unwrap();
+    let mut bytes = bytes_of(&store, "x.3.af").await;
+    let at = bytes.len() - 20;
+    bytes[at] ^= 1;
+    replace(&store, "x.3.af", bytes.clone()).await;
+    let error = Container::open(&place(&store), ContainerOptions::default()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+    for part in ["x.3.af", "--at 2", "--snapshot 2", "chunkyard af repair"] {
+        assert!(error.to_string().contains(part), "{part} in {error}");
+    }
+    // What is asked for by its number is there.
+    let asked = ContainerOptions { as_of: Some(2), ..ContainerOptions::default() };
+    let older = Container::open(&place(&store), asked).await.unwrap();
+    assert_eq!(contents(&older).await.unwrap(), before);
+
+    let repaired = Container::repair(&place(&store)).await.unwrap();
+    let [Repaired { file, renamed }] = repaired.as_slice() else { panic!("{repaired:?}") };
+    assert_eq!((file.reason, renamed.as_deref()), (Reason::Damaged, Some("x.3.damaged")));
+    assert_eq!(bytes_of(&store, "x.3.damaged").await, bytes);
+    assert_eq!(contents(&open(&store).await).await.unwrap(), before);
 }

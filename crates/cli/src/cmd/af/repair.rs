@@ -1,4 +1,4 @@
-//! `chunkyard af repair`: a container whose newest layer is torn becomes writable again.
+//! `chunkyard af repair`: a container whose newest layer cannot be read becomes writable again.
 
 use anyhow::Result;
 use chunkyard_engine::format::container::Container;
@@ -7,10 +7,11 @@ use serde_json::json;
 
 use crate::context::Context;
 
-/// Set a torn newest layer aside, and delete layers that a compaction left behind
+/// Set a newest layer aside that cannot be read, and delete layers that a compaction left behind
 ///
-/// A layer that cannot be read is renamed, not deleted: x.3.af becomes x.3.torn. Damage elsewhere is
-/// not touched.
+/// A layer that cannot be read is renamed, not deleted: x.3.af becomes x.3.torn if its write was cut
+/// off, x.3.damaged if it was whole once; then its changes are lost, unless a copy of it is put back.
+/// Damage elsewhere is not touched.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  chunkyard af repair buoys.af")]
 pub(crate) struct Repair {

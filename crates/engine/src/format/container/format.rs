@@ -11,6 +11,7 @@ use super::sink::ContainerSink;
 use super::source::ContainerSource;
 use super::trailer::TRAILER_LEN;
 use crate::error::{Error, Result};
+use crate::format::hdf5::Hdf5;
 use crate::format::{
     CreateOptions, Dataset, Format, OpenOptions, PackSink, Place, Probe, Sink, Source, Ticket,
 };
@@ -38,13 +39,18 @@ impl Format for ContainerFormat {
             Err(Error::NotFound { .. }) => return Ok(Probe::No("no such file".into())),
             Err(error) => return Err(error),
         };
-        let Some(start) = meta.size.checked_sub(TRAILER_LEN) else {
-            return Ok(Probe::No(format!("{} bytes are too few for a container", meta.size)));
+        let start = meta.size.saturating_sub(TRAILER_LEN);
+        let trailer = match meta.size {
+            0 => Default::default(),
+            size => store.get_range(&names.base(), start..size).await?,
         };
-        let trailer = store.get_range(&names.base(), start..meta.size).await?;
-        match trailer.ends_with(b"ARRF") {
-            true => Ok(Probe::Yes("it ends in ARRF".into())),
-            false => Ok(Probe::No("it does not end in ARRF".into())),
+        if trailer.ends_with(b"ARRF") {
+            return Ok(Probe::Yes("it ends in ARRF".into()));
+        }
+        // A container that lost its end is a damaged one, not nothing; unless it is something else.
+        match Hdf5.probe(place).await {
+            Ok(Probe::Yes(_)) => Ok(Probe::No("it does not end in ARRF".into())),
+            _ => Ok(Probe::Yes("it is named .af, and does not end in ARRF".into())),
         }
     }
 

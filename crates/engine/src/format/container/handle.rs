@@ -59,6 +59,13 @@ impl Default for ContainerOptions {
     }
 }
 
+impl ContainerOptions {
+    fn search(&self) -> Search {
+        let Self { as_of, strict, renamed, .. } = *self;
+        Search { as_of, strict, renamed, past_damage: false }
+    }
+}
+
 /// Many arrays in one file and its overlays. Cheap to clone.
 ///
 /// Reading needs nobody's leave. Changes wait until [`Container::flush`], which makes all of them
@@ -104,10 +111,19 @@ pub(super) enum Known {
 impl Container {
     /// Opens the container at a place.
     pub async fn open(place: &Place, options: ContainerOptions) -> Result<Self> {
+        let search = options.search();
+        Self::open_by(place, options, search).await
+    }
+
+    /// Opens it without its newest layer, if that is damaged.
+    pub(super) async fn open_past_damage(place: &Place, options: ContainerOptions) -> Result<Self> {
+        let search = Search { past_damage: true, ..options.search() };
+        Self::open_by(place, options, search).await
+    }
+
+    async fn open_by(place: &Place, options: ContainerOptions, search: Search) -> Result<Self> {
         let (store, names) = located(place)?;
         let windows = Windows::new(WINDOW_BYTES_MAX, |_, window| window.len());
-        let search =
-            Search { as_of: options.as_of, strict: options.strict, renamed: options.renamed };
         let stack = Stack::open(&store, &names, search, &windows).await?;
         Self::new(store, names, options, windows, stack)
     }
@@ -275,8 +291,7 @@ impl Inner {
     }
 
     pub(super) fn search(&self) -> Search {
-        let ContainerOptions { as_of, strict, renamed, .. } = self.options;
-        Search { as_of, strict, renamed }
+        self.options.search()
     }
 
     /// What an array is, if there is one.

@@ -30,6 +30,7 @@ impl Inner {
         let found = async move {
             let mut findings: Vec<Finding> = ignored(&stack).collect();
             for layer in &stack.layers {
+                findings.extend(layer.uncheckable());
                 findings.extend(layer.inspect_footer().await?);
             }
             if level >= Level::Existence {
@@ -111,6 +112,24 @@ impl Inner {
 }
 
 impl Layer {
+    /// What no check can tell of a layer without a seal.
+    fn uncheckable(&self) -> Option<Finding> {
+        if self.seal.is_some() {
+            return None;
+        }
+        let place = match u64::from(self.root.overlay_index) {
+            // Version 6 has one file and no layers.
+            _ if self.root.version >= 6 => String::new(),
+            index if index == self.number => ", nor whether it is in its place".to_owned(),
+            index => format!(", nor whether it is in its place: it calls itself layer {index}"),
+        };
+        let what = format!(
+            "another program wrote it, without checksums: whether its bytes are those that were \
+             written cannot be checked{place}"
+        );
+        Some(finding(Severity::Note, self.path.to_string(), what))
+    }
+
     /// Reads all of the footer.
     async fn inspect_footer(&self) -> Result<Vec<Finding>> {
         let (footer, damaged) = match self.whole_footer().await {
@@ -141,7 +160,7 @@ impl Layer {
 fn ignored(stack: &Stack) -> impl Iterator<Item = Finding> {
     stack.ignored.iter().map(|file| {
         let (severity, what) = match file.reason {
-            Reason::Torn => (Severity::Error, "the newest layer cannot be read"),
+            Reason::Torn | Reason::Damaged => (Severity::Error, "the newest layer cannot be read"),
             Reason::Merged => (Severity::Note, "a layer that is not needed any more"),
             Reason::Foreign => (Severity::Note, "named like a layer, and none of this container"),
         };

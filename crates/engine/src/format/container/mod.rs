@@ -33,6 +33,7 @@ mod footer_reader;
 mod format;
 mod handle;
 mod inspect;
+mod judge;
 mod layer;
 mod layer_names;
 pub mod mapping;
@@ -56,6 +57,7 @@ pub mod statistics;
 pub mod stats_file;
 pub mod trailer;
 mod upkeep;
+mod wholeness;
 
 pub use self::array::ContainerArray;
 pub use self::compact::{CompactOptions, Compacted, LayerInfo};

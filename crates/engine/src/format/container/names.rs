@@ -50,9 +50,9 @@ impl Names {
         format!(".{}.chunkyard", self.base())
     }
 
-    /// What a layer that cannot be read is renamed to.
-    pub(super) fn torn(&self, number: u64) -> String {
-        format!("{}.{number}.torn", self.stem)
+    /// What a layer that cannot be read is renamed to; the word says why.
+    pub(super) fn set_aside(&self, number: u64, word: &str) -> String {
+        format!("{}.{number}.{word}", self.stem)
     }
 
     /// The number of a layer by its name; `None` for other files, and for the base.

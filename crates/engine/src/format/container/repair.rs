@@ -1,4 +1,4 @@
-//! Repair: sets a torn newest layer aside, and removes what a compaction left behind.
+//! Repair: sets a newest layer aside that cannot be read, and removes what a compaction left behind.
 
 use super::handle::{Container, ContainerOptions, Inner};
 use super::layer::Layer;
@@ -22,7 +22,7 @@ impl Container {
     ///
     /// A layer that is whole and of a version that we do not know is left as it is.
     pub async fn repair(place: &Place) -> Result<Vec<Repaired>> {
-        let container = Self::open(place, ContainerOptions::default()).await?;
+        let container = Self::open_past_damage(place, ContainerOptions::default()).await?;
         let inner: &Inner = &container.inner;
         if inner.store.kind() == Kind::ReadOnly {
             return Err(Error::unsupported(format!("writing to {}, a web server", place.url())));
@@ -37,7 +37,7 @@ impl Container {
 impl Inner {
     /// Only what is so now, while nobody compacts, counts.
     async fn repair_alone(&self) -> Result<Vec<Repaired>> {
-        let search = Search::default();
+        let search = Search { past_damage: true, ..Search::default() };
         let stack = Stack::open(&self.store, &self.names, search, &self.windows).await?;
         let mut repaired = Vec::new();
         for file in &stack.ignored {
@@ -47,14 +47,14 @@ impl Inner {
                     self.delete_in_order(std::slice::from_ref(&file.path)).await?;
                     None
                 }
-                Reason::Torn => Some(self.set_aside(file).await?),
+                Reason::Torn | Reason::Damaged => Some(self.set_aside(file).await?),
             };
             repaired.push(Repaired { file: file.clone(), renamed });
         }
         Ok(repaired)
     }
 
-    /// Renames a torn layer; what has the new name already stays.
+    /// Renames a layer that cannot be read; what has the new name already stays.
     async fn set_aside(&self, file: &Ignored) -> Result<String> {
         let meta = self.store.head(&file.path).await?;
         match Layer::open(&self.store, file.number, &meta, &self.windows).await {
@@ -67,7 +67,7 @@ impl Inner {
                 });
             }
         }
-        let torn = self.names.torn(file.number);
+        let torn = self.names.set_aside(file.number, file.reason.word());
         let taken = self.store.link(&file.path, &torn).await? == Linked::Exists;
         // Unless it is there because a repair was interrupted before it deleted the old name.
         if taken && !self.are_equal(&file.path, &torn).await? {

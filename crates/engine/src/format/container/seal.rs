@@ -42,6 +42,7 @@ pub(super) const MAGIC: &[u8; 8] = b"CYARDAF1";
 const VERSION: u32 = 1;
 const ARRAYS_SORTED: u32 = 1;
 const CHUNKS_SORTED: u32 = 2;
+const FLAGS: u32 = ARRAYS_SORTED | CHUNKS_SORTED;
 
 /// What a seal says, except for the checksums and the statistics.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -76,6 +77,8 @@ pub struct Tail {
     seal: Seal,
     absorbed: u64,
     crc: u32,
+    flags: u32,
+    version: u32,
 }
 
 impl Tail {
@@ -93,6 +96,19 @@ impl Tail {
     pub fn footer_size(&self) -> u64 {
         self.seal.footer_size
     }
+
+    /// Refuses what a later release may say. Only a checksum that is right tells that from damage, so
+    /// it is compared before.
+    fn refuse_unknown(&self) -> Result<()> {
+        let Self { version, flags, .. } = self;
+        if *version != VERSION {
+            return Err(Error::unsupported(format!("a layer with a seal of version {version}")));
+        }
+        if flags & !FLAGS != 0 {
+            return Err(Error::unsupported(format!("a layer with flags {flags:#x} in its seal")));
+        }
+        Ok(())
+    }
 }
 
 /// The tail in the last bytes of what is given; `None` if there is no seal.
@@ -103,9 +119,6 @@ pub fn parse_tail(bytes: &[u8]) -> Result<Option<Tail>> {
     let Some((checked, [a, b, c, d, magic @ ..])) = tail.split_first_chunk::<TAIL_CHECKED>() else {
         return Ok(None);
     };
-    if magic != MAGIC {
-        return Ok(None);
-    }
     let crc = u32::from_le_bytes([*a, *b, *c, *d]);
     let mut fields = Fields(checked);
     let mut seal = Seal {
@@ -121,19 +134,30 @@ pub fn parse_tail(bytes: &[u8]) -> Result<Option<Tail>> {
     let absorbed = fields.u64();
     seal.footer_size = fields.u64();
     let (flags, version) = (fields.u32(), fields.u32());
-    if version != VERSION {
-        return Err(Error::unsupported(format!("a layer with a seal of version {version}")));
+    let paged = seal.pages == seal.footer_size.div_ceil(PAGE_LEN);
+    if magic != MAGIC {
+        // A seal whose mark is damaged is still a seal: without one, nothing would be checked.
+        let sealed = version == VERSION && flags & !FLAGS == 0 && seal.footer_size > 0 && paged;
+        return match sealed {
+            true => Err(corrupt(
+                "the end of the seal",
+                MAGIC.escape_ascii().to_string(),
+                magic.escape_ascii().to_string(),
+            )),
+            false => Ok(None),
+        };
     }
     seal.arrays_sorted = flags & ARRAYS_SORTED != 0;
     seal.chunks_sorted = flags & CHUNKS_SORTED != 0;
+    let footer_size = seal.footer_size;
+    let tail = Tail { seal, absorbed, crc, flags, version };
     if absorbed == 0 {
         check_crc(crc, checked)?;
+        tail.refuse_unknown()?;
     }
-    if flags & !(ARRAYS_SORTED | CHUNKS_SORTED) != 0 {
-        return Err(Error::unsupported(format!("a layer with flags {flags:#x} in its seal")));
-    }
-    if seal.pages != seal.footer_size.div_ceil(PAGE_LEN) {
-        let expected = format!("those of {} bytes of footer", seal.footer_size);
+    let seal = &tail.seal;
+    if !paged {
+        let expected = format!("those of {footer_size} bytes of footer");
         return Err(corrupt("the pages of the footer", expected, seal.pages.to_string()));
     }
     // Once the sum is known to fit, the methods may add without looking.
@@ -144,7 +168,7 @@ pub fn parse_tail(bytes: &[u8]) -> Result<Option<Tail>> {
     if whole.is_none_or(|len| len > i64::MAX.cast_unsigned()) {
         return Err(corrupt("the length of the seal", "less than a file", "more"));
     }
-    Ok(Some(Tail { seal, absorbed, crc }))
+    Ok(Some(tail))
 }
 
 /// The seal whose absorbed layers and tail are the last bytes of what is given.
@@ -160,6 +184,7 @@ pub fn parse(bytes: &[u8]) -> Result<Seal> {
         return Err(corrupt("the end of the seal", expected, bytes.len().to_string()));
     };
     check_crc(tail.crc, bytes.get(..bytes.len() - 12).unwrap_or_default())?;
+    tail.refuse_unknown()?;
     let (entries, _) = bytes.get(..bytes.len() - TAIL_BYTES).unwrap_or_default().as_chunks::<24>();
     let absorbed = entries.iter().map(|entry| {
         let mut fields = Fields(entry);
@@ -330,7 +355,9 @@ mod tests {
             for at in from..bytes.len() {
                 let mut bent = bytes.clone();
                 bent[at] ^= 4;
-                assert!(parse(&bent).is_err(), "{at}");
+                assert_eq!(parse(&bent).unwrap_err().kind(), crate::ErrorKind::Corrupt, "{at}");
+                // Not even the mark at its end makes a seal look like none.
+                assert!(!matches!(parse_tail(&bent), Ok(None)), "{at}");
             }
         }
     }

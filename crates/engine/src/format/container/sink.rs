@@ -217,11 +217,12 @@ impl ContainerSink {
         let numbers = layers.iter().filter_map(|path| names.number(path)).max().unwrap_or(0);
         let windows = super::footer_reader::Windows::new(0, |_, _| 0);
         // Numbers are never used twice, so that nobody who still writes to the old one ends in the new.
-        let known = Stack::open(store, names, Search::default(), &windows).await;
+        let search = Search { past_damage: true, ..Search::default() };
+        let known = Stack::open(store, names, search, &windows).await;
         let (last, absorbed) = match known {
             Ok(stack) => {
-                let sidecars = stack.layers.iter().filter(|layer| layer.number > 0);
-                let absorbed = sidecars.map(|layer| (layer.number, layer.id())).collect();
+                let absorbed = stack.layers.iter().map(|layer| (layer.number, layer.id()));
+                let absorbed = absorbed.collect();
                 (stack.next.saturating_sub(1), absorbed)
             }
             Err(_) => (0, Vec::new()),
@@ -252,7 +253,7 @@ struct Replaced {
     sequence: u64,
     /// The files of its layers.
     files: Vec<String>,
-    /// Its layers. The new base says that it holds them, so that those which nobody came to delete
+    /// Its base and its layers. The new base says that it holds them, so that those which nobody came to delete
     /// are not taken for its own: layers of other programs do not say which container they belong to.
     absorbed: Vec<(u64, Id)>,
 }

@@ -5,22 +5,27 @@
 //! - *merged*: the base says that it holds this very layer already; a compaction was interrupted
 //!   before it could delete it.
 //! - *foreign*: a container of its own, or a layer of another one, that happens to have the name.
-//! - *torn*: the newest one, when it cannot be read. Readers go on below it and say so.
+//! - *torn*: the newest one, when its write was cut off. Readers go on below it and say so.
+//! - *damaged*: the newest one, when it was [whole once](super::wholeness) and cannot be read any
+//!   more. That is an error: what is below it is not what was last acknowledged.
 //!
-//! Lineage is told by the [seal](super::seal): a layer names the container and the layer that it was
-//! made on, and one whose ground is missing is an error, not a smaller answer. Layers of other
-//! programs have no seal; they must name the base they belong to.
+//! Lineage is told by the [seal](super::seal): a layer names the container, its own number and the
+//! layer that it was made on. One whose ground is missing, or that is not where it was written, is an
+//! error, not another answer. Layers of other programs have no seal; they must name the base they
+//! belong to.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use futures::{StreamExt, stream};
 
 use super::described::Described;
 use super::footer_reader::Windows;
+use super::judge::Judge;
 use super::layer::Layer;
 use super::model::ArrayStats;
 use super::names::Names;
+use super::wholeness::was_whole;
 use crate::error::{Error, Result};
 use crate::store::{Meta, Store, Version};
 
@@ -39,6 +44,8 @@ pub(super) struct Search {
     pub(super) strict: bool,
     /// Whether layers of other programs count that name another base: a container that was renamed.
     pub(super) renamed: bool,
+    /// Whether a damaged newest layer is left out like a torn one, by a repair.
+    pub(super) past_damage: bool,
 }
 
 /// A file that is named like a layer, or is one, and does not count.
@@ -63,8 +70,10 @@ pub enum Reason {
     Merged,
     /// It belongs to something else.
     Foreign,
-    /// It cannot be read.
+    /// Its write was cut off.
     Torn,
+    /// It was whole once and cannot be read.
+    Damaged,
 }
 
 impl Reason {
@@ -74,6 +83,7 @@ impl Reason {
             Self::Merged => "merged",
             Self::Foreign => "foreign",
             Self::Torn => "torn",
+            Self::Damaged => "damaged",
         }
     }
 }
@@ -135,7 +145,7 @@ impl Stack {
 }
 
 /// Why nothing can be written on a layer that cannot be read.
-fn unwritable(path: String, found: String) -> Error {
+pub(super) fn unwritable(path: String, found: String) -> Error {
     Error::Corrupt {
         file: path,
         what: "the newest layer, on which nothing can be written before it is repaired \
@@ -156,14 +166,18 @@ async fn attempt(store: &Store, names: &Names, search: Search, windows: &Windows
     let mut opened = stream::iter(all)
         .map(|(number, meta)| async move {
             let layer = Layer::open(store, number, &meta, windows).await;
-            (number, meta, layer)
+            let whole = match layer {
+                Err(Error::Corrupt { .. }) if number > 0 => was_whole(store, &meta).await,
+                _ => Ok(true),
+            };
+            (number, meta, layer, whole)
         })
         .buffered(store.limits().requests.max(1));
-    let Some((_, _, layer)) = opened.next().await else { return Err(missing(store, names)) };
-    let mut judge = Judge::new(layer?, names, search);
+    let Some((_, _, layer, _)) = opened.next().await else { return Err(missing(store, names)) };
+    let mut judge = Judge::new(layer?, names, search)?;
     let sequence = judge.sequence();
-    while let Some((number, meta, layer)) = opened.next().await {
-        judge.see(number, meta, layer)?;
+    while let Some((number, meta, layer, whole)) = opened.next().await {
+        judge.see(number, meta, layer, whole?)?;
     }
     let (layers, ignored) = judge.finish()?;
     let top = layers.last().map_or(0, |layer| layer.number).max(sequence);
@@ -246,143 +260,4 @@ async fn probe(store: &Store, names: &Names) -> Result<(Meta, Vec<(u64, Meta)>)>
         }
     }
     Ok((base, found))
-}
-
-/// Decides which layers count, from the oldest to the newest.
-struct Judge<'a> {
-    names: &'a Names,
-    search: Search,
-    layers: Vec<Arc<Layer>>,
-    ignored: Vec<Ignored>,
-    /// What layers may be made on.
-    grounds: HashSet<Id>,
-    /// What the base holds.
-    merged: HashMap<u64, Id>,
-    container: Option<Id>,
-    /// The last file that could not be read: torn if nothing follows.
-    torn: Option<(Ignored, Error)>,
-}
-
-impl<'a> Judge<'a> {
-    fn new(base: Layer, names: &'a Names, search: Search) -> Self {
-        let merged: HashMap<u64, Id> = base
-            .seal
-            .as_ref()
-            .map(|seal| seal.absorbed.iter().copied().collect())
-            .unwrap_or_default();
-        let grounds = merged.values().copied().chain([base.id()]).collect();
-        let container = base.seal.as_ref().map(|seal| seal.container);
-        Self {
-            names,
-            search,
-            layers: vec![Arc::new(base)],
-            ignored: Vec::new(),
-            grounds,
-            merged,
-            container,
-            torn: None,
-        }
-    }
-
-    fn base(&self) -> Option<&Layer> {
-        self.layers.first().map(|base| &**base)
-    }
-
-    /// The number of the newest layer that the base holds.
-    fn sequence(&self) -> u64 {
-        self.base().and_then(|base| base.seal.as_ref()).map_or(0, |seal| seal.sequence)
-    }
-
-    fn see(&mut self, number: u64, meta: Meta, layer: Result<Layer>) -> Result<()> {
-        if let Some((_, error)) = self.torn.take() {
-            // Something was built on it: that is damage, not a write that was cut off.
-            return Err(error);
-        }
-        let ignored = |reason, why: String| Ignored {
-            path: meta.path.clone(),
-            number,
-            size: meta.size,
-            reason,
-            why,
-        };
-        let held = "the base holds it; a compaction was interrupted before it deleted it";
-        let layer = match layer {
-            Ok(layer) => layer,
-            Err(Error::Corrupt { .. }) if self.merged.contains_key(&number) => {
-                self.ignored.push(ignored(Reason::Merged, held.to_owned()));
-                return Ok(());
-            }
-            Err(error @ Error::Corrupt { .. }) => {
-                self.torn = Some((ignored(Reason::Torn, error.to_string()), error));
-                return Ok(());
-            }
-            Err(error) => return Err(error),
-        };
-        if self.merged.get(&number) == Some(&layer.id()) {
-            self.ignored.push(ignored(Reason::Merged, held.to_owned()));
-            return Ok(());
-        }
-        match self.foreign(&layer)? {
-            Some(why) => self.ignored.push(ignored(Reason::Foreign, why)),
-            None => {
-                self.grounds.insert(layer.id());
-                self.container = self.container.or(layer.seal.as_ref().map(|seal| seal.container));
-                self.layers.push(Arc::new(layer));
-            }
-        }
-        Ok(())
-    }
-
-    /// Why a layer belongs to something else, if it does.
-    fn foreign(&self, layer: &Layer) -> Result<Option<String>> {
-        if self.base().is_some_and(|base| base.root.version >= 6) {
-            return Ok(Some("the base is of a version that has no layers".to_owned()));
-        }
-        if let Some(seal) = &layer.seal {
-            if self.container.is_some_and(|container| container != seal.container) {
-                return Ok(Some("it was made for another container".to_owned()));
-            }
-            if seal.parent == Id::default() {
-                return Ok(Some("it is the base of a container of its own".to_owned()));
-            }
-            if layer.number <= self.sequence() {
-                let why = "the base holds another layer of this number: whoever wrote this one had \
-                           not seen that, and was told so";
-                return Ok(Some(why.to_owned()));
-            }
-            if !self.grounds.contains(&seal.parent) {
-                return Err(Error::Corrupt {
-                    file: layer.path.to_string(),
-                    what: "the layer it was made on".to_owned(),
-                    expected: "among the layers below it".to_owned(),
-                    found: "none, so one is missing".to_owned(),
-                });
-            }
-            return Ok(None);
-        }
-        let hint = &layer.root.base_file_hint;
-        if layer.root.overlay_index == 0 {
-            return Ok(Some("it is the base of a container of its own".to_owned()));
-        }
-        let named = hint.rsplit('/').next().unwrap_or_default();
-        if named != self.names.base() && !self.search.renamed {
-            return Err(Error::invalid(format!(
-                "{} says that it is a layer of {hint:?}, not of {:?}: move it away if it does not \
-                 belong here, or open the container as a renamed one",
-                layer.path,
-                self.names.base()
-            )));
-        }
-        Ok(None)
-    }
-
-    fn finish(mut self) -> Result<(Vec<Arc<Layer>>, Vec<Ignored>)> {
-        if let Some((torn, error)) = self.torn {
-            if self.search.strict {
-                return Err(unwritable(torn.path, error.to_string()));
-            }
-            self.ignored.push(torn);
-        }
-        Ok((self.layers, self.ignored))
-    }
 }

@@ -120,12 +120,26 @@ fn version(view: &dyn View) -> Result<(u32, u64), Stop> {
         (_, 6) => Ok((6, short_at)),
         (4, _) => Ok((4, long_at)),
         (5, _) => Ok((5, long_at)),
-        (number @ 1..1000, _) | (_, number @ 1..1000) => {
+        // Later versions may be there where that of 6 is. Those with the root of 4 are all known.
+        (_, number @ 7..1000) => {
+            let what = format!("a container with a footer of version {number}");
+            Err(Error::unsupported(what).into())
+        }
+        (number @ 1..1000, _) if len == ROOT_LEN && is_root(&end) => {
+            Err(corrupt(long_at, "a footer of version 4 or 5", format!("version {number}")))
+        }
+        (number @ 1..1000, _) => {
             let what = format!("a container with a footer of version {number}");
             Err(Error::unsupported(what).into())
         }
         _ => Err(corrupt(long_at, "a footer of version 4, 5 or 6", "the number of no version")),
     }
+}
+
+/// Whether what is at the end of a footer is the root of version 4 or 5, whatever its number says.
+fn is_root(root: &Record<'_>) -> bool {
+    let tables = [(8, BLOCK_LEN), (24, ARRAY_LEN), (40, STRING_LEN), (56, VALUE_LEN)];
+    tables.into_iter().all(|(offset, item)| root.table(offset, item).is_ok())
 }
 
 /// The block at a position of the block table, which is not always its id.
