@@ -2,6 +2,7 @@
 
 use array_format::ArrayFile;
 use chunkyard_array_format::{Element, Expected, statistics};
+use chunkyard_engine::format::container::model::AttributeValue;
 
 use super::elements::{Typed, Visit, visit};
 use super::{Peer, words};
@@ -33,6 +34,14 @@ impl Peer {
             let elements = visit(&array.definition.dtype, ReadAll { file: &file, name }).await;
             assert_eq!(elements, array.elements, "elements of {case}");
         }
+    }
+}
+
+impl Peer {
+    /// Whether array-format reads this for an attribute.
+    pub(crate) async fn reads(&self, array: &str, key: &str, value: &AttributeValue) -> bool {
+        let file = self.open().await;
+        file.get_attribute(array, key).unwrap() == Some(&words::attribute(value))
     }
 }
 

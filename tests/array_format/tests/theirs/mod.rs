@@ -3,6 +3,8 @@
 use chunkyard_array_format::{Definition, Script, cases, visible};
 use chunkyard_engine::format::container::model::{AttributeValue, DType};
 
+mod mixed;
+
 use crate::matrix::{every, with_all};
 use crate::own::Own;
 use crate::peer::Peer;

@@ -12,6 +12,7 @@ use super::attributes::{Said, attributes};
 use super::described::{Described, Room};
 use super::footer;
 use super::layer::Layer;
+use super::mixed::Mixed;
 use super::model::{ArrayMeta, ChunkAddress};
 use super::pending::Description;
 use super::stack::Stack;
@@ -30,6 +31,8 @@ const BATCH: u64 = 16 << 10;
 pub(super) struct ArrayState {
     /// What it is.
     pub(super) described: Arc<Description>,
+    /// Attributes that may mean something else.
+    pub(super) mixed: Vec<Mixed>,
     /// Chunks along each axis.
     grid: Vec<u64>,
     /// Where chunks are, newest layer first.
@@ -143,7 +146,7 @@ impl ArrayState {
                     let grid = grid(&meta);
                     let described = Arc::new(Description { meta, attributes: Vec::new() });
                     let (tables, places) = (vec![table], tokio::sync::OnceCell::new());
-                    state = Some(Self { described, grid, tables, places });
+                    state = Some(Self { described, mixed: Vec::new(), grid, tables, places });
                 }
                 Some(state) => {
                     let meta = &state.described.meta;
@@ -159,7 +162,14 @@ impl ArrayState {
             }
         }
         if let Some(state) = &mut state {
-            let (meta, attributes) = (state.described.meta.clone(), attributes(&said, room).await?);
+            let (attributes, mut mixed) = attributes(&said, room).await?;
+            for other in stack.read_otherwise(&said, &attributes).await? {
+                if mixed.iter().all(|known| known.key != other.key) {
+                    mixed.push(other);
+                }
+            }
+            state.mixed = mixed;
+            let meta = state.described.meta.clone();
             state.described = Arc::new(Description { meta, attributes });
             state.tables.retain(|(_, table)| table.len > 0);
         }

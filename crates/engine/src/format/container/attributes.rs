@@ -4,7 +4,8 @@
 //! of ours says all attributes of its arrays by its own dictionaries. One of array-format 0.9 does
 //! not: whoever changes an array there takes over the pairs that the layer below has, as they are,
 //! and adds to them by new dictionaries. So a pair means what it means in the layer, or what it meant
-//! below, and where it may mean either both are kept: attributes are never removed by 0.9.
+//! below, and where it may mean either both are kept: attributes are never removed by 0.9. Which was
+//! meant cannot be told then, and is [said](super::mixed).
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use std::sync::Arc;
 use super::described::Room;
 use super::footer;
 use super::layer::Layer;
+use super::mixed::{Mixed, shown};
 use super::model::AttributeValue;
 use crate::error::Result;
 
@@ -40,11 +42,14 @@ impl Said<'_> {
 /// An attribute, and the number that its key has in the pairs of a layer.
 type Known = (u64, String, AttributeValue);
 
-/// The attributes of an array, from what its layers say, the newest first, as far as there is room.
+/// The attributes of an array, from what its layers say, the newest first, as far as there is room;
+/// and those of them that may mean something else.
 pub(super) async fn attributes(
     said: &[Said<'_>],
     room: &mut Room,
-) -> Result<Vec<(String, AttributeValue)>> {
+) -> Result<(Vec<(String, AttributeValue)>, Vec<Mixed>)> {
+    let mut mixed: Vec<Mixed> = Vec::new();
+    let mut below: HashSet<(u64, u64)> = HashSet::new();
     let complete = said.iter().position(|said| !said.inherits());
     let counts = said.iter().take(complete.map_or(said.len(), |at| at + 1));
     let mut known: Vec<Known> = Vec::new();
@@ -54,8 +59,10 @@ pub(super) async fn attributes(
         let inherited: HashSet<u64> = known.iter().map(|(number, ..)| *number).collect();
         let mut own: Vec<Known> = Vec::with_capacity(said.pairs.len());
         for &(key, value) in &said.pairs {
+            let taken_over = inherited.contains(&key) || below.contains(&(key, value));
             // A pair that is nowhere is read all the same, so that the parser says what is wrong.
-            if said.has((key, value)) || !inherited.contains(&key) {
+            // One that was taken over may mean what was set anew since, under another number.
+            if said.has((key, value)) || !taken_over {
                 let root = &said.layer.root;
                 let pair = said.layer.parse(|view| {
                     Ok((
@@ -68,9 +75,28 @@ pub(super) async fn attributes(
                 own.push((key, name, value));
             }
         }
+        for (number, name, value) in &own {
+            let pair = said.pairs.iter().find(|(key, _)| key == number);
+            let taken_over = pair.is_some_and(|pair| below.contains(pair));
+            let other = known.iter().find(|(known, ..)| known == number);
+            let Some((_, other, was)) = other.filter(|_| taken_over) else { continue };
+            if (other, was) != (name, value) && !said.layer.alone_has(*number).await? {
+                let or = format!(
+                    "if it was not set in {}, {other:?} is {}",
+                    said.layer.path,
+                    shown(was)
+                );
+                mixed.retain(|mixed| mixed.key != *name);
+                mixed.push(Mixed { key: name.clone(), value: value.clone(), or });
+            }
+        }
+        below = said.pairs.iter().copied().collect();
         let again: HashSet<&str> = own.iter().map(|(_, name, _)| name.as_str()).collect();
         known.retain(|(_, name, _)| !again.contains(name.as_str()));
         known.append(&mut own);
     }
-    Ok(known.into_iter().map(|(_, name, value)| (name, value)).collect())
+    let attributes: Vec<_> = known.into_iter().map(|(_, name, value)| (name, value)).collect();
+    // A later layer may have said clearly what an earlier one did not.
+    mixed.retain(|mixed| attributes.contains(&(mixed.key.clone(), mixed.value.clone())));
+    Ok((attributes, mixed))
 }

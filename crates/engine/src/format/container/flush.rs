@@ -176,6 +176,7 @@ impl Stack {
             next,
             base: self.base.clone(),
             statistics_file: Default::default(),
+            dictionaries: Default::default(),
         }
     }
 

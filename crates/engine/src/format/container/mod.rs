@@ -39,6 +39,7 @@ mod layer_names;
 pub mod mapping;
 mod member;
 mod merge;
+mod mixed;
 pub mod model;
 mod names;
 mod part_writer;

@@ -96,6 +96,7 @@ impl PartsSource {
             next: 0,
             base,
             statistics_file: Default::default(),
+            dictionaries: Default::default(),
         };
         Ok(Merged { array: stack.array(name).await?, statistics })
     }

@@ -26,6 +26,8 @@ pub struct ContainerSource {
     dataset: Dataset,
     /// How its newest block is packed.
     packing: Option<String>,
+    /// What to say of attributes that may mean something else.
+    mixed: Option<String>,
 }
 
 impl ContainerSource {
@@ -44,7 +46,16 @@ impl ContainerSource {
             Some(layer) => layer.parse(|view| footer::block(view, &layer.root, 0)).await?.codec,
             None => None,
         };
-        Ok(Self { container, dataset, packing })
+        let mut mixed = Vec::new();
+        for (path, _) in dataset.arrays() {
+            mixed.extend(container.mixed(mapping::name_of(path)).await?);
+        }
+        let mixed = match mixed.as_slice() {
+            [] => None,
+            [only] => Some(only.clone()),
+            [first, rest @ ..] => Some(format!("{first} (and {} more)", rest.len())),
+        };
+        Ok(Self { container, dataset, packing, mixed })
     }
 
     /// The container.
@@ -147,7 +158,7 @@ impl Source for ContainerSource {
     }
 
     fn cautions(&self) -> Vec<String> {
-        self.container.cautions()
+        self.container.cautions().into_iter().chain(self.mixed.clone()).collect()
     }
 }
 

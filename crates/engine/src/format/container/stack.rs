@@ -23,6 +23,7 @@ use super::described::Described;
 use super::footer_reader::Windows;
 use super::judge::Judge;
 use super::layer::Layer;
+use super::mixed::Dictionary;
 use super::model::ArrayStats;
 use super::names::Names;
 use super::wholeness::was_whole;
@@ -103,6 +104,8 @@ pub(super) struct Stack {
     pub(super) described: Mutex<Described>,
     /// What the statistics file says, once somebody asked.
     pub(super) statistics_file: tokio::sync::OnceCell<HashMap<String, ArrayStats>>,
+    /// The words of all layers, the newest first, once it was asked what 0.9 reads.
+    pub(super) dictionaries: tokio::sync::OnceCell<Vec<Dictionary>>,
 }
 
 impl Stack {
@@ -198,6 +201,7 @@ async fn attempt(store: &Store, names: &Names, search: Search, windows: &Windows
         next: newest.max(sequence) + 1,
         base: Version::from(&base),
         statistics_file: tokio::sync::OnceCell::new(),
+        dictionaries: tokio::sync::OnceCell::new(),
     })
 }
 

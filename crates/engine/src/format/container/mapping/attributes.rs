@@ -126,6 +126,11 @@ fn unwrapped<'a>(key: &'a str, value: &AttributeValue) -> Option<(&'a str, Value
     is_wrapped(plain, &value).then_some((plain, value))
 }
 
+/// A value by itself as JSON; numbers that it does not have are words.
+pub fn attribute_json(value: &AttributeValue) -> Value {
+    json_of(value, "", &mut Vec::new())
+}
+
 fn json_of(value: &AttributeValue, pointer: &str, non_finite: &mut Vec<String>) -> Value {
     use AttributeValue as Stored;
     macro_rules! floats {

@@ -29,6 +29,7 @@ mod types;
 use chunkyard_array::{ArraySpec, Attributes, GroupSpec, codec, non_finite};
 use serde_json::{Map, Value, json};
 
+pub use self::attributes::attribute_json;
 pub use self::names::{dataset_of, entries_of, group_name, name_of};
 use self::types::Layout;
 use super::model::{ArrayMeta, AttributeValue, DType, IndexWidth, to_u32};
