@@ -19,7 +19,7 @@ use super::handle::{Container, Inner, aside, fresh_id};
 use super::model::{ArrayMeta, ArrayStats};
 use super::stack::{Id, Reason, Search, Stack};
 use super::{merge, publish};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::format::Locate;
 use crate::meter::Meter;
 use crate::store::{Kind, Lock};
@@ -142,9 +142,13 @@ impl Inner {
             draft.begin_array(meta, described.attributes.clone());
             let fetcher = self.fetcher();
             merge::push_all(&mut draft, fetcher, &array, options.repack, &options.meter).await?;
-            statistics.push(match self.known_statistics(stack, &name).await? {
-                Some(known) => known,
-                None => self.statistics_anew(&array).await?,
+            statistics.extend(match self.known_statistics(stack, &name).await? {
+                Some(known) => Some(known),
+                None => match self.statistics_anew(&array).await {
+                    // Of chunks whose codec is not known here they stay unknown.
+                    Err(Error::Unsupported { .. }) => None,
+                    anew => Some(anew?),
+                },
             });
         }
         let finished = draft.finish(&identity, &statistics).await?;

@@ -5,6 +5,7 @@
 //! order in which they were closed. Memory is bounded by what waits to be packed, plus, for a file
 //! that turns out small, the file.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -44,6 +45,21 @@ pub(super) enum Piece {
         /// Name of the codec; `None` for plain bytes.
         codec: Option<Arc<str>>,
     },
+    /// A part of a block that is taken over as it is, with all that is in it.
+    Within {
+        /// Which block it is: the key of its layer, and its number there.
+        block: (u64, u32),
+        /// Its packed bytes.
+        bytes: Bytes,
+        /// Its bytes when unpacked.
+        len: u64,
+        /// Name of its codec.
+        codec: Option<Arc<str>>,
+        /// Where the chunk begins in it.
+        offset: u32,
+        /// Bytes of the chunk.
+        size: u32,
+    },
 }
 
 /// What a layer says about itself, apart from its arrays.
@@ -72,6 +88,8 @@ pub(super) struct Draft {
     waiting_bytes: u64,
     /// Blocks that have a number.
     numbered: u32,
+    /// The numbers of blocks that were taken over.
+    taken: HashMap<(u64, u32), u32>,
 }
 
 #[derive(Debug)]
@@ -117,6 +135,7 @@ impl Draft {
             waiting: Vec::new(),
             waiting_bytes: 0,
             numbered: 0,
+            taken: HashMap::new(),
         }
     }
 
@@ -162,6 +181,16 @@ impl Draft {
                 array.addresses.push(ChunkAddress { block: self.numbered, offset: 0, size });
                 let waits = bytes.len() as u64;
                 self.wait(Waiting::Packed { bytes, len, codec }, waits)?;
+            }
+            Piece::Within { block, bytes, len, codec, offset, size } => {
+                let known = self.taken.get(&block).copied();
+                let number = known.unwrap_or(self.numbered);
+                array.addresses.push(ChunkAddress { block: number, offset, size });
+                if known.is_none() {
+                    self.taken.insert(block, number);
+                    let waits = bytes.len() as u64;
+                    self.wait(Waiting::Packed { bytes, len, codec }, waits)?;
+                }
             }
         }
         if self.waiting_bytes >= WAITING_BYTES_MAX {
@@ -308,7 +337,6 @@ struct Dictionary {
 impl Dictionary {
     /// Gives the arrays their indices, as wide as they must be.
     fn intern(arrays: &mut [DraftArray]) -> Result<Self> {
-        use std::collections::HashMap;
         let mut keys: HashMap<String, u64> = HashMap::new();
         // Values have no order and no hash; their rendering tells those apart that differ.
         let mut values: HashMap<String, u64> = HashMap::new();

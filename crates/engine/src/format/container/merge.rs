@@ -9,7 +9,7 @@ use super::draft::{Draft, Piece};
 use super::flush::coord;
 use crate::error::{Error, Result};
 use crate::meter::Meter;
-use crate::store::{ChunkRef, Fetcher};
+use crate::store::{ChunkRef, Fetcher, block_codec};
 
 /// Chunks that are read at once.
 const READS: usize = 16;
@@ -50,9 +50,29 @@ async fn piece(
 ) -> Result<Piece> {
     let block = found.layer.block_ref(found.address.block).await?;
     let whole = found.address.offset == 0 && u64::from(found.address.size) == block.len;
+    let unknown = block.codec.as_ref().filter(|codec| block_codec(codec).is_err());
+    if let Some(codec) = unknown.filter(|_| repack) {
+        return Err(Error::unsupported(format!(
+            "packing chunk {index:?} of {:?} anew, which is packed by {codec:?}: that is not known \
+             here; without another codec its bytes are taken over as they are",
+            array.described.meta.name
+        )));
+    }
     if whole && !repack && block.codec.is_some() {
         let bytes = fetch(fetcher, &block.packed()).await?;
         return Ok(Piece::Packed { bytes, len: block.len, codec: block.codec.clone() });
+    }
+    if unknown.is_some() {
+        // Checked to be within the block, out of which it cannot be taken here.
+        array.slice(found, block.clone(), index)?;
+        return Ok(Piece::Within {
+            block: (found.layer.key, found.address.block),
+            bytes: fetch(fetcher, &block.packed()).await?,
+            len: block.len,
+            codec: block.codec.clone(),
+            offset: found.address.offset,
+            size: found.address.size,
+        });
     }
     let reference = array.slice(found, block, index)?;
     Ok(Piece::Plain(fetch(fetcher, &reference).await?))

@@ -76,9 +76,23 @@ impl Inner {
         Ok(None)
     }
 
-    /// The statistics of an array after a change: from what they were and from what changed, unless
-    /// something was taken away that may have been the smallest or the largest.
+    /// The statistics of an array after a change; `None` where they need chunks whose codec is not
+    /// known here. That is no reason to refuse the change.
     pub(super) async fn statistics_after(
+        &self,
+        stack: &Stack,
+        change: &Change,
+        described: &Arc<Description>,
+    ) -> Result<Option<ArrayStats>> {
+        match self.statistics_with(stack, change, described).await {
+            Err(Error::Unsupported { .. }) => Ok(None),
+            other => other,
+        }
+    }
+
+    /// From what they were and from what changed, unless something was taken away that may have been
+    /// the smallest or the largest.
+    async fn statistics_with(
         &self,
         stack: &Stack,
         change: &Change,
@@ -96,6 +110,10 @@ impl Inner {
             true => None,
             false => self.known_statistics(stack, name).await?,
         };
+        if change.chunks.is_empty() && !change.shrunk && known.is_none() {
+            // Nothing is read for an attribute: what was not reckoned before stays unknown.
+            return Ok(None);
+        }
         if let Some(known) = known {
             let indices: Vec<u64> =
                 change.chunks.keys().filter_map(|index| array.position(index)).collect();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use chunkyard_engine::format::container::footer::{NewArray, NewFooter};
 use chunkyard_engine::format::container::model::{
-    ArrayMeta, BlockMeta, ChunkAddress, DType, IndexWidth,
+    ArrayMeta, AttributeValue, BlockMeta, ChunkAddress, DType, IndexWidth,
 };
 use chunkyard_engine::format::container::{CompactOptions, Container, ContainerOptions, Reason};
 use chunkyard_engine::store::{BlockCodec, Store, register_block_codec};
@@ -222,4 +222,69 @@ async fn a_flipped_bit_of_a_block_is_corrupt() {
     assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
     let error = open(&store).await.compact(&CompactOptions::default()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+}
+
+/// Three arrays of another program: the chunks of the first two share a block of a codec that is not
+/// known here, that of the third has none.
+fn with_unknown_codec() -> Bytes {
+    let meta = |name: &str| ArrayMeta {
+        name: name.to_owned(),
+        dtype: DType::Int32,
+        shape: vec![2],
+        dimension_names: Vec::new(),
+        chunk_shape: vec![2],
+        fill_value: None,
+        deleted: false,
+        attributes: Vec::new(),
+        index_width: IndexWidth::default(),
+    };
+    let block = |id: u32, file_offset, codec: Option<&str>| BlockMeta {
+        id,
+        file_offset,
+        compressed_size: 8,
+        uncompressed_size: if codec.is_some() { 16 } else { 8 },
+        codec: codec.map(str::to_owned),
+    };
+    let blocks = [block(0, 0, Some("middle-out")), block(1, 8, None)];
+    let (a, b, c) = (meta("a"), meta("b"), meta("c"));
+    let chunk = |block, offset| [ChunkAddress { block, offset, size: 8 }];
+    let addresses = [chunk(0, 0), chunk(0, 8), chunk(1, 0)];
+    let array = |meta, at: usize| NewArray { meta, coords: &[0], addresses: &addresses[at] };
+    let bytes: Vec<u8> = [77_i32, 78, 3, 4].iter().flat_map(|n| n.to_le_bytes()).collect();
+    let arrays = [array(&a, 0), array(&b, 1), array(&c, 2)];
+    layer_file(&bytes, &NewFooter { blocks: &blocks, arrays: &arrays, ..empty_footer(0, "") })
+}
+
+#[tokio::test]
+async fn an_unknown_codec_does_not_stop_what_needs_no_elements() {
+    let store = memory();
+    store.put("x.af", vec![with_unknown_codec()]).await.unwrap();
+    let container = open(&store).await;
+    // Of the array itself, and of another one.
+    for name in ["a", "c"] {
+        container.set_attribute(name, "units", AttributeValue::Int8(5)).await.unwrap();
+    }
+    container.flush().await.unwrap();
+    write(&container, "c", &[0], vec![9]).await;
+    container.flush().await.unwrap();
+    container.compact(&CompactOptions::default()).await.unwrap();
+    let container = open(&store).await;
+    assert_eq!(container.layers().await.unwrap().len(), 1);
+    assert_eq!(read(&container, "c").await, [9, 4]);
+    assert_eq!(container.attribute("a", "units").await.unwrap(), Some(AttributeValue::Int8(5)));
+    for name in ["a", "b"] {
+        let error = try_read(&container, name).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+        assert_eq!(container.statistics(name).await.unwrap(), None);
+    }
+    // Its bytes are there, once.
+    let bytes = store.get("x.af").await.unwrap().bytes;
+    let packed: Vec<u8> = [77_i32, 78].iter().flat_map(|n| n.to_le_bytes()).collect();
+    assert_eq!(bytes.windows(8).filter(|window| *window == packed).count(), 1);
+    let repack = CompactOptions { repack: true, ..CompactOptions::default() };
+    let error = container.compact(&repack).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+    for part in ["middle-out", "\"a\""] {
+        assert!(error.to_string().contains(part), "{part} in {error}");
+    }
 }
