@@ -3,14 +3,17 @@
 //! The rule is that of [`mapping`]: an array is named by its path, a group is kept only where
 //! nothing below it tells of it, or where it has attributes. Changes wait for a flush like all others.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use chunkyard_array::{ArraySpec, Attributes, GroupSpec};
 
 use super::array::ContainerArray;
+use super::attribute_type::AttributeType;
 use super::edit::Definition;
 use super::handle::Container;
 use super::mapping::{self, array_of, dataset_of, entries_of, entry_of, group_name, name_of};
+use super::model::{AttributeValue, DType};
 use super::pending::Description;
 use crate::error::{Error, Result};
 use crate::format::{ArrayNode, Dataset, Node};
@@ -90,6 +93,22 @@ impl ContainerEditor {
         self.container.define(entry.into()).await.map(drop)
     }
 
+    /// The same for elements of this type, which may be lists: the specification has the type within
+    /// them, see [`mapping::data_type_of`], and no dimensions for them.
+    pub async fn create_array_of(&self, path: &str, spec: &ArraySpec, dtype: DType) -> Result<()> {
+        let path = self.free_path(path).await?;
+        let mut entry = entry_of(name_of(&path), &ArrayNode::new(spec)?)?;
+        if let DType::FixedSizeList { child, .. } = &dtype
+            && dtype.item_size().is_none()
+        {
+            return Err(Error::unsupported(format!(
+                "{path}: lists of fixed size of {child:?}, which have no fixed size themselves"
+            )));
+        }
+        entry.meta.dtype = dtype;
+        self.container.define(entry.into()).await.map(drop)
+    }
+
     /// Creates a group, and those above it.
     pub async fn create_group(&self, path: &str, attributes: Attributes) -> Result<()> {
         let path = self.free_path(path).await?;
@@ -97,26 +116,69 @@ impl ContainerEditor {
         self.container.define(marker.into()).await.map(drop)
     }
 
-    /// Replaces all attributes of a node.
+    /// Replaces all attributes of a node. One that stays as it is keeps its type; another one is an
+    /// integer or a fraction of 64 bits, a text or a boolean.
     pub async fn set_attributes(&self, path: &str, attributes: Attributes) -> Result<()> {
+        self.set_typed_attributes(path, attributes, &[]).await
+    }
+
+    /// The same; the attributes that are listed get these types.
+    pub async fn set_typed_attributes(
+        &self,
+        path: &str,
+        attributes: Attributes,
+        types: &[(String, AttributeType)],
+    ) -> Result<()> {
         let path = normalise_path(path)?;
         match self.require(&path).await? {
             Node::Array(array) => {
                 let spec = array.spec.replace_attributes(attributes)?;
                 let name = name_of(&path);
                 let entry = entry_of(name, &ArrayNode { spec, ..(*array).clone() })?;
-                self.container.replace_attributes(name, entry.attributes).await
+                let was = self.container.describe(name).await?;
+                let attributes = typed(&was.attributes, entry.attributes, types)?;
+                self.container.replace_attributes(name, attributes).await
             }
             Node::Group(group) => {
-                let marker = marker_of(&path, group.replace_attributes(attributes))?;
+                let mut marker = marker_of(&path, group.replace_attributes(attributes))?;
                 let name = marker.meta.name.clone();
-                match self.container.inner.describe(&name).await? {
+                let was = self.container.inner.describe(&name).await?;
+                let had = was.as_ref().map_or(&[][..], |was| &was.attributes);
+                marker.attributes = typed(had, marker.attributes, types)?;
+                match was {
                     Some(_) => self.container.replace_attributes(&name, marker.attributes).await,
                     None if marker.attributes.is_empty() => Ok(()),
                     None => self.container.define(marker.into()).await.map(drop),
                 }
             }
         }
+    }
+
+    /// Gives attributes of a node other types; their values stay.
+    pub async fn retype_attributes(
+        &self,
+        path: &str,
+        types: &[(String, AttributeType)],
+    ) -> Result<()> {
+        let path = normalise_path(path)?;
+        for name in [name_of(&path).to_owned(), group_name(&path)] {
+            if let Some(described) = self.container.inner.describe(&name).await? {
+                let attributes = typed(&[], described.attributes.clone(), types)?;
+                return self.container.replace_attributes(&name, attributes).await;
+            }
+        }
+        Err(Error::NotFound { what: "node", name: path })
+    }
+
+    /// The attributes of a node as the container keeps them, with their types.
+    pub async fn typed_attributes(&self, path: &str) -> Result<Vec<(String, AttributeValue)>> {
+        let path = normalise_path(path)?;
+        for name in [name_of(&path).to_owned(), group_name(&path)] {
+            if let Some(described) = self.container.inner.describe(&name).await? {
+                return Ok(described.attributes.clone());
+            }
+        }
+        self.require(&path).await.map(|_| Vec::new())
     }
 
     /// Gives an array other extents, as [`Container::resize`] does.
@@ -187,6 +249,41 @@ impl ContainerEditor {
         let first = names.partition_point(|name| *name < prefix);
         Ok(names.get(first).is_some_and(|name| name.starts_with(&prefix)))
     }
+}
+
+/// New attributes with their types: those that are asked for, or those that they had. JSON, through
+/// which they came, knows fewer.
+fn typed(
+    had: &[(String, AttributeValue)],
+    attributes: Vec<(String, AttributeValue)>,
+    types: &[(String, AttributeType)],
+) -> Result<Vec<(String, AttributeValue)>> {
+    let had: HashMap<&str, &AttributeValue> =
+        had.iter().map(|(key, value)| (key.as_str(), value)).collect();
+    let wanted: HashMap<&str, AttributeType> =
+        types.iter().map(|(key, wanted)| (key.as_str(), *wanted)).collect();
+    let mut given = 0;
+    let mut all = Vec::with_capacity(attributes.len());
+    for (key, value) in attributes {
+        let value = match (wanted.get(key.as_str()), had.get(key.as_str())) {
+            (Some(wanted), _) => {
+                given += 1;
+                let refused = |error| Error::invalid(format!("attribute {key:?}: {error}"));
+                wanted.value(&value).map_err(refused)?
+            }
+            (None, Some(had)) if had.means(&value) => (*had).clone(),
+            _ => value,
+        };
+        all.push((key, value));
+    }
+    if given < wanted.len() {
+        let missing = wanted.keys().find(|key| all.iter().all(|(known, _)| known != *key));
+        return Err(Error::invalid(format!(
+            "attribute {:?} is none of them, or null, a list or an object, which have no type",
+            missing.copied().unwrap_or_default()
+        )));
+    }
+    Ok(all)
 }
 
 /// What stands for a group that nothing else tells of.

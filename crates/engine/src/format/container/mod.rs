@@ -19,6 +19,7 @@ mod adapt;
 pub mod archive;
 mod array;
 mod array_state;
+mod attribute_type;
 mod attributes;
 mod compact;
 mod described;
@@ -61,6 +62,7 @@ mod upkeep;
 mod wholeness;
 
 pub use self::array::ContainerArray;
+pub use self::attribute_type::AttributeType;
 pub use self::compact::{CompactOptions, Compacted, LayerInfo};
 pub use self::edit::Definition;
 pub use self::editor::ContainerEditor;

@@ -32,6 +32,7 @@ use serde_json::{Map, Value, json};
 pub use self::attributes::attribute_json;
 pub use self::names::{dataset_of, entries_of, group_name, name_of};
 use self::types::Layout;
+pub use self::types::{data_type_of, parse_type};
 use super::model::{ArrayMeta, AttributeValue, DType, IndexWidth, to_u32};
 use crate::error::{Error, Result};
 use crate::format::{ArrayNode, Edges};

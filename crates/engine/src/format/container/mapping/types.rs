@@ -103,15 +103,15 @@ pub(super) fn leaf_of(dtype: &chunkyard_array::DType) -> Result<DType> {
         return Ok(leaf.clone());
     }
     let advice = match name {
-        "float16" | "bfloat16" => "convert it with --dtype float32 or dtype=",
-        "complex64" | "complex128" => {
-            "convert it with --dtype float64 or dtype= if the imaginary parts are zero"
-        }
-        _ => "choose other arrays with --array or arrays=",
+        "float16" | "bfloat16" => "; float32 holds all of its values",
+        "complex64" | "complex128" => "; two arrays of floats hold its parts",
+        name if name.starts_with("fixed_length_utf32") => "; string holds them",
+        name if name.starts_with("numpy.datetime64") => "; so give times in nanoseconds",
+        _ => "",
     };
     Err(Error::unsupported(format!(
         "data type {dtype} in a container, which has booleans, integers, float32, float64, strings, \
-         bytes and times in nanoseconds; {advice}"
+         bytes and times in nanoseconds{advice}"
     )))
 }
 
@@ -122,6 +122,23 @@ pub(super) fn render(dtype: &DType) -> String {
         DType::FixedSizeList { child, size } => format!("fixed<{size},{}>", render(child)),
         leaf => LEAVES.iter().find(|(known, _)| known == leaf).map_or("", |(_, word)| word).into(),
     }
+}
+
+/// The type that a text says, lists included: `string`, `list<int32>`, `fixed<3,float32>`.
+pub fn parse_type(text: &str) -> Result<DType> {
+    parse_any(text, 0).filter(|dtype| Layout::of(dtype).is_ok()).ok_or_else(|| {
+        let words: Vec<&str> = LEAVES.iter().map(|(_, word)| *word).collect();
+        Error::invalid(format!(
+            "{text:?} is no type of a container; there are {}, list<TYPE> and fixed<SIZE,TYPE>",
+            words.join(", ")
+        ))
+    })
+}
+
+/// The data type of an array whose elements have this type, as Zarr writes it; lists of fixed size are
+/// further dimensions of it.
+pub fn data_type_of(dtype: &DType) -> Result<Value> {
+    Ok(Layout::of(dtype)?.data_type)
 }
 
 /// The type with lists that a text says; `None` where it says none.
