@@ -2,8 +2,10 @@
 
 use anyhow::Result;
 use chunkyard_array::DType;
+use chunkyard_engine::Error;
+use chunkyard_engine::format::container::{ContainerEditor, mapping, model as container};
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::args::NewArrayArgs;
 use crate::context::Context;
@@ -17,7 +19,8 @@ const VARIABLE_ITEM_SIZE: usize = 32;
 #[command(after_help = "\
 Examples:
   chunkyard af define buoys.af north/temperature --dtype float32 --shape 1000,200 --chunks 100,200
-  chunkyard af define buoys.af names --dtype string --shape 200")]
+  chunkyard af define buoys.af names --dtype string --shape 200
+  chunkyard af define buoys.af readings --dtype 'list<float32>' --shape 200")]
 pub(crate) struct Define {
     /// The container
     file: String,
@@ -29,7 +32,8 @@ pub(crate) struct Define {
     #[arg(
         long,
         value_name = "TYPE",
-        help = "Data type: bool, int8 … uint64, float32, float64, string, bytes, datetime64[ns]"
+        help = "Data type: bool, int8 … uint64, float32, float64, string, bytes, datetime64[ns], \
+                list<TYPE>, fixed<SIZE,TYPE>"
     )]
     dtype: String,
 
@@ -47,22 +51,34 @@ impl Define {
             "" => Vec::new(),
             text => parse_shape(text)?,
         };
-        let dtype = data_type(&self.dtype);
-        let item_size = DType::parse(&dtype)?.item_size().unwrap_or(VARIABLE_ITEM_SIZE);
-        let spec = self.new.builder(&shape, dtype, item_size)?.build()?;
         let editor = super::writable(&self.file, None, context).await?;
-        editor.create_array(&self.name, &spec).await?;
+        create(&editor, &self.name, &self.dtype, &shape, &self.new).await?;
         super::flush(&editor, &format!("defined {}", super::name(&self.name)), context).await
     }
 }
 
-/// The data type that was typed, as Zarr writes it.
-fn data_type(typed: &str) -> Value {
-    match typed {
-        "datetime64[ns]" => json!({
-            "name": "numpy.datetime64",
-            "configuration": {"unit": "ns", "scale_factor": 1},
-        }),
-        other => json!(other),
+/// Creates an array of the type that was typed: a type of containers, or one that Zarr has, which may be
+/// refused.
+pub(super) async fn create(
+    editor: &ContainerEditor,
+    name: &str,
+    typed: &str,
+    shape: &[u64],
+    new: &NewArrayArgs,
+) -> Result<()> {
+    let known = mapping::parse_type(typed);
+    let dtype = match &known {
+        Ok(known) => mapping::data_type_of(known)?,
+        // Zarr may have it; then it is refused by its name.
+        Err(_) if !typed.contains('<') => json!(typed),
+        Err(error) => return Err(Error::invalid(error.to_string()).into()),
+    };
+    let item_size = known.as_ref().ok().and_then(container::DType::item_size);
+    let item_size = item_size.or(DType::parse(&dtype)?.item_size()).filter(|&size| size > 0);
+    let spec = new.builder(shape, dtype, item_size.unwrap_or(VARIABLE_ITEM_SIZE))?.build()?;
+    match known {
+        Ok(known) => editor.create_array_of(name, &spec, known).await?,
+        Err(_) => editor.create_array(name, &spec).await?,
     }
+    Ok(())
 }

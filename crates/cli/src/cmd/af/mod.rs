@@ -4,6 +4,7 @@ mod attrs;
 mod compact;
 mod create;
 mod define;
+mod elements;
 mod get;
 mod layers;
 mod ls;

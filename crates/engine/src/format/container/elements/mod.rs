@@ -15,11 +15,13 @@
 //! bytes. Any other is an element of type `bytes`: [`list_chunk_to_offsets_bytes`] and [`list_chunk_from_offsets_bytes`] turn the one chunk
 //! into the other.
 
+mod json;
 mod lists;
 #[cfg(test)]
 mod tests;
 mod values;
 
+pub use self::json::{element_of_json, json_of_element};
 pub use self::lists::{list_chunk_from_offsets_bytes, list_chunk_to_offsets_bytes};
 pub use self::values::Values;
 use super::model::DType;
