@@ -78,10 +78,17 @@ pub async fn format_of_target(place: &Place) -> Result<&'static dyn Format> {
     let Some((_, extension)) = name.rsplit_once('.') else { return Ok(&Zarr3) };
     let fits = |format: &&&dyn Format| format.extensions().contains(&extension);
     FORMATS.iter().find(fits).copied().ok_or_else(|| {
-        let names: Vec<_> = FORMATS.iter().map(|format| format.name()).collect();
+        // Those that are only read have no ending of their own.
+        let written = FORMATS.iter().filter(|format| !format.extensions().is_empty());
+        let names: Vec<_> = written.map(|format| format.name()).collect();
         Error::invalid(format!(
-            "the ending of {name} says nothing about its format; name one of {}",
-            names.join(", ")
+            "the ending of {name} is that of no format that can be written: name one of {} with \
+             --to or to=, or end it in .zarr, .af or .blz{}",
+            names.join(", "),
+            match extension {
+                "npy" => "; `chunkyard repo get` and `chunkyard af get` write .npy files",
+                _ => "",
+            }
         ))
     })
 }

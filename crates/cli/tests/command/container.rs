@@ -159,3 +159,101 @@ fn containers_are_described_listed_and_converted_both_ways() {
     assert_eq!(scratch.elements("old.zarr", "/g/a"), (1..=24).collect::<Vec<u8>>());
     scratch.run(&["ls", "x.af", "--tag", "v1"]).code(2);
 }
+
+#[test]
+fn attributes_keep_their_types_and_new_ones_are_given_one() {
+    let scratch = with_container();
+    let attrs = |options: &[&str]| {
+        scratch.run(&[&["af", "attrs", "x.af", "g/a"], options].concat()).code(0)
+    };
+    let types = || scratch.json(&["af", "attrs", "x.af", "g/a", "--types"]);
+    attrs(&["--set", "min=-5", "--type", "Int8"]);
+    attrs(&[
+        "--set",
+        "scale=0.1",
+        "--set",
+        "code=007",
+        "--type",
+        "float32",
+        "--type",
+        "code=String",
+    ]);
+    attrs(&["--set", "count=3"]);
+    let expected = json!({
+        "min": {"type": "Int8", "value": -5},
+        "scale": {"type": "Float32", "value": 0.1f32},
+        "code": {"type": "String", "value": "007"},
+        "count": {"type": "Int64", "value": 3},
+    });
+    assert_eq!(types(), expected);
+    attrs(&["--remove", "count"]);
+    assert_eq!(types()["min"]["type"], "Int8");
+    scratch.run(&["af", "compact", "x.af"]).code(0);
+    assert_eq!(types()["scale"]["type"], "Float32");
+    for refused in [
+        vec!["--set", "min=200", "--type", "Int8"],
+        vec!["--set", "min=1", "--type", "Int7"],
+        vec!["--set", "min=[1]", "--type", "Int8"],
+        vec!["--set", "min=1", "--type", "max=Int8"],
+    ] {
+        scratch.run(&[&["af", "attrs", "x.af", "g/a"], &refused[..]].concat()).code(2);
+    }
+}
+
+#[test]
+fn elements_of_every_sort_go_in_and_come_out_as_json() {
+    let scratch = with_container();
+    for (name, dtype, values) in [
+        ("names", "string", json!([["one", ""], ["drei", "vier"], ["5", "6"]])),
+        ("blobs", "bytes", json!(["", "AP8=", "YWJj"])),
+        ("times", "datetime64[ns]", json!(["2026-01-31T12:00:00.5Z", "NaT"])),
+        ("lists", "list<int32>", json!([[1, 2, 3], [], [-4]])),
+        ("words", "list<string>", json!([["a", "b"], []])),
+        ("pairs", "fixed<2,float32>", json!([[0.5, 1.5], ["NaN", 3.0]])),
+        ("one", "string", json!("a scalar")),
+    ] {
+        scratch.write("in.json", values.to_string().as_bytes());
+        let set = ["af", "set", "x.af", name, "in.json"];
+        scratch.run(&set).code(2);
+        scratch.run(&[&set[..], &["--dtype", dtype]].concat()).code(0);
+        assert_eq!(scratch.json(&["af", "get", "x.af", name, "-o", "-"]), values, "{name}");
+        scratch.run(&["af", "get", "x.af", name, "-o", "out.json"]).code(0);
+        let written: serde_json::Value = serde_json::from_slice(&scratch.read("out.json")).unwrap();
+        assert_eq!(written, values, "{name}");
+        // What came out goes in again.
+        scratch.run(&["af", "set", "x.af", name, "out.json"]).code(0);
+    }
+    scratch.write("in.json", br#"[["zwei"]]"#);
+    scratch.run(&["af", "set", "x.af", "names", "in.json", "--region", "0:1,1:2"]).code(0);
+    let region = ["af", "get", "x.af", "names", "-o", "-", "--region", "0:2,1:2"];
+    assert_eq!(scratch.json(&region), json!([["zwei"], ["vier"]]));
+    let run = scratch.run(&["af", "get", "x.af", "names", "-o", "n.npy"]).code(6);
+    assert!(run.stderr.contains("-o FILE.json"), "{}", run.stderr);
+    for (text, options) in [
+        ("[[1, 2], [3]]", &["--dtype", "int8"][..]),
+        ("[300]", &["--dtype", "int8"]),
+        ("[1", &["--dtype", "int8"]),
+        ("[1]", &["--dtype", "int7"]),
+    ] {
+        scratch.write("in.json", text.as_bytes());
+        scratch.run(&[&["af", "set", "x.af", "new", "in.json"], options].concat()).code(2);
+    }
+    scratch
+        .run(&["af", "define", "x.af", "l", "--dtype", "list<list<int8>>", "--shape", "2"])
+        .code(0);
+    assert_eq!(scratch.json(&["af", "get", "x.af", "l", "-o", "-"]), json!([[], []]));
+    scratch.run(&["verify", "x.af"]).code(0);
+}
+
+#[test]
+fn hints_name_only_what_there_is() {
+    let scratch = with_container();
+    scratch.write("half.npy", &npy("<f2", false, &[2], &[0; 4]));
+    let run = scratch.run(&["af", "set", "x.af", "half", "half.npy"]).code(6);
+    assert!(!run.stderr.contains("--dtype") && !run.stderr.contains("--array"), "{}", run.stderr);
+    let run = scratch.run(&["convert", "x.af", "y.npy"]).code(2);
+    for part in ["--to", "chunkyard af get"] {
+        assert!(run.stderr.contains(part), "{part} in {}", run.stderr);
+    }
+    assert!(!run.stderr.contains("hdf5"), "{}", run.stderr);
+}

@@ -10,7 +10,7 @@ use chunkyard_array::ArraySpec;
 use serde_json::{Value, json};
 
 use super::mapping;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::format::{ArrayNode, Dataset, Edges, Node};
 use crate::store::{BlockCodec, block_codec, zstd_block_codec};
 
@@ -24,7 +24,7 @@ pub(super) fn express(mut dataset: Dataset) -> Result<Dataset> {
         let packing = packing_wished(&array.spec);
         let plain = ArrayNode { sharding: None, ..(**array).clone() };
         // There and back again: what the container makes of it.
-        let entry = mapping::entry_of(mapping::name_of(path), &plain)?;
+        let entry = mapping::entry_of(mapping::name_of(path), &plain).map_err(advised)?;
         let expressed = mapping::array_of(&entry)?;
         let spec = expressed.spec.with_member(PACKING, packing)?;
         *array = Arc::new(ArrayNode { spec, sharding: None, edges: Edges::Clipped });
@@ -32,6 +32,19 @@ pub(super) fn express(mut dataset: Dataset) -> Result<Dataset> {
     // Refuses names that clash.
     mapping::entries_of(&without_packing(&dataset)?)?;
     Ok(dataset)
+}
+
+/// What a conversion can do about it.
+fn advised(error: Error) -> Error {
+    match error {
+        Error::Unsupported { what } => Error::Unsupported {
+            what: format!(
+                "{what}; convert it with --dtype or dtype=, or choose other arrays with --array or \
+                 arrays="
+            ),
+        },
+        other => other,
+    }
 }
 
 /// The same without what was remembered.
