@@ -19,29 +19,44 @@ pub(super) enum Document {
     Array(Box<ArraySpec>),
 }
 
+/// Why something is no document of a node.
+#[derive(Debug)]
+pub(super) enum Refusal {
+    /// It is none at all. A caller that writes keys one by one may yet replace it.
+    None(String),
+    /// It is one, and says what no node can be.
+    Wrong(String),
+}
+
+impl Refusal {
+    fn none(why: impl Into<String>) -> Self {
+        Self::None(why.into())
+    }
+}
+
 impl Document {
     /// Reads what somebody wrote.
-    pub(super) fn parse(bytes: &[u8]) -> std::result::Result<Self, String> {
-        let Value::Object(document) =
-            non_finite::parse(bytes).map_err(|error| error.to_string())?
-        else {
-            return Err("expected a JSON object".to_owned());
+    pub(super) fn parse(bytes: &[u8]) -> std::result::Result<Self, Refusal> {
+        let parsed = non_finite::parse(bytes).map_err(|error| Refusal::none(error.to_string()))?;
+        let Value::Object(document) = parsed else {
+            return Err(Refusal::none("expected a JSON object"));
         };
-        let member = |key: &str| document.get(key).ok_or_else(|| format!("it has no {key}"));
+        let member =
+            |key: &str| document.get(key).ok_or_else(|| Refusal::none(format!("it has no {key}")));
         let (format, kind) = (member("zarr_format")?, member("node_type")?);
         if *format != json!(3) {
-            return Err(format!("zarr_format {format}"));
+            return Err(Refusal::none(format!("zarr_format {format}")));
         }
         match kind.as_str().unwrap_or_default() {
             "group" => match GroupSpec::parse(bytes) {
                 Ok(spec) => Ok(Self::Group(spec.without_member(CONSOLIDATED))),
-                Err(error) => Err(explain(&error)),
+                Err(error) => Err(Refusal::Wrong(explain(&error))),
             },
             "array" => match ArraySpec::parse(bytes) {
                 Ok(spec) => Ok(Self::Array(spec.into())),
-                Err(error) => Err(explain(&error)),
+                Err(error) => Err(Refusal::Wrong(explain(&error))),
             },
-            other => Err(format!("node_type {other:?}")),
+            other => Err(Refusal::none(format!("node_type {other:?}"))),
         }
     }
 
@@ -135,7 +150,8 @@ mod tests {
             (br#"{"zarr_format": 3, "node_type": "table"}"#, "table"),
             (br#"{"zarr_format": 3, "node_type": "array"}"#, "shape"),
         ] {
-            let error = Document::parse(bytes).unwrap_err();
+            let (Refusal::None(error) | Refusal::Wrong(error)) =
+                Document::parse(bytes).unwrap_err();
             assert!(error.contains(why), "{error}");
         }
     }

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::document::Document;
+use super::document::{Document, Refusal};
 use super::place::{ArrayKeys, Place, array_above};
 use super::{Keys, folder, folder_of, path_of};
 use crate::error::{Error, Result};
@@ -79,7 +79,12 @@ impl Keys {
 
     async fn set_document(&self, key: &str, path: &str, bytes: Bytes) -> Result<()> {
         let refusal = match Document::parse(&bytes) {
-            Err(why) => why,
+            Err(Refusal::None(why)) => why,
+            // No key that is written later can make it fit.
+            Err(Refusal::Wrong(why)) => {
+                let why = Why::Document(why);
+                return Err(Error::invalid(format!("{key} {why}")));
+            }
             Ok(_) if lies_in_array(&self.session.tree(), path) => "it lies in an array".to_owned(),
             Ok(document) => {
                 self.put_document(path, &document).await?;

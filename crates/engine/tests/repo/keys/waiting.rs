@@ -86,6 +86,19 @@ async fn a_document_that_does_not_parse_waits_where_there_is_no_node() {
     commit(&keys).await.unwrap();
 }
 
+/// Chunks of extent 0, for example. It would wait forever, and the commit would be the first to say so.
+#[tokio::test]
+async fn a_document_of_what_no_array_can_be_is_refused_at_once() {
+    let (_, keys) = fresh().await;
+    let mut document: serde_json::Value = serde_json::from_slice(&array(&[4])).unwrap();
+    document["chunk_grid"]["configuration"]["chunk_shape"] = json!([0]);
+    let empty = Bytes::from(document.to_string());
+    refused(keys.set("a/zarr.json", empty).await, &["a/zarr.json", "contains a zero"]);
+    assert_eq!(get(&keys, "a/zarr.json").await, None);
+    set(&keys, "a/zarr.json", array(&[4])).await;
+    commit(&keys).await.unwrap();
+}
+
 #[tokio::test]
 async fn a_node_inside_an_array_waits_until_the_array_is_gone() {
     let (_, keys) = fresh().await;
