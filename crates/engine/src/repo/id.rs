@@ -63,6 +63,17 @@ impl Uid {
         Self(u128::from(id).to_be_bytes())
     }
 
+    /// The identity of a group that a file of the bare draft implies and does not have: the same for
+    /// the same path, in whatever version, and none that [`Uid::of_draft_node`] gives.
+    pub fn of_implied_group(path: &str) -> Self {
+        // FNV-1a, 128 bits.
+        const BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
+        const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
+        let hash =
+            path.bytes().fold(BASIS, |hash, byte| (hash ^ u128::from(byte)).wrapping_mul(PRIME));
+        Self((hash | 1 << 127).to_be_bytes())
+    }
+
     /// Its sixteen bytes.
     pub fn as_bytes(&self) -> &[u8; 16] {
         &self.0

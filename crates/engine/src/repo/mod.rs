@@ -45,6 +45,7 @@ mod columns;
 mod config;
 mod coord;
 mod diff;
+mod draft;
 mod fetch;
 mod format;
 #[doc(hidden)]
@@ -283,9 +284,7 @@ impl Repository {
             snapshots: vec![Arc::new(snapshot)],
             unknown: Map::new(),
         };
-        if state.config.compat == Compat::Wide {
-            state.require_feature("wide-ints");
-        }
+        state.require_wide();
         let loaded = state_file.create(state, &[path]).await?;
         Self::with_state(store, options, &loaded)
     }

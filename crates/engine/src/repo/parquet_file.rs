@@ -111,11 +111,26 @@ pub(super) fn seal(
 pub(super) struct FileWriter(ArrowWriter<Vec<u8>>);
 
 impl FileWriter {
+    /// Parquet's own schema says all that a reader needs; Arrow's, in base64, was a third of the file
+    /// of a small commit.
     pub(super) fn new(schema: SchemaRef, properties: WriterProperties) -> Result<Self> {
-        // Parquet's own schema says all that a reader needs; Arrow's, in base64, was a third of the
-        // file of a small commit.
-        let options =
-            ArrowWriterOptions::new().with_properties(properties).with_skip_arrow_metadata(true);
+        Self::open(schema, ArrowWriterOptions::new().with_skip_arrow_metadata(true), properties)
+    }
+
+    /// With Arrow's schema too. Parquet has no lists of a fixed size, and no words about a column.
+    pub(super) fn with_arrow_schema(
+        schema: SchemaRef,
+        properties: WriterProperties,
+    ) -> Result<Self> {
+        Self::open(schema, ArrowWriterOptions::new(), properties)
+    }
+
+    fn open(
+        schema: SchemaRef,
+        options: ArrowWriterOptions,
+        properties: WriterProperties,
+    ) -> Result<Self> {
+        let options = options.with_properties(properties);
         let writer = ArrowWriter::try_new_with_options(Vec::new(), schema, options);
         Ok(Self(writer.map_err(failed)?))
     }
@@ -231,6 +246,11 @@ impl Footer {
 
     pub(super) fn parquet(&self) -> &ParquetMetaData {
         self.metadata.metadata()
+    }
+
+    /// Whether a program wrote it that knows only the draft.
+    pub(super) fn is_bare(&self) -> bool {
+        self.key_value("format").is_none()
     }
 
     pub(super) fn key_value(&self, key: &str) -> Option<&str> {

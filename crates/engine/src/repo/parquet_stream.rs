@@ -15,6 +15,7 @@ const BATCH_ROWS: usize = 8192;
 /// The rows of a file that is in memory and whose checksums are compared, piece by piece.
 pub(super) struct Batches {
     file: String,
+    is_bare: bool,
     /// `None` after an error.
     reader: Option<ParquetRecordBatchReader>,
 }
@@ -39,7 +40,14 @@ pub(super) fn stream(
         };
         builder.with_projection(mask).with_batch_size(BATCH_ROWS).build()
     })?;
-    Ok(Batches { file: file.to_owned(), reader: Some(reader) })
+    Ok(Batches { file: file.to_owned(), is_bare: footer.is_bare(), reader: Some(reader) })
+}
+
+impl Batches {
+    /// Whether the file is one of the bare draft.
+    pub(super) fn is_bare(&self) -> bool {
+        self.is_bare
+    }
 }
 
 impl Iterator for Batches {

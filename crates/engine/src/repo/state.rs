@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::config::Config;
+use super::config::{Compat, Config};
 use super::history::{Held, History};
 use super::id;
 use crate::error::{Error, Result};
@@ -58,7 +58,7 @@ pub struct State {
     #[serde(default)]
     pub swap: Option<SwapProtocol>,
     /// The branch that commands mean when they name none.
-    #[serde(default = "main_branch")]
+    #[serde(default)]
     pub default_branch: String,
     /// Branches and tags.
     #[serde(default)]
@@ -253,10 +253,6 @@ fn format_version() -> u64 {
     FORMAT_VERSION
 }
 
-fn main_branch() -> String {
-    "main".into()
-}
-
 impl State {
     /// Parses and checks a state file; `file` names it in errors.
     pub fn parse(bytes: &[u8], file: &str) -> Result<Self> {
@@ -278,14 +274,7 @@ impl State {
                 what: format!("{file} requires the feature {name:?}, which this program lacks"),
             });
         }
-        // The draft makes `refs` optional: then the newest snapshot is what people mean.
-        if state.refs.is_empty()
-            && let Some(newest) = state.snapshots.last()
-        {
-            let (name, snapshot_id) = (state.default_branch.clone(), newest.snapshot_id.clone());
-            let kind = ReferenceKind::Branch;
-            state.refs.insert(name.clone(), Reference { name, snapshot_id, kind });
-        }
+        state.conform(file)?;
         state.check(file)?;
         Ok(state)
     }
@@ -340,6 +329,11 @@ impl State {
                 let found = format!("{key:?} names {}", reference.snapshot_id);
                 return Err(corrupt(file, "refs", "a listed snapshot", &found));
             }
+        }
+        let lists = self.gc.iter().flat_map(|gc| &gc.lists).map(|list| &list.file);
+        let pending = self.gc.iter().filter_map(|gc| gc.list_file.as_ref());
+        if let Some(name) = lists.chain(pending).find(|name| !id::is_name(name)) {
+            return Err(corrupt(file, "gc", "the name of a list", &format!("{name:?}")));
         }
         match self.refs.get(&self.default_branch) {
             Some(reference) if reference.kind == ReferenceKind::Branch => Ok(()),
@@ -426,6 +420,14 @@ impl State {
         Ok(next)
     }
 
+    /// Says that files with wide integers are there, from the first commit on that may write them:
+    /// the files before it may be of the bare draft.
+    pub(super) fn require_wide(&mut self) {
+        if self.config.compat == Compat::Wide {
+            self.require_feature("wide-ints");
+        }
+    }
+
     /// Adds a feature name in the same swap that first uses it.
     pub fn require_feature(&mut self, name: &str) {
         if !self.required_features.iter().any(|known| known == name) {
@@ -453,7 +455,7 @@ pub(super) fn check_reference_name(name: &str) -> Result<()> {
     })
 }
 
-fn corrupt(file: &str, what: &str, expected: &str, found: &str) -> Error {
+pub(super) fn corrupt(file: &str, what: &str, expected: &str, found: &str) -> Error {
     Error::Corrupt {
         file: file.to_owned(),
         what: what.to_owned(),

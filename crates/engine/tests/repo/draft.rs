@@ -1,17 +1,21 @@
 //! Strict draft mode, and files of a program that knows only the draft.
 
+use arrow_array::cast::AsArray;
 use bytes::Bytes;
 use chunkyard_engine::repo::{
-    CommitOptions, Compat, Config, CreateOptions, OpenOptions, Repository, Version,
+    CommitOptions, Compat, Config, CreateOptions, ExpireOptions, Level, OpenOptions, RepackOptions,
+    Repository, State, Version,
 };
 use chunkyard_engine::store::Store;
 use chunkyard_engine::{Error, ErrorKind};
+use futures::TryStreamExt;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::{Map, Value, json};
 
 use super::support::{
-    bytes_spec, create, memory, noise, read_at, reopen, sound, write, write_noise,
+    Contents, Place, bytes_spec, collect, contents, create, history, memory, noise, picture,
+    read_at, reopen, sound, write, write_noise,
 };
 
 fn strict() -> Config {
@@ -153,7 +157,6 @@ async fn strip(from: &Store, to: &Store, path: &str) {
 /// The same data as a program of the draft would have written it: the draft's keys in the state, the
 /// draft's columns in Parquet files, no checksums, no metadata.
 async fn bare(repo: &Repository) -> Store {
-    use futures::TryStreamExt;
     let (from, to) = (repo.store(), memory());
     let state = repo.state().await.unwrap();
     let snapshot = |s: &chunkyard_engine::repo::Snapshot| {
@@ -229,4 +232,169 @@ async fn the_default_branch_can_have_another_name() {
     assert_eq!(repo.state().await.unwrap().default_branch, "trunk");
     repo.writable_session("trunk").await.unwrap();
     assert!(repo.writable_session("main").await.is_err());
+}
+
+/// Everything that the draft leaves open, answered otherwise than we do: a blank `store_root`, no
+/// branch `main`, snapshots newest first and the oldest of them not listed, structure files in
+/// another order and without the groups that paths imply.
+async fn liberal(repo: &Repository, to: &Store) {
+    let bare = bare(repo).await;
+    let mut state: Value =
+        serde_json::from_slice(&bare.get("state.json").await.unwrap().bytes).unwrap();
+    let snapshots = state["snapshots"].as_array_mut().unwrap();
+    snapshots.remove(0);
+    snapshots.reverse();
+    let tip = snapshots[0]["snapshot-id"].clone();
+    state["store_root"] = json!("");
+    state["refs"] = json!({
+        "trunk": { "name": "trunk", "snapshot-id": tip, "type": "branch" },
+        "v1": { "name": "v1", "snapshot-id": tip, "type": "tag" },
+    });
+    let structures: Vec<String> = state["snapshots"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|snapshot| format!("s/{}", snapshot["structure-file"].as_str().unwrap()))
+        .collect();
+    let listed: Vec<_> = bare.list("").await.unwrap().try_collect().await.unwrap();
+    for meta in listed {
+        let bytes = match meta.path.as_str() {
+            "state.json" => state.to_string().into(),
+            path if structures.contains(&meta.path) => rearranged(&bare, path).await,
+            path => bare.get(path).await.unwrap().bytes,
+        };
+        if !meta.path.starts_with("s/") || structures.contains(&meta.path) {
+            to.put(&meta.path, vec![bytes]).await.unwrap();
+        }
+    }
+}
+
+/// The rows of a structure file from the last to the first, without those of `/` and `/d`.
+async fn rearranged(store: &Store, path: &str) -> Bytes {
+    let builder = batches(store, path).await;
+    let schema = builder.schema().clone();
+    let mut bytes = Vec::new();
+    let mut writer = ArrowWriter::try_new(&mut bytes, schema, None).unwrap();
+    let batches: Vec<_> = builder.build().unwrap().collect::<Result<_, _>>().unwrap();
+    for batch in batches.iter().rev() {
+        let paths = batch.column_by_name("path").unwrap().as_string::<i32>();
+        for row in (0..batch.num_rows()).rev() {
+            if !["/", "/d"].contains(&paths.value(row)) {
+                writer.write(&batch.slice(row, 1)).unwrap();
+            }
+        }
+    }
+    writer.close().unwrap();
+    bytes.into()
+}
+
+/// Like [`furnished`], with a group that only a path implies.
+async fn with_implied_group() -> Repository {
+    let repo = furnished().await;
+    let session = repo.writable_session("main").await.unwrap();
+    session.create_array("/d/e", bytes_spec(&[40], &[20])).await.unwrap();
+    write_noise(&session, "/d/e", "0:40", 3).await.unwrap();
+    session.commit(CommitOptions::message("three")).await.unwrap();
+    repo
+}
+
+#[tokio::test]
+async fn what_the_draft_leaves_open_is_read() {
+    let repo = with_implied_group().await;
+    let store = memory();
+    liberal(&repo, &store).await;
+    let draft = reopen(&store).await;
+    let state = draft.state().await.unwrap();
+    assert_eq!((state.default_branch.as_str(), state.store_root.as_ref()), ("trunk", None));
+    let ours = repo.state().await.unwrap();
+    let ids = |state: &State| -> Vec<String> {
+        state.snapshots.iter().map(|s| s.snapshot_id.clone()).collect()
+    };
+    assert_eq!(ids(&state), ids(&ours)[1..], "oldest first");
+    assert_eq!(history(&draft, "trunk").await.len(), 3);
+    assert_eq!(state.snapshots[0].parent_snapshot_id, None);
+    for snapshot in &ids(&state) {
+        let version = Version::Snapshot(snapshot.clone());
+        let expected = contents(&repo.readonly_session(&version).await.unwrap()).await.unwrap();
+        let found = contents(&draft.readonly_session(&version).await.unwrap()).await.unwrap();
+        assert_eq!(found, expected);
+    }
+    // The groups that are implied are the same in all versions.
+    let [first, second] = [1, 2].map(|at| Version::Snapshot(ids(&ours)[at].clone()));
+    let diff = draft.diff(&first, &second).await.unwrap();
+    assert_eq!(diff, repo.diff(&first, &second).await.unwrap());
+    let report = draft.verify(Level::Bytes).await.unwrap();
+    assert_eq!(report.findings, []);
+}
+
+/// The first commit gives it the form of our own, and everything works from then on.
+#[tokio::test]
+async fn a_repository_of_another_form_of_the_draft_takes_commits() {
+    let repo = with_implied_group().await;
+    for place in Place::ALL {
+        let (_guard, store) = place.open();
+        liberal(&repo, &store).await;
+        let draft = reopen(&store).await;
+        let before = history(&draft, "trunk").await[0].snapshot_id.clone();
+        let session = draft.writable_session("trunk").await.unwrap();
+        write_noise(&session, "/d/e", "0:20", 5).await.unwrap();
+        session.create_group("/d/f", Map::new()).unwrap();
+        let after = session.commit(CommitOptions::message("ours")).await.unwrap();
+
+        let draft = reopen(&store).await;
+        let state = draft.state().await.unwrap();
+        assert!(state.swap.is_some() && !state.write_id.is_empty());
+        assert_eq!(state.required_features[0], "wide-ints");
+        assert_eq!(history(&draft, "trunk").await.len(), 4);
+        let (from, to) = (Version::Snapshot(before), Version::Snapshot(after.snapshot_id.clone()));
+        let diff = draft.diff(&from, &to).await.unwrap();
+        let added: Vec<_> = diff.added.iter().map(|node| node.path.as_str()).collect();
+        assert_eq!((added, diff.removed.len(), diff.moved.len()), (vec!["/d/f"], 0, 0));
+        assert_eq!(diff.chunks.len(), 1);
+        assert_eq!(
+            (diff.chunks[0].path.as_str(), &diff.chunks[0].replaced),
+            ("/d/e", &vec![vec![0]])
+        );
+
+        let picture = picture(&draft).await;
+        sound(&draft).await;
+        let keep = ExpireOptions { keep_last: Some(2), ..ExpireOptions::default() };
+        let expired = draft.expire(&keep).await.unwrap().snapshots.len();
+        assert_eq!(expired, 2);
+        assert!(collect(&draft).await.unwrap().files > 0);
+        let draft = reopen(&store).await;
+        assert_eq!(sound(&draft).await, 0);
+        let (line, kept) = (&picture.references["Branch trunk"], history(&draft, "trunk").await);
+        for (snapshot, (message, expected)) in kept.iter().zip(line) {
+            let version = Version::Snapshot(snapshot.snapshot_id.clone());
+            let session = draft.readonly_session(&version).await.unwrap();
+            assert_eq!(
+                (&snapshot.message, &contents(&session).await.unwrap()),
+                (message, expected)
+            );
+        }
+        draft.optimise("trunk").await.unwrap();
+        draft.repack("trunk", &RepackOptions { live_share_min: 2.0 }).await.unwrap();
+        sound(&draft).await;
+    }
+}
+
+#[tokio::test]
+async fn what_is_damage_in_our_own_files_stays_damage() {
+    let repo = with_implied_group().await;
+    let state = repo.state().await.unwrap();
+    let path = format!("s/{}", state.tip("main").unwrap().structure_file);
+    let sealed = repo.store().get(&path).await.unwrap().bytes;
+    let rearranged = rearranged(repo.store(), &path).await;
+    // The size and the checksum in the state tell, whatever the file itself says.
+    repo.store().put(&path, vec![rearranged]).await.unwrap();
+    let error = contents_of(&repo).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+    repo.store().put(&path, vec![sealed]).await.unwrap();
+    contents_of(&repo).await.unwrap();
+}
+
+async fn contents_of(repo: &Repository) -> Result<Contents, Error> {
+    let repo = reopen(repo.store()).await;
+    contents(&repo.readonly_session(&Version::Default).await?).await
 }

@@ -141,6 +141,7 @@ impl Repository {
         if let Some(reference) = next.refs.get_mut(rewrite.branch) {
             reference.snapshot_id = snapshot_id.clone();
         }
+        next.require_wide();
         let mut entries = rewrite.tree.nodes().flat_map(|node| &node.inventories);
         if entries.any(|entry| entry.flags & Inventory::OVERRIDES != 0) {
             next.require_feature("delta-inventories");

@@ -19,6 +19,10 @@ pub(in crate::repo) struct Block {
     file: Arc<str>,
     /// Position of the first row in the file.
     pub(in crate::repo) first_row: u64,
+    /// Whether it is of the bare draft, which does not ask for rows in order.
+    pub(in crate::repo) is_bare: bool,
+    /// The places of the rows, where they were not in order.
+    order: Option<Box<[usize]>>,
     array_ids: UInt64Array,
     coords: BinaryArray,
     inline: BinaryArray,
@@ -40,6 +44,8 @@ impl Block {
         let block = Self {
             file: file.clone(),
             first_row,
+            is_bare: false,
+            order: None,
             array_ids: columns.uints("array_id")?,
             coords: columns.binaries("coord")?,
             inline: columns.binaries("inline_data")?,
@@ -72,14 +78,39 @@ impl Block {
             + self.inline.get_array_memory_size()
             + self.files.get_array_memory_size()
             + self.len() * 48
+            + self.order.as_ref().map_or(0, |order| size_of_val(&**order))
+    }
+
+    /// Puts the rows of each array in the order of their coordinates. `row` of an entry stays true:
+    /// the rows of an array stay together.
+    fn sort(&mut self) -> Result<()> {
+        let mut order: Vec<usize> = (0..self.len()).collect();
+        let id = |at: &usize| self.array_ids.value(*at);
+        let coord = |at: &usize| self.coords.value(*at);
+        for rows in order.chunk_by_mut(|a, b| id(a) == id(b)) {
+            rows.sort_by_key(|at| coord(at));
+            if let Some(twice) = rows.windows(2).find(|pair| coord(&pair[0]) == coord(&pair[1])) {
+                let found = format!("{:02x?} twice", coord(&twice[0]));
+                return Err(self.wrong(twice[1], "one row for each chunk", &found));
+            }
+        }
+        if !order.is_sorted() {
+            self.order = Some(order.into());
+        }
+        Ok(())
+    }
+
+    /// Where a row is in the columns.
+    fn place(&self, at: usize) -> usize {
+        self.order.as_ref().and_then(|order| order.get(at).copied()).unwrap_or(at)
     }
 
     pub(in crate::repo) fn array_id(&self, at: usize) -> u64 {
-        self.array_ids.value(at)
+        self.array_ids.value(self.place(at))
     }
 
     pub(in crate::repo) fn coord(&self, at: usize) -> &[u8] {
-        self.coords.value(at)
+        self.coords.value(self.place(at))
     }
 
     /// Position of a coordinate among `rows` of this block.
@@ -98,6 +129,7 @@ impl Block {
 
     /// What a row says; any combination of columns that is not one of the four kinds is corrupt.
     pub(in crate::repo) fn payload(&self, at: usize) -> Result<Payload> {
+        let at = self.place(at);
         let length = self.lengths.value(at);
         let crc = match self.crcs.is_valid(at).then(|| self.crcs.value(at)) {
             None => None,
@@ -170,14 +202,31 @@ pub(in crate::repo) fn decode_file(
     tail: Option<Tail>,
 ) -> Result<Vec<Block>> {
     let label = Label { format: "manifest", dataset_id, created_ms: 0 };
-    let (_, batches) = parquet_file::read_whole(file, &label, bytes, tail)?;
+    let (footer, batches) = parquet_file::read_whole(file, &label, bytes, tail)?;
+    let mut blocks: Vec<Block> = Vec::with_capacity(batches.len());
     let mut first_row = 0;
-    batches
-        .iter()
-        .map(|batch| {
-            let block = Block::new(file, first_row, batch)?;
-            first_row += block.len() as u64;
-            Ok(block)
-        })
-        .collect()
+    for batch in &batches {
+        let mut block = Block::new(file, first_row, batch)?;
+        first_row += block.len() as u64;
+        if footer.is_bare() {
+            block.sort()?;
+            check_order(blocks.last(), &block)?;
+        }
+        blocks.push(block);
+    }
+    Ok(blocks)
+}
+
+/// Rows of one array that are in several row groups must be in order from one to the next: a search
+/// would miss chunks otherwise.
+fn check_order(before: Option<&Block>, after: &Block) -> Result<()> {
+    let Some(before) = before.filter(|before| before.len() > 0 && after.len() > 0) else {
+        return Ok(());
+    };
+    let last = before.len() - 1;
+    if before.array_id(last) == after.array_id(0) && before.coord(last) >= after.coord(0) {
+        let expected = "the chunks of an array in order from one row group to the next";
+        return Err(after.wrong(0, expected, &format!("{:02x?}", after.coord(0))));
+    }
+    Ok(())
 }

@@ -586,6 +586,7 @@ fn forget_amended(next: &mut State, id: &str) {
 
 /// Names what readers must know, in the swap that first uses it.
 fn require_features(next: &mut State, tree: &Tree) {
+    next.require_wide();
     let flags =
         tree.nodes().flat_map(|node| &node.inventories).fold(0, |flags, entry| flags | entry.flags);
     for (bit, name) in [

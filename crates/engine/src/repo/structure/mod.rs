@@ -5,6 +5,7 @@
 
 mod arrays;
 mod document;
+mod implied;
 mod inventories;
 mod read;
 mod write;

@@ -7,16 +7,20 @@ use bytes::Bytes;
 use serde_json::{Map, Value};
 
 use super::arrays::Arrays;
+use super::implied;
 use super::inventories::Inventories;
 use crate::error::Result;
 use crate::repo::array_metadata::Interner;
 use crate::repo::columns::{Columns, required};
 use crate::repo::id::{self, Uid};
-use crate::repo::node::{Attributes, AttributesRef, Node, NodeKind, parent_path};
+use crate::repo::node::{Attributes, AttributesRef, Node, NodeKind, normalise_path, parent_path};
 use crate::repo::parquet_file::{self, Footer, Label, corrupt};
 use crate::repo::tree::Tree;
 
 /// Parses a structure file. The caller has compared size and checksum with the state.
+///
+/// One of the bare draft may have its rows in any order, and leave out groups that the paths of
+/// others imply. In ours, either is damage.
 pub(in crate::repo) fn parse(
     file: &str,
     dataset_id: &str,
@@ -24,12 +28,17 @@ pub(in crate::repo) fn parse(
 ) -> Result<(Tree, Footer)> {
     let label = Label { format: "structure", dataset_id, created_ms: 0 };
     let (footer, batches) = parquet_file::read_whole(file, &label, bytes, None)?;
+    let is_bare = footer.is_bare();
     let mut tree = Tree::default();
     let mut ids = std::collections::HashSet::new();
     let mut last: Option<String> = None;
     for batch in &batches {
-        for node in parse_nodes(file, batch)? {
-            if last.as_ref().is_some_and(|last| *last >= node.path) {
+        for mut node in parse_nodes(file, batch)? {
+            if is_bare {
+                node.path = normalise(file, &node.path)?;
+            }
+            let sorted = is_bare || last.as_ref().is_none_or(|last| *last < node.path);
+            if !sorted || tree.get(&node.path).is_some() {
                 let found = format!("{:?} after {last:?}", node.path);
                 return Err(corrupt(file, "column path", "sorted unique paths", &found));
             }
@@ -40,10 +49,15 @@ pub(in crate::repo) fn parse(
                 let found = node.uid.to_string();
                 return Err(corrupt(file, "column uid", "unique identities", &found));
             }
-            check_parent(file, &tree, &node)?;
+            if !is_bare {
+                check_parent(file, &tree, &node)?;
+            }
             last = Some(node.path.clone());
             tree.put(Arc::new(node));
         }
+    }
+    if is_bare {
+        implied::add_groups(file, &mut tree)?;
     }
     if tree.get("/").is_none_or(|root| root.is_array()) {
         return Err(corrupt(file, "column path", "a root group", "none"));
@@ -52,6 +66,11 @@ pub(in crate::repo) fn parse(
         tree.reserve_ids(next_id);
     }
     Ok((tree, footer))
+}
+
+/// The draft does not say whether paths begin with `/`.
+fn normalise(file: &str, path: &str) -> Result<String> {
+    normalise_path(path).map_err(|error| corrupt(file, "column path", "a path", &error.to_string()))
 }
 
 fn check_parent(file: &str, tree: &Tree, node: &Node) -> Result<()> {

@@ -16,7 +16,7 @@ use super::document::{self, ArrayColumns};
 use crate::error::{Error, Result};
 use crate::repo::config::Compat;
 use crate::repo::node::{Attributes, Inventory, Node, NodeKind};
-use crate::repo::parquet_file::{self, Label, Sealed};
+use crate::repo::parquet_file::{self, FileWriter, Label, Sealed};
 use crate::repo::tree::Tree;
 use crate::repo::width::{Width, uint_array};
 
@@ -43,7 +43,9 @@ pub(in crate::repo) fn render(
     let wide = compat == Compat::Wide;
     let mut columns = Vec::new();
     let mut add = |name: &str, array: ArrayRef, nullable: bool| {
-        columns.push((Arc::new(Field::new(name, array.data_type().clone(), nullable)), array));
+        let field = Field::new(name, array.data_type().clone(), nullable);
+        let field = if wide { field } else { described(field) };
+        columns.push((Arc::new(field), array));
     };
 
     let ids = nodes.iter().map(|node| u64::from(node.id)).collect();
@@ -115,7 +117,24 @@ pub(in crate::repo) fn render(
         ("branch", snapshot.branch),
     ];
     more.extend(optional.into_iter().filter_map(|(key, value)| Some((key, value?.to_owned()))));
-    parquet_file::seal(label, &batch, properties, &more)
+    let open = if wide { FileWriter::new } else { FileWriter::with_arrow_schema };
+    let mut writer = open(batch.schema(), properties)?;
+    writer.row_group(&batch)?;
+    writer.seal(label, &more)
+}
+
+/// The draft's schema has words about its columns, in the metadata of each field.
+fn described(field: Field) -> Field {
+    let description = match field.name().as_str() {
+        "id" => "unique identifier for the node",
+        "type" => "array or group",
+        "path" => "path to the node within the store",
+        "array_metadata" => "All the Zarr array metadata",
+        "inline_attrs" => "user-defined attributes, stored inline with this entry",
+        "attrs_reference" => "user-defined attributes, stored in a separate attributes file",
+        _ => return field,
+    };
+    field.with_metadata([("description".to_owned(), description.to_owned())])
 }
 
 type Split = (Option<ArrayColumns>, Map<String, Value>);

@@ -263,6 +263,8 @@ impl StateFile {
         files: &[String],
     ) -> Result<Swap> {
         self.check_protocol(&current.state)?;
+        // A state of the bare draft does not say; ours must, from the first one on.
+        next.swap = Some(self.protocol()?);
         next.check("the new state")?;
         let history = self.archive(&mut next).await?;
         let files = [files, &history].concat();

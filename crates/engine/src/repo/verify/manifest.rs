@@ -156,7 +156,9 @@ impl<'a> Sweep<'a> {
         for at in 0..block.len() {
             let (row, id, coord) =
                 (block.first_row + at as u64, block.array_id(at), block.coord(at));
-            self.check_order(row, id, coord);
+            if !block.is_bare {
+                self.check_order(row, id, coord);
+            }
             while let Some(next) = self.ahead.pop_if(|next| next.entry.inventory.row <= row) {
                 self.open.push(next);
             }
