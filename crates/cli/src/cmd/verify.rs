@@ -98,8 +98,13 @@ pub(crate) fn describe(report: &Report, output: Output) -> String {
     let verdict = if report.is_sound() { output.green("sound") } else { output.red("damaged") };
     text.push_str(&format!("{verdict}: {}\n", looked.join(", ")));
     if report.orphan_files > 0 {
+        // What cannot be read may need them, and then no collection begins.
+        let (needed_by, remedy) = match report.is_sound() {
+            true => ("any snapshot", ", for `chunkyard repo gc` to remove once they are a day old"),
+            false => ("what could be read", ""),
+        };
         text.push_str(&format!(
-            "not needed by any snapshot: {} ({}), for `chunkyard repo gc` to remove\n",
+            "not needed by {needed_by}: {} ({}){remedy}\n",
             count(report.orphan_files, "file"),
             size(report.orphan_bytes)
         ));

@@ -38,7 +38,9 @@ impl fmt::Display for Version {
             Self::Branch(name) => write!(f, "branch {name}"),
             Self::Tag(name) => write!(f, "tag {name}"),
             Self::Snapshot(id) => write!(f, "snapshot {id}"),
-            Self::AsOf { branch, time_ms } => write!(f, "branch {branch} as of {time_ms} ms"),
+            Self::AsOf { branch, time_ms } => {
+                write!(f, "branch {branch} as of {}", clock::text(*time_ms))
+            }
             Self::Named(name) => f.write_str(name),
             Self::Default => f.write_str("default branch"),
         }
@@ -92,7 +94,7 @@ impl Version {
                     .find(|snapshot| snapshot.timestamp_ms <= *time_ms)
                     .ok_or_else(|| Error::NotFound {
                         what: "snapshot",
-                        name: format!("on {branch} at or before {time_ms} ms since 1970"),
+                        name: format!("on {branch} at or before {}", clock::text(*time_ms)),
                     })
             }
         }
@@ -244,10 +246,13 @@ impl Repository {
             let current = self.load().await?;
             let mut next = current.state.successor(clock::now_ms())?;
             let answer = change(&mut next)?;
-            match self.inner.state_file.swap(&current, next, &[]).await? {
-                Swap::Won(_) => return Ok(answer),
-                Swap::Lost => swap::back_off(attempt).await,
+            match self.inner.state_file.swap(&current, next, &[]).await {
+                Ok(Swap::Won(_)) => return Ok(answer),
+                Ok(Swap::Lost) => {}
+                // A collection that spares nothing may take the temporary file of a swap.
+                Err(error) => self.overtaken(&current, error).await?,
             }
+            swap::back_off(attempt).await;
         }
         unreachable_attempts()
     }

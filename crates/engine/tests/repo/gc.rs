@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use arrow_array::{RecordBatch, StringArray};
+use arrow_schema::{DataType, Field, Schema};
 use chunkyard_engine::repo::{
     CommitOptions, ExpireOptions, GcOptions, OpenOptions, Rebase, Repository, Version,
 };
@@ -10,10 +12,12 @@ use chunkyard_engine::store::fault::{Fault, Mode, Plan};
 use chunkyard_engine::store::{Options, Store};
 use chunkyard_engine::{Error, ErrorKind};
 use futures::TryStreamExt;
+use parquet::arrow::ArrowWriter;
+use serde_json::{Value, json};
 
 use super::support::{
-    Place, bytes_spec, collect, contents, create, furnished, history, noise, picture, read_at,
-    reopen, sound, tiny, write_noise,
+    Place, bytes_spec, collect, contents, create, furnished, history, memory, noise, picture,
+    read_at, reopen, sound, tiny, write_noise,
 };
 
 async fn overwrite(repo: &Repository, seed: u64) -> String {
@@ -357,5 +361,121 @@ async fn maintenance_of_all_kinds_gets_along() {
         }
         sound(&repo).await;
         assert_eq!(read_at(&repo, &Version::Default, "/a").await.unwrap().len(), 64);
+    }
+}
+
+/// An array of its own chunk files goes, while another one needs the manifest that names them.
+#[tokio::test]
+async fn chunks_of_a_deleted_array_go_though_their_manifest_stays() {
+    let repo = create(&memory(), tiny()).await;
+    let session = repo.writable_session("main").await.unwrap();
+    for path in ["/kept", "/doomed"] {
+        session.create_array(path, bytes_spec(&[512], &[256])).await.unwrap();
+        write_noise(&session, path, "0:512", 1).await.unwrap();
+    }
+    session.commit(CommitOptions::message("both")).await.unwrap();
+    let session = repo.writable_session("main").await.unwrap();
+    session.delete("/doomed").unwrap();
+    session.commit(CommitOptions::message("one")).await.unwrap();
+    assert_eq!(sound(&repo).await, 0);
+    repo.expire(&keep(1)).await.unwrap();
+    assert_eq!(sound(&repo).await, 4, "two structure files, two chunk files");
+    assert_eq!(collect(&repo).await.unwrap().files, 4);
+    let repo = reopen(repo.store()).await;
+    assert_eq!(sound(&repo).await, 0);
+    assert_eq!(read_at(&repo, &Version::Default, "/kept").await.unwrap(), noise(512, 1));
+}
+
+/// What is not named as this format names files is not ours to delete, and not counted.
+#[tokio::test]
+async fn files_that_no_repository_writes_are_left_alone() {
+    let (guard, repo) = furnished(Place::Local).await;
+    let Some(root) = guard else { return };
+    let strange = ["s/with space", "c/a/b/c", "i/\u{fc}"];
+    for name in strange {
+        let path = root.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, b"mine").unwrap();
+    }
+    std::fs::write(root.path().join("s/stray"), b"not mine").unwrap();
+    assert_eq!(sound(&repo).await, 1);
+    assert_eq!(collect(&repo).await.unwrap().files, 1);
+    assert_eq!(sound(&repo).await, 0);
+    for name in strange {
+        assert!(root.path().join(name).exists(), "{name}");
+    }
+}
+
+/// A list of a collection that was announced and not carried out, as a stranger might make it.
+async fn announce_forged(repo: &Repository, names: &[&str], list_file: &str) {
+    let schema = Schema::new(vec![Field::new("file", DataType::Utf8, false)]);
+    let names: StringArray = names.iter().copied().map(Some).collect();
+    let batch = RecordBatch::try_new(schema.into(), vec![Arc::new(names)]).unwrap();
+    let mut list = Vec::new();
+    let mut writer = ArrowWriter::try_new(&mut list, batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+    let mut state: Value =
+        serde_json::from_slice(&repo.state().await.unwrap().render().unwrap()).unwrap();
+    state["gc-epoch"] = json!(1);
+    state["gc"] = json!({
+        "epoch": 1, "list-file": list_file, "time-ms": 0,
+        "lists": [{ "epoch": 1, "file": list_file, "crc32c": crc32c::crc32c(&list) }],
+    });
+    repo.store().put("gc/forged", vec![list.into()]).await.unwrap();
+    let mut state = state.to_string();
+    state.pop();
+    let sealed = format!("{state},\"crc32c\":{}}}", crc32c::crc32c(state.as_bytes()));
+    repo.store().put("state.json", vec![sealed.into()]).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_list_that_names_anything_but_files_of_the_format_is_refused() {
+    let bad = [
+        "state.json",
+        "state.lock",
+        "g/00000000000000000001.json",
+        "",
+        "/",
+        "s",
+        "s/",
+        "s/..",
+        "../s/x",
+        "s/../state.json",
+        "s/../../x",
+        "/s/x",
+        "c/a/b/c",
+        "x/y",
+        "S/x",
+        "s/a b",
+        ".",
+        "c/./x",
+        "c//x",
+    ];
+    for name in bad {
+        let (_guard, repo) = furnished(Place::Memory).await;
+        let structure = format!("s/{}", repo.state().await.unwrap().snapshots[0].structure_file);
+        announce_forged(&repo, &[&structure, name], "forged").await;
+        let repo = reopen(repo.store()).await;
+        let error = collect(&repo).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corrupt, "{name:?}: {error}");
+        // Not even what it might have named.
+        repo.store().head(&structure).await.unwrap();
+        sound(&repo).await;
+    }
+    for name in ["s/x", "i/y.parquet", "a/z", "c/00/00ab", "gc/old", ".tmp/empty-1"] {
+        let (_guard, repo) = furnished(Place::Memory).await;
+        announce_forged(&repo, &[name], "forged").await;
+        collect(&reopen(repo.store()).await).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_state_whose_list_is_elsewhere_is_refused() {
+    for name in ["../state.json", "", "a/b", ".."] {
+        let (_guard, repo) = furnished(Place::Memory).await;
+        announce_forged(&repo, &[], name).await;
+        let opened = Repository::open_in(repo.store().clone(), OpenOptions::default()).await;
+        assert_eq!(opened.unwrap_err().kind(), ErrorKind::Corrupt, "{name:?}");
     }
 }

@@ -1,5 +1,6 @@
 //! The versioned repository, from outside.
 
+mod ambush;
 mod attributes;
 mod basics;
 mod bit_flips;
@@ -9,6 +10,7 @@ mod draft;
 mod exhaustion;
 mod expire;
 mod gc;
+mod gc_beside;
 mod golden;
 mod isolation;
 mod keys;

@@ -98,6 +98,8 @@ async fn a_time_names_the_newest_version_that_is_not_younger() {
     assert_eq!(value(&repo, &at(i64::MAX)).await, 3);
     let before = at(main.last().unwrap().timestamp_ms - 1);
     assert_eq!(repo.readonly_session(&before).await.unwrap_err().kind(), ErrorKind::NotFound);
+    let error = repo.readonly_session(&at(5)).await.unwrap_err().to_string();
+    assert!(error.contains("on main at or before 1970-01-01 00:00:00.005Z"), "{error}");
     let increasing = main.windows(2).all(|pair| pair[0].timestamp_ms > pair[1].timestamp_ms);
     assert!(increasing, "time goes on along a history");
 }

@@ -7,11 +7,29 @@ use arrow_array::{Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema};
 use bytes::Bytes;
 
+use super::mark::DATA_DIRECTORIES;
 use crate::error::{Error, Result};
 use crate::repo::columns::Columns;
 use crate::repo::parquet_file::{self, Label, Sealed, corrupt};
 use crate::repo::state::CollectionList;
-use crate::repo::{Repository, check_file};
+use crate::repo::swap::TEMPORARY;
+use crate::repo::{Repository, check_file, id};
+
+/// Directory of the lists.
+pub(super) const LISTS: &str = "gc";
+
+/// The directories in which a collection deletes.
+pub(super) fn directories() -> impl Iterator<Item = &'static str> {
+    DATA_DIRECTORIES.into_iter().chain([LISTS, TEMPORARY])
+}
+
+/// Whether a collection may delete what is at a path: a file that this format could have put there.
+/// No other name gets on a list, and a list that has another one is damaged, or made to do harm.
+pub(in crate::repo) fn is_collectable(path: &str) -> bool {
+    path.split_once('/').is_some_and(|(directory, name)| {
+        directories().any(|known| known == directory) && id::is_file_name(name)
+    })
+}
 
 /// Renders a list.
 pub(in crate::repo) fn render(files: &[String], dataset_id: &str, now_ms: i64) -> Result<Sealed> {
@@ -38,6 +56,11 @@ pub(in crate::repo) fn parse(
         if names.null_count() > 0 {
             return Err(corrupt(path, "column file", "no nulls", "nulls"));
         }
+        if let Some(name) = names.iter().flatten().find(|name| !is_collectable(name)) {
+            let known: Vec<_> = directories().map(|directory| format!("{directory}/")).collect();
+            let expected = format!("names of files in {}", known.join(", "));
+            return Err(corrupt(path, "column file", &expected, &format!("{name:?}")));
+        }
         files.extend(names.iter().flatten().map(str::to_owned));
     }
     Ok(files)
@@ -49,7 +72,7 @@ impl Repository {
         &self,
         list: &CollectionList,
     ) -> Result<HashSet<String>> {
-        let path = format!("gc/{}", list.file);
+        let path = format!("{LISTS}/{}", list.file);
         let bytes = self.inner.store.backend().get(&path).await?.bytes;
         check_file(&path, &bytes, None, Some(list.crc32c))?;
         parse(&path, &self.inner.dataset_id, &bytes)

@@ -1,24 +1,37 @@
 //! Garbage collection that no clock can make unsafe.
 //!
 //! A collection *announces* the files it will delete through the same swap as commits, conditioned
-//! on the state it marked from, and raises the epoch. A commit before the announcement makes the
-//! announcement fail; a commit after it sees the higher epoch and checks its own files against the
-//! list before it swaps. So no committed snapshot ever names a deleted file.
+//! on a state whose files it has all marked, and raises the epoch. A commit before the announcement
+//! makes the announcement fail; a commit after it sees the higher epoch and checks its own files
+//! against the list before it swaps. So no committed snapshot ever names a deleted file.
+//!
+//! An announcement that fails is made again on the state that came in between, and for that only
+//! the snapshots that are new in it have to be marked: `docs/design/011-collection.md`.
+
+use std::collections::BTreeMap;
 
 use futures::{TryStreamExt, stream};
 use serde::Serialize;
 
-use super::collection_list;
-use super::mark::DATA_DIRECTORIES;
+use super::collection_list::{self, LISTS, directories, is_collectable};
+use super::mark::Marks;
 use crate::error::{Error, Result};
 use crate::repo::state::{Collection, CollectionList, State};
-use crate::repo::swap::{self, Swap, TEMPORARY};
+use crate::repo::swap::{self, Loaded, Swap};
 use crate::repo::{Mode, Repository, clock, id, read_only};
 
 /// Lists kept for committers that began before the last collections.
 const LISTS_KEPT: usize = 2;
 /// Deletions per request to the store.
 const DELETE_BATCH: usize = 1000;
+/// An announcement is worth a try when no more snapshots than this came in while the last ones were
+/// marked.
+const CLOSE: usize = 1;
+/// Rounds of marking what is new, before an announcement is tried all the same.
+const ROUNDS_MAX: u32 = 16;
+/// From this attempt on the pauses do not grow: a collection makes one change, and need not make
+/// room for others.
+const BACK_OFF_MAX: u32 = 4;
 
 /// How to collect.
 #[derive(Debug, Clone)]
@@ -62,75 +75,127 @@ impl Repository {
 
     async fn collect(&self, options: &GcOptions) -> Result<GcReport> {
         self.resume_collection().await?;
+        let mut progress = Progress::default();
         for attempt in 0.. {
+            let current = self.catch_up(&mut progress, attempt).await?;
+            match self.announce(&current, &mut progress, options).await {
+                Ok(Some(report)) => {
+                    self.resume_collection().await?;
+                    return Ok(report);
+                }
+                Ok(None) => {}
+                Err(error) => self.overtaken(&current, error).await?,
+            }
+            swap::back_off(attempt.min(BACK_OFF_MAX)).await;
+        }
+        Err(Error::Conflict { message: "too many lost races".into(), conflicts: Vec::new() })
+    }
+
+    /// The latest state, with everything marked that it needs. Before the first attempt that takes
+    /// long; after an attempt that was lost, all but what is new is marked. While that is done,
+    /// others commit, and the swap would be lost once more. But marking a snapshot takes less than
+    /// making one, so each round finds less to mark than the one before.
+    async fn catch_up(&self, progress: &mut Progress, attempt: u32) -> Result<Loaded> {
+        for round in 0.. {
             let current = self.load().await?;
             if current.state.status.mode == Mode::ReadOnly {
                 return Err(read_only(&current.state));
             }
-            let now_ms = clock::now_ms();
-            let found = self.candidates(&current.state, options, now_ms).await;
-            let (candidates, mut report) = match found {
-                Ok(found) => found,
+            let mut new = Marks::default();
+            let marked = self.mark(&current.state, &progress.marks, &mut new).await;
+            progress.add(new);
+            match marked {
+                Ok(new) if attempt == 0 || new <= CLOSE || round >= ROUNDS_MAX => {
+                    return Ok(current);
+                }
+                Ok(_) => {}
                 Err(error) => {
                     self.overtaken(&current, error).await?;
-                    swap::back_off(attempt).await;
-                    continue;
-                }
-            };
-            report.dry_run = options.dry_run;
-            if options.dry_run || candidates.is_empty() {
-                return Ok(report);
-            }
-            let sealed = collection_list::render(&candidates, self.dataset_id(), now_ms)?;
-            let file = id::fresh()?;
-            let path = format!("gc/{file}");
-            self.store().backend().put(&path, vec![sealed.bytes]).await?;
-            let list =
-                CollectionList { epoch: current.state.gc_epoch + 1, file, crc32c: sealed.crc32c };
-            let (next, outdated) = announced(&current.state, list, now_ms)?;
-            let files = std::slice::from_ref(&path);
-            match self.inner.state_file.swap(&current, next, files).await? {
-                Swap::Won(_) => {
-                    self.store().backend().delete(&outdated).await?;
-                    self.resume_collection().await?;
-                    return Ok(report);
-                }
-                // A commit or a reference change came in between: mark again.
-                Swap::Lost => {
-                    self.store().backend().delete(&[path]).await?;
-                    swap::back_off(attempt).await;
+                    swap::back_off(round.min(BACK_OFF_MAX)).await;
                 }
             }
         }
         Err(Error::Conflict { message: "too many lost races".into(), conflicts: Vec::new() })
     }
 
-    async fn candidates(
+    /// Announces what can go, now that everything is marked that the state needs. `None` if another
+    /// change of the state came first.
+    async fn announce(
         &self,
-        state: &State,
+        current: &Loaded,
+        progress: &mut Progress,
         options: &GcOptions,
-        now_ms: i64,
-    ) -> Result<(Vec<String>, GcReport)> {
-        let mut needed = self.mark(state).await?;
-        needed.extend(state.gc.iter().flat_map(|gc| &gc.lists).map(|l| format!("gc/{}", l.file)));
-        let (mut candidates, mut report) = (Vec::new(), GcReport::default());
+    ) -> Result<Option<GcReport>> {
+        let state = &current.state;
+        // Another collection was announced. It takes most of what we found, and perhaps our list.
+        let found = progress.found.take_if(|found| found.epoch != state.gc_epoch);
+        self.drop_list(found.and_then(|found| found.list)).await?;
+        let found = match &mut progress.found {
+            Some(found) => found,
+            none => none.insert(self.find(state, &progress.marks, options).await?),
+        };
+        let lists = announced_lists(state).map(|list| format!("{LISTS}/{}", list.file));
+        lists.for_each(|path| found.spare(&path));
+        let outdated = found.list.take_if(|list| list.files != found.candidates.len());
+        self.drop_list(outdated).await?;
+        if options.dry_run || found.candidates.is_empty() {
+            return Ok(Some(found.report.clone()));
+        }
+        let now_ms = clock::now_ms();
+        let list = match &found.list {
+            Some(list) => list,
+            None => found.list.insert(self.put_list(&found.candidates, now_ms).await?),
+        };
+        let path = format!("{LISTS}/{}", list.file);
+        let (next, outdated) = announced(state, list, now_ms)?;
+        match self.inner.state_file.swap(current, next, &[path]).await? {
+            Swap::Won(_) => {
+                self.store().backend().delete(&outdated).await?;
+                Ok(Some(found.report.clone()))
+            }
+            Swap::Lost => Ok(None),
+        }
+    }
+
+    /// Lists what is there and not marked.
+    async fn find(&self, state: &State, marks: &Marks, options: &GcOptions) -> Result<Found> {
+        let mut report = GcReport { dry_run: options.dry_run, ..GcReport::default() };
+        let mut candidates = BTreeMap::new();
         // All directories at the same time: each page of a listing is a request.
         let mut listings = Vec::new();
-        for directory in DATA_DIRECTORIES.into_iter().chain(["gc", TEMPORARY]) {
+        for directory in directories() {
             listings.push(self.store().backend().list(directory).await?);
         }
+        let oldest_kept = clock::now_ms() - options.min_age_ms;
         let mut listed = stream::select_all(listings);
         while let Some(meta) = listed.try_next().await? {
-            if needed.contains(&meta.path) || meta.modified_ms > now_ms - options.min_age_ms {
+            if marks.files.contains(&meta.path)
+                || meta.modified_ms > oldest_kept
+                || !is_collectable(&meta.path)
+            {
                 report.kept += 1;
             } else {
                 report.files += 1;
                 report.bytes += meta.size;
-                candidates.push(meta.path);
+                candidates.insert(meta.path, meta.size);
             }
         }
-        candidates.sort();
-        Ok((candidates, report))
+        Ok(Found { epoch: state.gc_epoch, candidates, report, list: None })
+    }
+
+    async fn put_list(&self, candidates: &BTreeMap<String, u64>, now_ms: i64) -> Result<List> {
+        let files: Vec<String> = candidates.keys().cloned().collect();
+        let sealed = collection_list::render(&files, self.dataset_id(), now_ms)?;
+        let file = id::fresh()?;
+        self.store().backend().put(&format!("{LISTS}/{file}"), vec![sealed.bytes]).await?;
+        Ok(List { file, crc32c: sealed.crc32c, files: files.len() })
+    }
+
+    async fn drop_list(&self, list: Option<List>) -> Result<()> {
+        match list {
+            Some(list) => self.store().backend().delete(&[format!("{LISTS}/{}", list.file)]).await,
+            None => Ok(()),
+        }
     }
 
     /// Deletes what an announced collection lists, and marks it finished. Deletions are idempotent,
@@ -141,8 +206,7 @@ impl Repository {
         let Some(pending) = state.gc.as_ref().and_then(|gc| gc.list_file.clone()) else {
             return Ok(());
         };
-        let list = state.gc.iter().flat_map(|gc| &gc.lists).find(|list| list.file == pending);
-        let Some(list) = list else {
+        let Some(list) = announced_lists(state).find(|list| list.file == pending) else {
             return Err(Error::Corrupt {
                 file: "state.json".into(),
                 what: "gc.lists".into(),
@@ -172,16 +236,69 @@ impl Repository {
     }
 }
 
-/// The state that announces a list, and the lists that are now too old to keep.
-fn announced(state: &State, list: CollectionList, now_ms: i64) -> Result<(State, Vec<String>)> {
+/// What a collection has done before it is announced. None of it is lost with a race.
+#[derive(Default)]
+struct Progress {
+    marks: Marks,
+    found: Option<Found>,
+}
+
+/// Files that can go.
+struct Found {
+    /// The epoch of the state when they were listed.
+    epoch: u64,
+    /// Their paths and sizes.
+    candidates: BTreeMap<String, u64>,
+    report: GcReport,
+    /// The list of them, once it is written.
+    list: Option<List>,
+}
+
+/// A list that is written and not announced.
+struct List {
+    file: String,
+    crc32c: u32,
+    /// How many files it names. Candidates only become fewer, so this tells whether it is true.
+    files: usize,
+}
+
+impl Progress {
+    /// Adds marks, and spares what they are on.
+    fn add(&mut self, new: Marks) {
+        if let Some(found) = &mut self.found {
+            new.files.iter().for_each(|path| found.spare(path));
+        }
+        self.marks.absorb(new);
+    }
+}
+
+impl Found {
+    /// Takes out a file that turned out to be needed.
+    fn spare(&mut self, path: &str) {
+        if let Some(size) = self.candidates.remove(path) {
+            self.report.files -= 1;
+            self.report.bytes -= size;
+            self.report.kept += 1;
+        }
+    }
+}
+
+/// The lists that the state says are there.
+fn announced_lists(state: &State) -> impl Iterator<Item = &CollectionList> {
+    state.gc.iter().flat_map(|gc| &gc.lists)
+}
+
+/// The state that announces a list, and the paths of those that are now too old to keep.
+fn announced(state: &State, list: &List, now_ms: i64) -> Result<(State, Vec<String>)> {
     let mut next = state.successor(now_ms)?;
     next.keeps_history = true; // or a collection would leave garbage
-    next.gc_epoch = list.epoch;
-    let mut lists = state.gc.as_ref().map_or_else(Vec::new, |gc| gc.lists.clone());
-    let list_file = Some(list.file.clone());
-    lists.push(list);
+    next.gc_epoch += 1;
+    let mut lists: Vec<_> = announced_lists(state).cloned().collect();
+    let (epoch, file, crc32c) = (next.gc_epoch, list.file.clone(), list.crc32c);
+    lists.push(CollectionList { epoch, file, crc32c });
     let surplus = lists.len().saturating_sub(LISTS_KEPT);
-    let outdated = lists.drain(..surplus).map(|list| format!("gc/{}", list.file)).collect();
-    next.gc = Some(Collection { epoch: next.gc_epoch, list_file, lists, time_ms: now_ms });
+    let outdated = lists.drain(..surplus).map(|list| format!("{LISTS}/{}", list.file)).collect();
+    let list_file = Some(list.file.clone());
+    next.gc = Some(Collection { epoch, list_file, lists, time_ms: now_ms });
     Ok((next, outdated))
 }

@@ -7,7 +7,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 
 use crate::error::{Error, Result};
 use crate::repo::Repository;
-use crate::repo::manifest::{Native, Payload, Scan, chunk_files};
+use crate::repo::manifest::{Native, Payload, Rows, Scan, chunk_files};
 use crate::repo::node::{Attributes, Inventory, Node};
 use crate::repo::state::{Snapshot, State};
 
@@ -20,44 +20,103 @@ const MANIFESTS_AT_ONCE: usize = 8;
 /// Chunk file to the references into it.
 pub(super) type LiveChunks = HashMap<Arc<str>, Vec<(Arc<Node>, Vec<u8>, Native)>>;
 
+/// Files that snapshots were found to need. Nothing that a snapshot names ever changes, so a mark
+/// stays right whatever becomes of the state: a later state only adds what is new in it.
+#[derive(Debug, Default)]
+pub(super) struct Marks {
+    /// Paths relative to the root.
+    pub(super) files: HashSet<String>,
+    /// Structure and change file of each snapshot all of whose files are marked.
+    snapshots: HashSet<(String, Option<String>)>,
+    /// Rows of manifests whose chunk files are marked.
+    rows: HashMap<Arc<str>, HashSet<Rows>>,
+}
+
+impl Marks {
+    /// Adds what was marked later.
+    pub(super) fn absorb(&mut self, new: Self) {
+        self.files.extend(new.files);
+        self.snapshots.extend(new.snapshots);
+        for (file, rows) in new.rows {
+            self.rows.entry(file).or_default().extend(rows);
+        }
+    }
+
+    /// Whether all files of a snapshot are marked.
+    fn has(&self, snapshot: &Snapshot) -> bool {
+        self.snapshots.contains(&key(snapshot))
+    }
+
+    fn has_rows(&self, file: &Arc<str>, rows: &Rows) -> bool {
+        self.rows.get(file).is_some_and(|known| known.contains(rows))
+    }
+}
+
+/// What decides which files a snapshot needs.
+fn key(snapshot: &Snapshot) -> (String, Option<String>) {
+    (snapshot.structure_file.clone(), snapshot.change_file.clone())
+}
+
 impl Repository {
-    /// The files that the snapshots of a state need, relative to the root. Each manifest is read
-    /// once, and of its rows only the names of chunk files are decoded. The flags of its entries
-    /// cannot spare that: they tell of inline and virtual chunks, but not that there are no others.
-    pub(in crate::repo) async fn mark(&self, state: &State) -> Result<HashSet<String>> {
-        let mut files = HashSet::new();
-        let mut manifests: HashMap<Arc<str>, Inventory> = HashMap::new();
-        let mut trees = stream::iter(state.snapshots.clone())
+    /// Marks, in `new`, what the snapshots of a state need and `known` has not. Returns how many
+    /// snapshots were new. On an error `new` holds what was found so far, which is right as well.
+    ///
+    /// Of a manifest only the rows that arrays of a snapshot have count: a manifest outlives an
+    /// array that was deleted, because others share it. Each is read once, unless further rows of it
+    /// are needed later, and of the rows only the names of chunk files are decoded. The flags of
+    /// its entries cannot spare that: they tell of inline and virtual chunks, but not that there
+    /// are no others.
+    pub(super) async fn mark(
+        &self,
+        state: &State,
+        known: &Marks,
+        new: &mut Marks,
+    ) -> Result<usize> {
+        let snapshots = state.snapshots.iter().filter(|snapshot| !known.has(snapshot));
+        let snapshots: Vec<Arc<Snapshot>> = snapshots.cloned().collect();
+        let mut manifests: HashMap<Arc<str>, (Inventory, HashSet<Rows>)> = HashMap::new();
+        let mut trees = stream::iter(snapshots.clone())
             .map(|snapshot| async move { self.tree(&snapshot).await })
             .buffer_unordered(self.limits().requests.max(1));
         while let Some(tree) = trees.try_next().await? {
             for node in tree.nodes() {
                 if let Attributes::File(reference) = &node.attributes {
-                    files.insert(format!("a/{}", reference.file));
+                    new.files.insert(format!("a/{}", reference.file));
                 }
                 for entry in &node.inventories {
-                    manifests.entry(entry.file.clone()).or_insert_with(|| entry.clone());
+                    let rows = Rows::of(entry, node);
+                    if !known.has_rows(&entry.file, &rows) {
+                        let manifest = manifests.entry(entry.file.clone());
+                        let (_, wanted) =
+                            manifest.or_insert_with(|| (entry.clone(), HashSet::new()));
+                        wanted.insert(rows);
+                    }
                 }
             }
         }
-        for snapshot in &state.snapshots {
-            files.insert(format!("s/{}", snapshot.structure_file));
-            files.extend(snapshot.change_file.iter().map(|file| format!("i/{file}")));
+        drop(trees);
+        for snapshot in &snapshots {
+            new.files.insert(format!("s/{}", snapshot.structure_file));
+            new.files.extend(snapshot.change_file.iter().map(|file| format!("i/{file}")));
         }
-        files.extend(self.inner.state_file.history_files(state).await?);
-        files.extend(manifests.keys().map(|file| format!("i/{file}")));
+        // Those of this very state: each state may have others.
+        new.files.extend(self.inner.state_file.history_files(state).await?);
         let mut fetched = stream::iter(manifests)
-            .map(|(file, entry)| async move {
+            .map(|(file, (entry, rows))| async move {
                 let bytes = self.inner.manifests.get(&file, entry.file_size).await?;
-                Ok::<_, Error>((file, entry, bytes))
+                Ok::<_, Error>((file, entry, rows, bytes))
             })
             .buffer_unordered(MANIFESTS_AT_ONCE);
-        while let Some((file, entry, bytes)) = fetched.try_next().await? {
-            chunk_files(&file, &self.inner.dataset_id, &bytes, entry.tail, |name| {
-                files.insert(format!("c/{name}"));
+        while let Some((file, entry, rows, bytes)) = fetched.try_next().await? {
+            new.files.insert(format!("i/{file}"));
+            let wanted = rows.iter().copied();
+            chunk_files(&file, &self.inner.dataset_id, &bytes, entry.tail, wanted, |name| {
+                new.files.insert(format!("c/{name}"));
             })?;
+            new.rows.insert(file, rows);
         }
-        Ok(files)
+        new.snapshots.extend(snapshots.iter().map(|snapshot| key(snapshot)));
+        Ok(snapshots.len())
     }
 
     /// The references of one snapshot into chunk files.

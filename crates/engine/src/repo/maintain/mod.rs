@@ -19,6 +19,7 @@ pub use gc::{GcOptions, GcReport};
 pub use optimise::OptimiseReport;
 pub use repack::{RepackOptions, RepackReport};
 
+pub(super) use collection_list::is_collectable;
 pub(super) use expire::forget;
 pub(super) use mark::DATA_DIRECTORIES;
 pub(super) use optimise::Rewrite;
@@ -26,7 +27,7 @@ pub(super) use optimise::Rewrite;
 impl Repository {
     /// Maintenance that does not find a file begins again if the state moved on: an expiry and a
     /// collection of somebody else may have taken the file. Otherwise the error stands.
-    async fn overtaken(&self, current: &Loaded, error: Error) -> Result<()> {
+    pub(super) async fn overtaken(&self, current: &Loaded, error: Error) -> Result<()> {
         let gone =
             matches!(error, Error::NotFound { what: "object", .. } | Error::SnapshotExpired { .. });
         if gone && self.state().await?.generation > current.state.generation {

@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 pub(super) use fetch::{Manifests, locate_page};
 pub(super) use lookup::Scan;
 pub(super) use read::{Block, decode_file};
-pub(super) use stream::{chunk_files, stream_blocks};
+pub(super) use stream::{Rows, chunk_files, stream_blocks};
 pub(super) use write::{RunBuilder, Written};
 
 use super::coord::Coord;

@@ -14,7 +14,7 @@ use super::manifest::Manifest;
 use super::users::{Affected, Spans, Users};
 use super::{Finding, Report, Severity};
 use crate::error::{Error, Result};
-use crate::repo::maintain::DATA_DIRECTORIES;
+use crate::repo::maintain::{DATA_DIRECTORIES, is_collectable};
 use crate::repo::manifest::{Native, stream_blocks};
 use crate::repo::state::State;
 use crate::repo::{Payload, Repository, Virtual};
@@ -117,7 +117,7 @@ impl Repository {
         report: &mut Report,
     ) -> Result<()> {
         for (path, size) in &files.sizes {
-            if !files.users.contains(path) {
+            if !files.users.contains(path) && is_collectable(path) {
                 report.orphan_files += 1;
                 report.orphan_bytes += size;
             }
