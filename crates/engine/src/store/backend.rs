@@ -4,6 +4,7 @@ use std::any::Any;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -300,6 +301,16 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// Waits for an exclusive lock among all processes that use this path for it.
     async fn lock(&self, path: &str) -> Result<Lock> {
         Err(no(self.kind(), "lock", path))
+    }
+
+    /// Waits for a turn among all processes that use these two paths for it, which the caller means
+    /// to keep for `hold`, and ends it when the lock is dropped. Turns are for fairness: they are
+    /// handed on nearly in the order in which they were asked for, and one that lasts for longer
+    /// than it was meant to (for a second at least) is ended by those that wait. So more than one
+    /// may hold a turn, and nothing may depend on it that must be right. File systems only.
+    async fn turn(&self, door: &str, room: &str, hold: Duration) -> Result<Lock> {
+        let (op, paths) = ("turn", format!("{door} and {room} for {} ms", hold.as_millis()));
+        Err(no(self.kind(), op, &paths))
     }
 
     /// Makes the names in a directory (`""`: the root) durable.

@@ -7,6 +7,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -174,6 +175,10 @@ impl Backend for Below {
 
     async fn lock(&self, path: &str) -> Result<Lock> {
         self.inner.lock(&self.object(path)?).await
+    }
+
+    async fn turn(&self, door: &str, room: &str, hold: Duration) -> Result<Lock> {
+        self.inner.turn(&self.object(door)?, &self.object(room)?, hold).await
     }
 
     async fn sync_dir(&self, path: &str) -> Result<()> {

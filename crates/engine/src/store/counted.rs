@@ -4,6 +4,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -220,6 +221,10 @@ impl Backend for Counted {
 
     async fn lock(&self, path: &str) -> Result<Lock> {
         self.inner.lock(path).await
+    }
+
+    async fn turn(&self, door: &str, room: &str, hold: Duration) -> Result<Lock> {
+        self.inner.turn(door, room, hold).await
     }
 
     async fn sync_dir(&self, path: &str) -> Result<()> {

@@ -13,6 +13,7 @@ mod links;
 mod local;
 mod object;
 mod slices;
+mod turns;
 mod web;
 
 use bytes::Bytes;

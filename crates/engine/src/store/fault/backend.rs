@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -218,6 +219,12 @@ impl Backend for Fault {
     async fn lock(&self, path: &str) -> Result<Lock> {
         let step = self.begin_write("lock", path).await?;
         let result = self.inner.lock(path).await;
+        self.end(step, result).await
+    }
+
+    async fn turn(&self, door: &str, room: &str, hold: Duration) -> Result<Lock> {
+        let step = self.begin_write("turn", room).await?;
+        let result = self.inner.turn(door, room, hold).await;
         self.end(step, result).await
     }
 

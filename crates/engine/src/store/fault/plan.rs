@@ -125,7 +125,7 @@ pub struct Plan {
 impl Plan {
     /// Goes wrong at the `at`-th operation that changes something: put, begin and each write, patch
     /// and finish of an upload, write_at, truncate, sync, create, replace, delete, delete_dir, link, rename, exchange, lock,
-    /// sync_dir.
+    /// turn, sync_dir.
     pub fn new(at: usize, mode: Mode) -> Self {
         Self { at, mode, count_reads: false, unsynced: Unsynced::Kept }
     }

@@ -41,11 +41,11 @@ pub(super) fn try_lock(file: &File, directories: &Directories) -> Result<Option<
 }
 
 /// A lock is created, so it is never «not found», whatever the system says of its directory.
-fn unlocked(file: &File, error: io::Error) -> Error {
+pub(super) fn unlocked(file: &File, error: io::Error) -> Error {
     file.unmade("lock", error)
 }
 
-fn open(file: &File, directories: &Directories) -> Result<fs::File> {
+pub(super) fn open(file: &File, directories: &Directories) -> Result<fs::File> {
     let mut attempts = 0;
     // A pipe in its place must not be waited for.
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NONBLOCK;
@@ -73,7 +73,7 @@ fn open(file: &File, directories: &Directories) -> Result<fs::File> {
     Ok(open)
 }
 
-fn exclusive(held: &fs::File) -> io::Result<()> {
+pub(super) fn exclusive(held: &fs::File) -> io::Result<()> {
     loop {
         match held.lock() {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -82,7 +82,7 @@ fn exclusive(held: &fs::File) -> io::Result<()> {
     }
 }
 
-fn is_still(file: &File, held: &fs::File) -> io::Result<bool> {
+pub(super) fn is_still(file: &File, held: &fs::File) -> io::Result<bool> {
     let ours = held.metadata()?;
     match fs::symlink_metadata(&file.path) {
         Ok(there) => Ok(there.dev() == ours.dev() && there.ino() == ours.ino()),

@@ -14,6 +14,7 @@ mod durable;
 mod link;
 mod lock;
 mod read;
+mod turn;
 mod upload;
 mod walk;
 mod write;
@@ -23,6 +24,7 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -336,6 +338,11 @@ impl Backend for Local {
                 elsewhere("lock", move || lock::lock(&file, &directories)).await
             }
         }
+    }
+
+    async fn turn(&self, door: &str, room: &str, hold: Duration) -> Result<Lock> {
+        let (door, room) = (self.file(door)?, self.file(room)?);
+        turn::Wanted { door, room, directories: self.directories.clone(), hold }.take().await
     }
 
     async fn sync_dir(&self, path: &str) -> Result<()> {
