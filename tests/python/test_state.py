@@ -102,5 +102,6 @@ def test_a_flipped_bit_of_the_state_is_found(built):
 
 
 def test_the_root_holds_only_what_is_documented(built):
-    documented = {"state.json", "state.lock", "s", "i", "a", "c", "g", "gc", ".tmp"}
+    locks = {"state.lock", "state.next", "state.turn"}
+    documented = {"state.json", *locks, "s", "i", "a", "c", "g", "gc", ".tmp"}
     assert {entry.name for entry in built.root.iterdir()} <= documented

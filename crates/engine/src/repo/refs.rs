@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::state::{self, Reference, ReferenceKind, Snapshot, State};
-use super::swap::{self, Swap};
+use super::swap::Swap;
 use super::{Mode, Repository, clock, read_only};
 use crate::error::{Error, Result};
 
@@ -242,7 +242,9 @@ impl Repository {
     }
 
     async fn update_whatever_mode<T>(&self, change: impl Fn(&mut State) -> Result<T>) -> Result<T> {
-        for attempt in 0.. {
+        let mut line = self.inner.state_file.line_up();
+        loop {
+            let _turn = line.turn().await;
             let current = self.load().await?;
             let mut next = current.state.successor(clock::now_ms())?;
             let answer = change(&mut next)?;
@@ -252,12 +254,6 @@ impl Repository {
                 // A collection that spares nothing may take the temporary file of a swap.
                 Err(error) => self.overtaken(&current, error).await?,
             }
-            swap::back_off(attempt).await;
         }
-        unreachable_attempts()
     }
-}
-
-fn unreachable_attempts<T>() -> Result<T> {
-    Err(Error::Conflict { message: "too many lost races".into(), conflicts: Vec::new() })
 }

@@ -19,7 +19,10 @@ fn is_identifier(name: &str) -> bool {
 fn is_documented(path: &str, place: Place) -> bool {
     let (directory, name) = path.split_once('/').unwrap_or(("", path));
     match directory {
-        "" => name == "state.json" || (name == "state.lock" && place == Place::Local),
+        "" if place == Place::Local => {
+            ["state.json", "state.lock", "state.next", "state.turn"].contains(&name)
+        }
+        "" => name == "state.json",
         "s" | "i" | "a" | "gc" => is_identifier(name),
         "c" if place == Place::Local => {
             name.split_once('/').is_some_and(|(fan, rest)| is_identifier(rest) && fan == &rest[..2])
@@ -67,6 +70,9 @@ async fn the_root_holds_exactly_the_documented_directories() {
         write_noise(&dropped, "/a", "0:64", 2).await.unwrap();
         collect(&repo).await.unwrap();
         expected.extend(["a", "c", "gc", "i"]);
+        if place == Place::Local {
+            expected.extend(["state.next", "state.turn"]);
+        }
         let all = listed().await;
         assert_eq!(top(&all), strings(&expected), "{place:?}");
         for path in &all {

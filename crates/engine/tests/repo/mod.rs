@@ -27,5 +27,6 @@ mod sessions;
 mod sleepers;
 pub(crate) mod stress;
 pub(crate) mod support;
+mod turns;
 mod verify;
 mod virtual_chunks;

@@ -88,7 +88,10 @@ async fn make_room(dir: &Path, place: &str, context: &Context) -> Result<()> {
         return Err(Error::AlreadyExists { what: "directory", name }.into());
     }
     // Only what a repository consists of. The state goes last: it holds the mark.
-    for name in ["c", "i", "s", "a", "gc", ".tmp", "g", "state.lock", "state.json"] {
+    let locks = ["state.next", "state.turn", "state.lock"];
+    for name in
+        ["c", "i", "s", "a", "gc", ".tmp", "g"].into_iter().chain(locks).chain(["state.json"])
+    {
         let path = dir.join(name);
         let removed =
             if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };

@@ -76,9 +76,20 @@ impl Repository {
     async fn collect(&self, options: &GcOptions) -> Result<GcReport> {
         self.resume_collection().await?;
         let mut progress = Progress::default();
-        for attempt in 0.. {
-            let current = self.catch_up(&mut progress, attempt).await?;
-            match self.announce(&current, &mut progress, options).await {
+        // Marking everything and listing what is there take long: others have their turns meanwhile.
+        let current = self.catch_up(&mut progress, 0).await?;
+        match self.find(&current.state, &progress.marks, options).await {
+            Ok(found) => progress.found = Some(found),
+            Err(error) => self.overtaken(&current, error).await?,
+        }
+        let mut line = self.inner.state_file.line_up();
+        loop {
+            let turn = line.turn().await;
+            let current = self.catch_up(&mut progress, 1).await?;
+            let announced = self.announce(&current, &mut progress, options).await;
+            // What follows swaps too, and would wait for this turn to end.
+            drop(turn);
+            match announced {
                 Ok(Some(report)) => {
                     self.resume_collection().await?;
                     return Ok(report);
@@ -86,9 +97,7 @@ impl Repository {
                 Ok(None) => {}
                 Err(error) => self.overtaken(&current, error).await?,
             }
-            swap::back_off(attempt.min(BACK_OFF_MAX)).await;
         }
-        Err(Error::Conflict { message: "too many lost races".into(), conflicts: Vec::new() })
     }
 
     /// The latest state, with everything marked that it needs. Before the first attempt that takes

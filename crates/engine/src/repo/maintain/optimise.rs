@@ -6,13 +6,13 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::repo::manifest::merge;
 use crate::repo::node::Inventory;
 use crate::repo::session::Writer;
 use crate::repo::state::{Snapshot, State, Summary};
 use crate::repo::structure::{self, SnapshotLabel};
-use crate::repo::swap::{self, Loaded, Swap};
+use crate::repo::swap::{Loaded, Swap};
 use crate::repo::tree::Tree;
 use crate::repo::{Mode, Repository, clock, id, read_only};
 
@@ -33,16 +33,16 @@ pub struct OptimiseReport {
 impl Repository {
     /// Merges the runs of every array of a branch into one.
     pub async fn optimise(&self, branch: &str) -> Result<OptimiseReport> {
-        for attempt in 0.. {
+        let mut line = self.inner.state_file.line_up();
+        loop {
+            let _turn = line.turn().await;
             let current = self.load().await?;
             match self.optimise_once(&current, branch).await {
                 Ok(Some(report)) => return Ok(report),
                 Ok(None) => {}
                 Err(error) => self.overtaken(&current, error).await?,
             }
-            swap::back_off(attempt).await;
         }
-        Err(Error::Conflict { message: "too many lost races".into(), conflicts: Vec::new() })
     }
 
     /// `None` when the state moved on meanwhile.

@@ -9,14 +9,14 @@ use serde::Serialize;
 
 use super::mark::LiveChunks;
 use super::optimise::Rewrite;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::repo::coord::Coord;
 use crate::repo::manifest::merge::{self, level_of};
 use crate::repo::manifest::{Payload, RunBuilder};
 use crate::repo::node::{Inventory, Node};
 use crate::repo::pack::{ChunkFile, Packer};
 use crate::repo::state::State;
-use crate::repo::swap::{self, Loaded};
+use crate::repo::swap::Loaded;
 use crate::repo::tree::Tree;
 use crate::repo::{Repository, id};
 
@@ -54,16 +54,16 @@ impl Repository {
     /// Moves live chunks of the branch's tip out of packs that are mostly dead. The old packs go
     /// when the snapshots that need them expire and garbage is collected.
     pub async fn repack(&self, branch: &str, options: &RepackOptions) -> Result<RepackReport> {
-        for attempt in 0.. {
+        let mut line = self.inner.state_file.line_up();
+        loop {
+            let _turn = line.turn().await;
             let current = self.load().await?;
             match self.repack_once(&current, branch, options).await {
                 Ok(Some(report)) => return Ok(report),
                 Ok(None) => {}
                 Err(error) => self.overtaken(&current, error).await?,
             }
-            swap::back_off(attempt).await;
         }
-        Err(Error::Conflict { message: "too many lost races".into(), conflicts: Vec::new() })
     }
 
     /// `None` when the state moved on meanwhile.

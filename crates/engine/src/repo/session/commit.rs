@@ -17,13 +17,16 @@ use crate::repo::node::{Inventory, Node};
 use crate::repo::parquet_file::Label;
 use crate::repo::state::{Mode, ReferenceKind, Snapshot, State, Summary};
 use crate::repo::structure::{self, SnapshotLabel};
-use crate::repo::swap::{self, Loaded, Swap};
+use crate::repo::swap::{Loaded, Swap};
 use crate::repo::tree::Tree;
 use crate::repo::{Version, attributes, clock, read_only};
 use crate::store::{Durability, Store};
 
 /// A parent may be this far in our future before we distrust the clocks.
 const CLOCK_SKEW_MAX_MS: i64 = 10 * 60 * 1000;
+
+/// From this number of bytes on, chunks are made durable before the turn to swap comes.
+const BULK: u64 = 4 << 20;
 
 /// How to commit.
 #[derive(Debug, Clone, Default)]
@@ -73,15 +76,14 @@ impl Session {
         }
         let _busy = self.hold()?;
         self.work().aside.refuse("commit")?;
-        // The last pack is written while the state is read: on an object store each is a round trip.
-        let (flushed, loaded) = futures::join!(self.flush_chunks(), self.repo.load_recent());
-        flushed?;
-        let mut loaded = Some(loaded?);
+        let mut early = self.flush().await?;
         let snapshot_id = id::fresh()?;
         let mut delta: Option<Delta> = None;
-        for attempt in 0.. {
-            let current = match loaded.take() {
-                Some(first) => first,
+        let mut line = self.repo.inner.state_file.line_up();
+        loop {
+            let turn = line.turn().await;
+            let current = match early.take().filter(|_| !turn.waited) {
+                Some(current) => current,
                 None => self.repo.load_recent().await?,
             };
             let current = self.with_base(current, branch, &options).await?;
@@ -97,9 +99,28 @@ impl Session {
                 }
                 Err(error) => return Err(error),
             }
-            swap::back_off(attempt).await;
         }
-        Err(Error::Conflict { message: "too many lost races".into(), conflicts: Vec::new() })
+    }
+
+    /// Writes what is still in memory, and gives the state if that was best read meanwhile.
+    async fn flush(&self) -> Result<Option<Loaded>> {
+        if self.repo.inner.state_file.is_remote() {
+            // Each is a round trip.
+            let (flushed, loaded) = futures::join!(self.flush_chunks(), self.repo.load_recent());
+            return flushed.and(loaded.map(Some));
+        }
+        self.flush_chunks().await?;
+        let files: Vec<String> = {
+            let work = self.work();
+            match work.bytes_written {
+                ..BULK => return Ok(None),
+                _ => work.files.difference(&work.durable).cloned().collect(),
+            }
+        };
+        // Others need not wait for their turn until all of it is on the disk.
+        self.repo.store().backend().sync(&files).await?;
+        self.work().durable.extend(files);
+        Ok(None)
     }
 
     /// The state with all that a commit asks of it. Mostly that is what its file says: where base and
@@ -227,7 +248,7 @@ impl Session {
             let work = self.work();
             let described = work.has_described();
             let tree = (*work.tree).clone();
-            let files: Vec<String> = work.files.iter().cloned().collect();
+            let files: Vec<String> = work.files.difference(&work.durable).cloned().collect();
             let base = work.base.clone();
             let (base_tree, chunks) = (work.base_tree.clone(), work.chunks.clone());
             (base, base_tree, tree, chunks, files, work.bytes_written, described)

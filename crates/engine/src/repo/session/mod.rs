@@ -82,6 +82,8 @@ struct Work {
     chunks: Chunks,
     /// Files written by this session and its forks, relative to the root.
     files: BTreeSet<String>,
+    /// Those of them that are known to be durable.
+    durable: BTreeSet<String>,
     bytes_written: u64,
     /// How many forks were handed out; tells what a fork saw from what came later.
     forks: u32,
@@ -179,6 +181,7 @@ impl Session {
             tree,
             chunks: HashMap::new(),
             files: BTreeSet::new(),
+            durable: BTreeSet::new(),
             bytes_written: 0,
             forks: 0,
             reads: None,

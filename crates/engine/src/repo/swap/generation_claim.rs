@@ -170,6 +170,8 @@ async fn swap_local(file: &StateFile, current: Option<&Loaded>, ours: Attempt<'_
             }
         }
     }
+    // The number is ours, and others can build on it.
+    file.end_turn();
     // The commit point. If it fails, others may have seen the claim already, and build on it.
     backend.sync_dir(CLAIMS).await.map_err(|error| unknown_outcome(ours.next, error))?;
     publish(file, current, ours, &temporary).await

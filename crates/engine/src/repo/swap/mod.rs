@@ -10,6 +10,7 @@ mod checksum;
 mod conditional_put;
 mod generation_claim;
 mod rendered;
+mod turn;
 
 #[cfg(test)]
 mod tests;
@@ -25,6 +26,7 @@ use crate::error::{Error, Result};
 use crate::store::{Kind, Store, Version};
 
 use self::rendered::Rendered;
+use self::turn::Turns;
 pub(super) use checksum::open as parse_state;
 pub(super) use generation_claim::{CLAIMS, TEMPORARY, claim_generation};
 
@@ -67,6 +69,7 @@ pub(super) struct Memory {
     rendered: Arc<Mutex<Rendered>>,
     /// Whether the claims were listed once, see [`StateFile::read_for_writing`].
     listed: Arc<AtomicBool>,
+    turns: Turns,
 }
 
 /// A file's bytes and what they say.
@@ -304,7 +307,7 @@ fn overtaken() -> Error {
     Error::Conflict { message: "overtaken by many writers".into(), conflicts: Vec::new() }
 }
 
-/// Pauses between attempts: full jitter, doubling from 20 ms to 5 s.
+/// Pauses before the same request is made again: full jitter, doubling from 20 ms to 5 s.
 pub(super) async fn back_off(attempt: u32) {
     let ceiling_ms = 20u64.saturating_mul(1 << attempt.min(8)).min(5_000);
     let mut random = [0; 8];
