@@ -9,6 +9,7 @@ mod crash;
 mod draft;
 mod exhaustion;
 mod expire;
+mod fairness;
 mod gc;
 mod gc_beside;
 mod golden;
