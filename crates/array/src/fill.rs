@@ -24,7 +24,8 @@ pub fn fill_element(dtype: &DType, metadata: &FillValueMetadata) -> Result<Vec<u
     }
     let value = dtype.zarrs().fill_value_v3(metadata).map_err(|cause| {
         let found = serde_json::to_string(metadata).unwrap_or_default();
-        let hint = hint(dtype, metadata);
+        let hint = metadata.as_str().and_then(hint_at_non_finite);
+        let hint = hint.filter(|_| float_width(dtype).is_some()).unwrap_or_default();
         Error::invalid(format!("fill value {found} is not a {}{hint}", dtype.name())).because(cause)
     })?;
     let bytes = value.as_ne_bytes().to_vec();
@@ -38,14 +39,20 @@ pub fn fill_element(dtype: &DType, metadata: &FillValueMetadata) -> Result<Vec<u
     }
 }
 
-/// How a number is spelled that is not finite, for a fill value that means one.
-fn hint(dtype: &DType, metadata: &FillValueMetadata) -> &'static str {
-    let word = metadata.as_str().unwrap_or_default().trim_start_matches(['+', '-']);
-    let means_one = ["inf", "infinity", "nan"].iter().any(|one| word.eq_ignore_ascii_case(one));
-    match means_one && float_width(dtype).is_some() {
-        true => "; numbers that are not finite are spelled NaN, Infinity and -Infinity",
-        false => "",
-    }
+/// How a number is written that JSON does not have, for a message about a text that means one: what
+/// Python, C and shells print is not what Zarr and BLZ take.
+pub fn hint_at_non_finite(text: &str) -> Option<String> {
+    let lower = text.trim().to_ascii_lowercase();
+    let (sign, name) = match lower.strip_prefix('-') {
+        Some(name) => ("-", name),
+        None => ("", lower.strip_prefix('+').unwrap_or(&lower)),
+    };
+    let spelled = match name {
+        "inf" | "infinity" => format!("{sign}Infinity"),
+        "nan" => "NaN".to_owned(),
+        _ => return None,
+    };
+    Some(format!("; a floating-point type takes {spelled}, spelled so"))
 }
 
 /// The fill value of a new array: like [`fill_element`], and a number that the type does not hold is
@@ -186,6 +193,22 @@ mod tests {
         let complex = element("complex64", json!(["0x7fc00001", "-Infinity"]));
         let expected = [0x7fc0_0001u32.to_le_bytes(), f32::NEG_INFINITY.to_le_bytes()].concat();
         assert_eq!(complex, Some(expected));
+    }
+
+    #[test]
+    fn a_text_that_means_no_number_of_json_gets_a_hint() {
+        for (text, spelled) in [
+            ("inf", "takes Infinity,"),
+            ("-INF", "takes -Infinity,"),
+            ("+inf", "takes Infinity,"),
+            ("nan", "takes NaN,"),
+        ] {
+            let metadata = serde_json::from_value(json!(text)).unwrap();
+            let dtype = DType::parse(&json!("float64")).unwrap();
+            let error = fill_element(&dtype, &metadata).unwrap_err().to_string();
+            assert!(error.contains(spelled), "{error}");
+        }
+        assert_eq!(super::hint_at_non_finite("infinite"), None);
     }
 
     #[test]

@@ -62,7 +62,7 @@ pub use codec::{Assembly, Codecs, Elements, ElementsBuf, Part, ShardEntries, Sha
 pub use copy::{contiguous_bytes, copy_region, fill_region};
 pub use dtype::{ByteOrder, DType};
 pub use error::{Error, Result};
-pub use fill::{fill_element, fill_slice, is_filled, parse_fill};
+pub use fill::{fill_element, fill_slice, hint_at_non_finite, is_filled, parse_fill};
 pub use grid::{ChunkIndex, ChunksIn, Grid, guess_chunks};
 pub use quiet::quietly;
 pub use region::Region;

@@ -172,7 +172,6 @@ impl Walk {
     /// Fails in a circle of links, and where there are too many.
     fn enter(&self, directory: &File, at: &Pending, open: &OwnedFd) -> Result<Arc<Above>, Stop> {
         let stat = fstat(open).map_err(io::Error::from)?;
-        #[expect(clippy::unnecessary_cast, reason = "the width differs between systems")]
         let id = (stat.st_dev as u64, stat.st_ino as u64);
         let circle = at.above.as_ref().is_some_and(|above| above.has(id));
         if circle || at.links > LINKS_MAX {

@@ -18,7 +18,9 @@ const DFLT_BYTES_MAX: u64 = 64 << 20;
 /// else those of a whole row. `row_shape` is the shape of a row, without its length.
 pub fn default_element(dflt: &Value, kind: &RowType, row_shape: &[u64]) -> Result<Vec<u8>> {
     let wrong = || {
-        let what = format!("dflt {}: not a fill value of this type", ascii_json(dflt));
+        let spelled = dflt.as_str().and_then(chunkyard_array::hint_at_non_finite);
+        let hint = spelled.unwrap_or_default();
+        let what = format!("dflt {}: not a fill value of this type{hint}", ascii_json(dflt));
         Error::invalid(what)
     };
     let mut out = Vec::new();
