@@ -189,6 +189,18 @@ def test_attributes_are_a_mapping(tmp_path: Path) -> None:
         blz.attrs["y"] = b"bytes"
 
 
+@pytest.mark.parametrize(
+    ("style", "verdict"), [("superchunk", "sound"), ("document", "sound"), ("bcolz", "readable")]
+)
+def test_a_check_says_whether_it_could_check(style: str, verdict: str, tmp_path: Path) -> None:
+    place = tmp_path / "x.blz"
+    create_blz(place, "f8", data=[1.0, 2.0], style=style)  # type: ignore[arg-type]
+    report = chunkyard.verify(place)
+    assert report
+    assert report.verdict == verdict
+    assert report.checked["unchecked"] == (1 if style == "bcolz" else 0)
+
+
 def test_what_is_open_for_reading_is_not_changed(tmp_path: Path) -> None:
     place = tmp_path / "x.blz"
     create_blz(place, "f8", data=[1.0])

@@ -1,7 +1,7 @@
 //! `chunkyard verify`: is everything there, and is it what was written?
 
 use anyhow::Result;
-use chunkyard_engine::format::{self, Format, check};
+use chunkyard_engine::format::{self, Format, Verdict, check};
 use chunkyard_engine::repo::{Finding, Level, RepoFormat, Report, Severity};
 use chunkyard_engine::store::Limits;
 use clap::{Args, ValueEnum};
@@ -14,7 +14,9 @@ use crate::units::{count, short, size};
 
 /// Check what is at a place, whatever its format
 ///
-/// Reads only. Exit code 0 means sound, 5 that data is lost or unreadable.
+/// Reads only. Exit code 0 means that nothing is wrong as far as that can be told, 5 that data is lost or
+/// unreadable. Chunks without a checksum are decoded and called readable: whether their values are those
+/// that were written cannot be checked. Checksums of Zarr and HDF5 do not say which chunk they are of.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -131,8 +133,18 @@ fn describe_any(report: &format::Report, output: Output) -> String {
     if report.level >= Level::Bytes {
         looked.push(format!("{} decoded", size(checked.bytes)));
     }
-    let verdict = if report.is_sound() { output.green("sound") } else { output.red("damaged") };
+    let verdict = match report.verdict {
+        Verdict::Sound => output.green("sound"),
+        Verdict::Readable => output.green("readable"),
+        Verdict::Damaged => output.red("damaged"),
+    };
     text.push_str(&format!("{verdict}: {}\n", looked.join(", ")));
+    let unchecked = [(checked.unchecked, "chunk"), (checked.unchecked_files, "meta file")];
+    let unchecked = unchecked.into_iter().filter(|(number, _)| *number > 0);
+    let unchecked: Vec<String> = unchecked.map(|(number, what)| count(number, what)).collect();
+    if !unchecked.is_empty() {
+        text.push_str(&format!("cannot be checked: {} without a checksum\n", unchecked.join(", ")));
+    }
     if report.orphan_files > 0 {
         let files = count(report.orphan_files, "file");
         text.push_str(&format!("of no array: {files} ({})\n", size(report.orphan_bytes)));

@@ -42,7 +42,7 @@ pub mod zarr3;
 
 use async_trait::async_trait;
 
-pub use self::check::{Checked, FINDINGS_MAX, Report, check};
+pub use self::check::{Checked, FINDINGS_MAX, Report, Verdict, check};
 pub use self::chunk_codecs::ChunkCodecs;
 pub(crate) use self::dataset::check_node_path;
 pub use self::dataset::{ArrayNode, Dataset, Edges, Loss, Node};

@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use chunkyard_array::{ChunkIndex, Grid, Region};
+use futures::future::{self, BoxFuture, FutureExt};
 use futures::stream::{self, BoxStream, StreamExt};
 
 use super::dataset::Dataset;
@@ -115,6 +116,20 @@ pub trait Source: Locate {
     /// deep as `level` says; an error means that it could not look.
     fn inspect(&self, _level: Level) -> BoxStream<'_, Result<Finding>> {
         stream::empty().boxed()
+    }
+
+    /// Meta files without a checksum, for formats whose meta files can have one: what they say is believed.
+    fn unchecked_files(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Where a chunk is that is given as [`ChunkRef::Inline`], but was made of stored bytes on the way.
+    fn origin<'a>(
+        &'a self,
+        _array: &'a str,
+        _chunk: &'a ChunkIndex,
+    ) -> BoxFuture<'a, Result<Option<ChunkRef>>> {
+        future::ready(Ok(None)).boxed()
     }
 
     /// Objects in its place that belong to nothing in it, for formats that own theirs.

@@ -256,10 +256,11 @@ def verify(
     allow: Iterable[str] = (),
     **storage: object,
 ) -> Report:
-    """Checks whatever is at a URL, and changes nothing. What is sound is true.
+    """Checks whatever is at a URL, and changes nothing. The report is true unless something is damaged.
 
     Without a level, a repository is checked for whether everything is there, and other formats, by
-    decoding everything.
+    decoding everything. What carries no checksum cannot be checked: then the `verdict` is `readable` and
+    not `sound`.
     """
     options = Options(storage, allow=allow)
     with shown("checking", progress) as report:

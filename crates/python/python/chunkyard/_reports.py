@@ -120,7 +120,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Report:
-    """What a verification found. Sound is true."""
+    """What a verification found. It is true unless something is damaged; see `verdict`."""
 
     level: str
     findings: tuple[Finding, ...]
@@ -130,6 +130,9 @@ class Report:
     """Files that nothing needs."""
     orphan_bytes: int
     errors: int = field(default=0)
+    verdict: str = field(default="sound")
+    """`sound`; `readable`: nothing is wrong as far as that can be told, but some of it carries no checksum
+    and cannot be checked; `damaged`."""
 
     def __bool__(self) -> bool:
         return self.errors == 0
@@ -147,13 +150,15 @@ class Report:
             for one in document["findings"]
         )
         listed = sum(finding.severity == "error" for finding in findings)
+        errors = document.get("errors", listed)
         return cls(
             level=document["level"],
             findings=findings,
             checked=document["checked"],
             orphan_files=document["orphan-files"],
             orphan_bytes=document["orphan-bytes"],
-            errors=document.get("errors", listed),
+            errors=errors,
+            verdict=document.get("verdict", "damaged" if errors else "sound"),
         )
 
 

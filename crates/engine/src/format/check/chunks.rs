@@ -38,11 +38,20 @@ struct Seen {
     bytes: u64,
     /// Whether it is an object of its own, which could not be told before it was fetched.
     is_object: bool,
+    /// Whether something besides decoding shows that its bytes are right.
+    is_checked: bool,
+    /// Whether the source gave its bytes.
+    is_inline: bool,
 }
 
 impl Seen {
     fn new(reference: &ChunkRef, bytes: u64) -> Self {
-        Self { bytes, is_object: matches!(reference, ChunkRef::Whole { .. }) }
+        Self {
+            bytes,
+            is_object: matches!(reference, ChunkRef::Whole { .. }),
+            is_checked: is_checked(reference),
+            is_inline: matches!(reference, ChunkRef::Inline(_)),
+        }
     }
 }
 
@@ -55,7 +64,10 @@ pub(super) async fn check_array(
     meter: &Meter,
     report: &mut Report,
 ) -> Result<()> {
-    let everything = Region::whole(source.dataset().array(path)?.spec.shape());
+    let node = source.dataset().array(path)?;
+    let checksums = has_checksum(&node.spec.codecs_json());
+    let everything = Region::whole(node.spec.shape());
+    let mut origins = Vec::new();
     let batch = decode.as_ref().map_or(LOCATED_AT_ONCE, Reader::batch_size);
     let mut checked = stored(&**source, path, &everything)
         .await?
@@ -71,8 +83,17 @@ pub(super) async fn check_array(
     while let Some(verdicts) = checked.next().await {
         for (chunk, verdict) in verdicts? {
             match verdict {
-                Ok(seen) => {
+                Ok(mut seen) => {
+                    if let Some(chunk) = chunk.as_ref().filter(|_| seen.is_inline)
+                        && let Some(origin) = source.origin(path, chunk).await?
+                    {
+                        let bytes = origin.len().unwrap_or(seen.bytes);
+                        seen = Seen { bytes, ..Seen::new(&origin, bytes) };
+                        origins.push(origin);
+                    }
                     report.checked.chunks += 1;
+                    let is_checked = seen.is_checked || checksums;
+                    report.checked.unchecked += u64::from(decode.is_some() && !is_checked);
                     report.checked.objects += u64::from(seen.is_object);
                     report.checked.bytes += if decode.is_some() { seen.bytes } else { 0 };
                     meter.advance(seen.bytes);
@@ -81,7 +102,31 @@ pub(super) async fn check_array(
             }
         }
     }
+    drop(checked);
+    origins.iter().for_each(|origin| objects.see(origin));
     Ok(())
+}
+
+/// Whether the reference to a chunk carries, or leads to, a checksum of its bytes.
+fn is_checked(reference: &ChunkRef) -> bool {
+    match reference {
+        ChunkRef::Slice { block, .. } => block.crc32c.is_some(),
+        other => other.check().is_some(),
+    }
+}
+
+/// Whether the codecs of an array compare its chunks with a checksum when they decode.
+fn has_checksum(codecs: &[serde_json::Value]) -> bool {
+    codecs.iter().any(|codec| {
+        let name = codec["name"].as_str().or_else(|| codec.as_str()).unwrap_or_default();
+        match name.strip_prefix("numcodecs.").unwrap_or(name) {
+            "crc32c" | "crc32" | "adler32" | "fletcher32" | "gzip" | "zlib" | "bz2" | "lzma" => {
+                true
+            }
+            "zstd" => codec["configuration"]["checksum"] == true,
+            _ => false,
+        }
+    })
 }
 
 /// The stored chunks of an array: those that the source finds, or, where nothing can be listed, all

@@ -45,6 +45,22 @@ pub struct Checked {
     pub objects: u64,
     /// Encoded bytes that were decoded.
     pub bytes: u64,
+    /// Chunks that decode and carry no checksum: whether they hold what was written cannot be told.
+    pub unchecked: u64,
+    /// Meta files of which the same is true, in formats whose meta files can have a checksum.
+    pub unchecked_files: u64,
+}
+
+/// What a check comes to, in one word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// Everything that was looked at is as it was written.
+    Sound,
+    /// Everything can be read, but some of it carries no checksum, so it cannot be checked.
+    Readable,
+    /// Something is lost or damaged.
+    Damaged,
 }
 
 /// What a check of a source found.
@@ -53,6 +69,8 @@ pub struct Checked {
 pub struct Report {
     /// How deep it looked.
     pub level: Level,
+    /// What it comes to.
+    pub verdict: Verdict,
     /// What is wrong, worst first; of each severity at most [`FINDINGS_MAX`].
     pub findings: Vec<Finding>,
     /// Errors, listed or not.
@@ -109,6 +127,7 @@ impl Report {
 pub async fn check(source: &Arc<dyn Source>, level: Level, meter: &Meter) -> Result<Report> {
     let mut report = Report {
         level,
+        verdict: Verdict::Sound,
         findings: Vec::new(),
         errors: 0,
         checked: Checked::default(),
@@ -144,10 +163,27 @@ pub async fn check(source: &Arc<dyn Source>, level: Level, meter: &Meter) -> Res
         }
     }
     drop(more);
+    let unchecked = source.unchecked_files();
+    report.checked.unchecked_files = unchecked.len() as u64;
+    let more = unchecked.len().saturating_sub(1);
+    if let Some(first) = unchecked.into_iter().next() {
+        let what = "it carries no checksum, so it cannot be checked";
+        let what = match more {
+            0 => what.to_owned(),
+            more => format!("{what}; {more} more meta files carry none either"),
+        };
+        report.add(Severity::Note, first, what);
+    }
     if level >= Level::Existence {
         check_strays(&**source, &mut report).await?;
     }
     report.findings.sort_by(|a, b| order(a).cmp(&order(b)));
+    let Checked { unchecked, unchecked_files, .. } = report.checked;
+    report.verdict = match (report.errors, unchecked + unchecked_files) {
+        (0, 0) => Verdict::Sound,
+        (0, _) => Verdict::Readable,
+        _ => Verdict::Damaged,
+    };
     Ok(report)
 }
 
