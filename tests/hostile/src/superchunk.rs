@@ -87,7 +87,7 @@ fn check_head(file: &[u8]) {
 pub(crate) fn meta(data: &[u8]) {
     round_trip(data, Sizes::parse, Sizes::render);
     round_trip(data, RootDirs::parse, RootDirs::render);
-    round_trip(data, Shards::parse, Shards::render);
+    round_trip(data, Shards::parse, |shards| shards.render(false));
     round_trip(data, parse_attributes, render_attributes);
     if let Some(storage) = round_trip(data, Storage::parse, Storage::render)
         && let Some(kind) = parse_type(&storage.dtype)

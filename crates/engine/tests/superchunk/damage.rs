@@ -5,7 +5,7 @@ use chunkyard_engine::format::Place;
 use chunkyard_engine::format::superchunk::{Blz, BlzOptions};
 use chunkyard_engine::{Error, ErrorKind};
 
-use super::support::{creation, files, memory, rows, try_numbers};
+use super::support::{creation, files, memory, resealed, rows, try_numbers};
 
 const FILES: [&str; 4] = ["data/__1__.bin", "data/__2__.bin", "data/__3__.bin", "data/__4__.bin"];
 
@@ -81,7 +81,7 @@ async fn a_missing_file_and_wrong_sizes_are_called_by_their_names() {
     let sizes = place.directory().get("meta/sizes").await.unwrap().bytes;
     let sizes = String::from_utf8(sizes.to_vec()).unwrap();
     for (from, to) in [("[95]", "[96]"), ("[95]", "[125]"), ("[95]", "[-1]"), ("shape", "shapes")] {
-        put(&place, "meta/sizes", sizes.replace(from, to).into_bytes()).await;
+        put(&place, "meta/sizes", resealed(sizes.as_bytes(), from, to)).await;
         let error = read(&place).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Corrupt, "{to}: {error}");
     }
@@ -89,6 +89,6 @@ async fn a_missing_file_and_wrong_sizes_are_called_by_their_names() {
         put(&place, "meta/sizes", sizes.as_bytes()[..len].to_vec()).await;
         assert_eq!(read(&place).await.unwrap_err().kind(), ErrorKind::Corrupt, "{len}");
     }
-    put(&place, "meta/sizes", sizes.replace("[95]", "[42]").into_bytes()).await;
+    put(&place, "meta/sizes", resealed(sizes.as_bytes(), "[95]", "[42]")).await;
     assert_eq!(read(&place).await.unwrap(), (0..42).collect::<Vec<_>>());
 }

@@ -11,7 +11,7 @@ use chunkyard_engine::store::Store;
 use chunkyard_engine::store::fault::{Fault, Mode, Plan, Unsynced};
 
 use super::crash::{deaths, some_deaths};
-use super::support::{creation, files, numbers, rows, within};
+use super::support::{creation, files, numbers, resealed, rows, within};
 use crate::repo::support::{Place as At, duplicate};
 
 fn allowing(base: &str) -> BlzOptions {
@@ -146,7 +146,7 @@ const DAMAGES: &[Damage] = &[
     // Rows of a full chunk that become a tail, where a file is in the way.
     |files| {
         let sizes = files.get_mut("meta/sizes").unwrap();
-        *sizes = String::from_utf8(sizes.clone()).unwrap().replace("[75]", "[44]").into_bytes();
+        *sizes = resealed(sizes, "[75]", "[44]");
     },
 ];
 

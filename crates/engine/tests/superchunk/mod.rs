@@ -13,6 +13,7 @@ mod kinds;
 mod model;
 mod relocate;
 mod repair;
+mod sealed;
 mod sleepers;
 mod support;
 mod writers;

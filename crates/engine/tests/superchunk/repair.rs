@@ -4,7 +4,9 @@ use chunkyard_engine::ErrorKind;
 use chunkyard_engine::format::Place;
 use chunkyard_engine::format::superchunk::{Blz, BlzOptions, Repaired};
 
-use super::support::{creation, files, local, memory, numbers, open, rows, tidy, try_numbers};
+use super::support::{
+    creation, files, local, memory, numbers, open, resealed, rows, tidy, try_numbers,
+};
 
 async fn dataset(place: &Place, len: i64) {
     let blz = Blz::create(place, &creation("<i8", 10, 3), BlzOptions::default()).await.unwrap();
@@ -107,10 +109,7 @@ async fn without_sizes_the_chunks_tell() {
     let torn = rows_after(|place| edit(place, "meta/sizes", |bytes| bytes.truncate(9))).await;
     assert_eq!((torn.rows_before, torn.rows_after), (None, 95));
     let wrong = rows_after(|place| {
-        edit(place, "meta/sizes", |bytes| {
-            let text = String::from_utf8(bytes.clone()).unwrap();
-            *bytes = text.replace("95", "950").into_bytes();
-        })
+        edit(place, "meta/sizes", |bytes| *bytes = resealed(bytes, "[95]", "[950]"))
     });
     let wrong = wrong.await;
     assert_eq!((wrong.rows_before, wrong.rows_after), (Some(950), 95), "{wrong:#?}");

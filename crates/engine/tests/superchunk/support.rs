@@ -6,7 +6,7 @@ use chunkyard_array::{OutputMemory as _, Region};
 use chunkyard_engine::Result;
 use chunkyard_engine::format::Place;
 use chunkyard_engine::format::superchunk::bloscpack::{Layout, Parsed};
-use chunkyard_engine::format::superchunk::{Blz, BlzOptions, Creation, Style, dtype, names};
+use chunkyard_engine::format::superchunk::{Blz, BlzOptions, Creation, Style, dtype, meta, names};
 use chunkyard_engine::store::{Kind, Options, Store};
 
 /// A place in memory that nobody else has.
@@ -71,6 +71,21 @@ pub(crate) async fn files(place: &Place, folder: &str) -> Vec<(String, Bytes)> {
     }
     found.retain(|(_, bytes)| !bytes.is_empty());
     found
+}
+
+/// A meta file that says something else, with a checksum that holds.
+pub(crate) fn resealed(file: &[u8], from: &str, to: &str) -> Vec<u8> {
+    let text = unsealed(file).replace(from, to);
+    meta::seal::sealed(text.into_bytes())
+}
+
+/// A meta file without its checksum, as earlier versions wrote it.
+pub(crate) fn unsealed(file: &[u8]) -> String {
+    let text = std::str::from_utf8(file).unwrap();
+    match text.split_once(&format!("\"{}\"", meta::SEAL)) {
+        Some((body, _)) => format!("{}}}\n", body.trim_end_matches(", ")),
+        None => text.to_owned(),
+    }
 }
 
 /// Nothing is there that a dataset of one column does not need, and every file is whole on its own.

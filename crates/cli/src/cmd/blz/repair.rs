@@ -11,7 +11,8 @@ use crate::units::count;
 /// Bring back everything that is whole, up to the first damage
 ///
 /// Rows are never made up, and nothing is deleted: a file of which something does not count any more is
-/// kept under another name.
+/// kept under another name. Attributes that another program changed, so that their checksum does not
+/// hold, are accepted as they are.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -23,8 +23,14 @@ impl Blz {
             Style::Bcolz => OLD_ATTRIBUTES,
             _ => ATTRIBUTES,
         };
-        let bytes = meta::render_attributes(&attributes).into();
-        publish(&inner.store, vec![(path.to_owned(), bytes)]).await?;
+        // The checksum is in the file itself, so that no crash can tear the two apart.
+        let sealed = inner.state().storage.as_ref().is_some_and(|storage| storage.sealed);
+        let bytes = match sealed {
+            true => meta::render_sealed_attributes(&attributes),
+            false => meta::render_attributes(&attributes),
+        };
+        meta::refuse_seal(&attributes)?;
+        publish(&inner.store, vec![(path.to_owned(), bytes.into())]).await?;
         inner.state().attributes = attributes;
         Ok(())
     }

@@ -178,6 +178,7 @@ fn describe(column: &mut Column, mut said: Value) {
 
 fn column(row: RowType, row_shape: Vec<u64>, chunklen: u64) -> Column {
     Column {
+        dataset: None,
         path: "/".into(),
         folder: String::new(),
         meta: None,

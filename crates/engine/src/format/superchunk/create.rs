@@ -20,6 +20,7 @@ use super::model::Style;
 use super::names;
 use crate::error::{Error, Result};
 use crate::format::Place;
+use crate::repo::Uid;
 use crate::store::{Created, Digest, Kind, Linked, Store};
 
 /// What a new dataset is to be.
@@ -43,6 +44,8 @@ pub struct Creation {
     pub wish: Wish,
     /// What is said of single columns, by name, nested ones joined by slashes.
     pub columns: BTreeMap<String, Wish>,
+    /// What tells it from other datasets, in a style whose files can say it.
+    pub(super) id: Option<String>,
 }
 
 /// What may be said of a column. What is not is chosen.
@@ -90,6 +93,7 @@ impl Creation {
             slack: 0,
             wish: Wish::default(),
             columns: BTreeMap::new(),
+            id: None,
         }
     }
 
@@ -105,16 +109,22 @@ impl Creation {
         let limit = u64::from(CHUNK_BYTES_MAX);
         if row_bytes == 0 || row_bytes > limit {
             return Err(Error::invalid(format!(
-                "{key:?}: rows of {row_bytes} bytes; Blosc takes 1 to {limit}"
+                "{}rows of {row_bytes} bytes; Blosc takes 1 to {limit}",
+                of_column(key)
             )));
         }
-        let chosen = chunklen::chunklen(self.expected_len, row_bytes, Base::Bcolz);
+        let base = match self.style {
+            Style::Document => Base::Blz,
+            Style::Superchunk | Style::Bcolz => Base::Bcolz,
+        };
+        let chosen = chunklen::chunklen(self.expected_len, row_bytes, base);
         let chunklen = wish.chunklen.unwrap_or(chosen);
         let chunk_bytes =
             chunklen.checked_mul(row_bytes).filter(|bytes| (1..=limit).contains(bytes));
         let Some(chunk_bytes) = chunk_bytes else {
             return Err(Error::invalid(format!(
-                "{key:?}: chunks of {chunklen} rows of {row_bytes} bytes; Blosc takes 1 to {limit} bytes"
+                "{}chunks of {chunklen} rows of {row_bytes} bytes; Blosc takes 1 to {limit} bytes",
+                of_column(key)
             )));
         };
         let expected_bytes = self.expected_len.saturating_mul(row_bytes);
@@ -125,7 +135,7 @@ impl Creation {
             }
         };
         if per_file == 0 {
-            return Err(Error::invalid(format!("{key:?}: files of 0 chunks")));
+            return Err(Error::invalid(format!("{}files of 0 chunks", of_column(key))));
         }
         let dflt = match &wish.default {
             Some(value) => value.clone(),
@@ -172,6 +182,7 @@ impl Creation {
             checksum: Some(self.digest),
             slack: self.slack,
             columns,
+            sealed: true,
             other: whole.other,
             cparams_key: "cparams",
         })
@@ -210,17 +221,20 @@ impl Creation {
             (_, style) => {
                 let storage = self.storage()?;
                 let generation = (style == Style::Superchunk).then_some(1);
-                let sizes = Sizes { shape, generation, ..Sizes::default() };
-                let attributes = match style {
-                    Style::Bcolz => OLD_ATTRIBUTES,
-                    _ => ATTRIBUTES,
+                let sealed = style != Style::Bcolz;
+                let id = self.id.clone().filter(|_| sealed);
+                let sizes = Sizes { shape, generation, id, sealed, ..Sizes::default() };
+                meta::refuse_seal(&self.attributes)?;
+                // bcolz would show the checksum of attributes as one of them, and never renew it.
+                let (attributes, rendered) = match style {
+                    Style::Bcolz => (OLD_ATTRIBUTES, meta::render_attributes(&self.attributes)),
+                    _ => (ATTRIBUTES, meta::render_sealed_attributes(&self.attributes)),
                 };
                 let storage = match style {
                     Style::Bcolz => bcolz_storage(storage),
                     _ => storage,
                 };
-                let attributes =
-                    (attributes.to_owned(), meta::render_attributes(&self.attributes).into());
+                let attributes = (attributes.to_owned(), rendered.into());
                 let storage = (STORAGE.to_owned(), storage.render().into());
                 Ok(vec![attributes, storage, (SIZES.to_owned(), sizes.render().into())])
             }
@@ -263,6 +277,14 @@ impl Creation {
     }
 }
 
+/// Of which column something is said, where columns have names.
+fn of_column(key: &str) -> String {
+    match key {
+        "" => String::new(),
+        key => format!("column {key:?}: "),
+    }
+}
+
 /// How `meta/storage` says how chunks are compressed.
 pub(super) fn cparams_of(compression: &Compression) -> CParams {
     CParams {
@@ -295,7 +317,7 @@ fn bcolz_storage(storage: Storage) -> Storage {
     };
     let kept = |key: &String| key == DIMENSION_NAMES || key == SCALAR;
     let other = storage.other.into_iter().filter(|(key, _)| kept(key)).collect();
-    Storage { cparams, superchunk: None, checksum: None, other, ..storage }
+    Storage { cparams, superchunk: None, checksum: None, sealed: false, other, ..storage }
 }
 
 impl Blz {
@@ -306,6 +328,8 @@ impl Blz {
             return Err(Error::unsupported(format!("writing to {}, a web server", store.url())));
         }
         let exists = || Error::AlreadyExists { what: "something", name: place.url().to_owned() };
+        let mut creation = creation.clone();
+        creation.id.get_or_insert(Uid::fresh()?.to_string());
         let mut files = creation.files()?;
         if place.is_object().await? || !is_free(store, &files).await? {
             return Err(exists());
@@ -316,6 +340,42 @@ impl Blz {
             true => Self::open(place, options).await,
             false => Err(exists()),
         }
+    }
+
+    /// Takes back a dataset that was created and holds nothing, with all rows of this handle. `false` if it
+    /// stays: another writer has added rows to it, or it is in an object store, where nothing can be deleted
+    /// only if it is unchanged.
+    pub async fn take_back(self, place: &Place) -> Result<bool> {
+        let inner = &self.inner;
+        let mut writing = inner.writing.lock().await;
+        inner.abandon(&mut writing);
+        if inner.store.kind() != Kind::Local {
+            return Ok(false);
+        }
+        let lock = inner.lock().await?;
+        inner.reread().await?;
+        let state = inner.state().clone();
+        if state.committed() > 0 {
+            return Ok(false);
+        }
+        // What makes it a dataset goes first.
+        let commits: Vec<String> =
+            [ROOT_DIRS.to_owned()].into_iter().chain(inner.sizes_paths()).collect();
+        inner.store.delete(&commits).await?;
+        inner.store.delete(&[OLD_ATTRIBUTES.to_owned()]).await?;
+        let own = state.columns.iter().filter_map(|column| column.meta.as_deref());
+        let own = own.filter_map(|meta| meta.strip_suffix("/meta"));
+        for folder in own.chain(["meta", "data"]) {
+            inner.store.delete_dir(folder).await?;
+        }
+        drop(lock);
+        let left = inner.store.list_dir("").await?;
+        if let (true, true, Some((parent, name))) =
+            (left.objects.is_empty(), left.dirs.is_empty(), place.object())
+        {
+            parent.delete_dir(name).await?;
+        }
+        Ok(true)
     }
 }
 
@@ -350,7 +410,7 @@ async fn publish_new(store: &Store, path: &str, bytes: Bytes) -> Result<bool> {
     }
     let (folder, _) = path.rsplit_once('/').unwrap_or(("", path));
     let slash = if folder.is_empty() { "" } else { "/" };
-    let temp = format!("{folder}{slash}{}{}", names::TEMP, crate::repo::Uid::fresh()?);
+    let temp = format!("{folder}{slash}{}{}", names::TEMP, Uid::fresh()?);
     store.put(&temp, vec![bytes]).await?;
     store.sync(std::slice::from_ref(&temp)).await?;
     let linked = store.link(&temp, path).await;

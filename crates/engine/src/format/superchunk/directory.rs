@@ -18,7 +18,7 @@ use super::journal::{self, Journal};
 use super::meta::{self, CParams, ColumnStorage, RootDirs, Shards, Sizes, Storage};
 use super::model::{Column, Style};
 use super::names::{self, Style as NameStyle};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::store::{Digest, Object, Store, Version};
 
 /// What our own layout calls itself in `meta/storage`.
@@ -33,6 +33,10 @@ pub(super) const OLD_ATTRIBUTES: &str = "__attrs__";
 /// Keys of ours in `meta/storage`, beside those of the document.
 pub(super) const DIMENSION_NAMES: &str = "dimension_names";
 pub(super) const COLUMN_ATTRIBUTES: &str = "attributes";
+/// The key by which the metadata of a file says of which dataset it is.
+pub(super) const DATASET: &str = "dataset";
+/// The same of the column.
+pub(super) const COLUMN: &str = "column";
 /// The one row is an array without dimensions.
 pub(super) const SCALAR: &str = "scalar";
 /// Beside `cparams`: which codec is best has not been tried yet.
@@ -82,12 +86,34 @@ pub(super) async fn read(store: &Store) -> Result<Option<Directory>> {
     let version = Version::from(&sizes.meta);
     let storage = Storage::parse(STORAGE, &storage.bytes)?;
     let sizes = Sizes::parse(SIZES, &sizes.bytes)?;
-    describe(store, storage, sizes, version).await.map(Some)
+    let attributes = read_attributes(store, storage.sealed).await?;
+    describe(store, storage, sizes, version, attributes).await.map(Some)
+}
+
+/// The attributes of a dataset. Either all of its meta files have a checksum or none has: a file whose
+/// checksum is not known as such any more is damaged, too.
+pub(super) async fn read_attributes(store: &Store, sealed: bool) -> Result<Attributes> {
+    let Some(object) = get(store, ATTRIBUTES).await? else {
+        return match sealed {
+            true => Err(super::corrupt(ATTRIBUTES, "the file", "there", "none")),
+            false => read_old_attributes(store, "").await,
+        };
+    };
+    let (attributes, found) = meta::parse_sealed_attributes(ATTRIBUTES, &object.bytes)?;
+    match (sealed, found) {
+        (true, false) => Err(meta::unsealed(ATTRIBUTES)),
+        (false, true) => Err(meta::unsealed(STORAGE)),
+        _ => Ok(attributes),
+    }
 }
 
 /// The same where `meta/sizes` may be missing or damaged: without it the shape of a row is what the
 /// first file says.
-pub(super) async fn read_as(store: &Store, said: Option<Sizes>) -> Result<Option<Directory>> {
+pub(super) async fn read_as(
+    store: &Store,
+    said: Option<Sizes>,
+    attributes: Attributes,
+) -> Result<Option<Directory>> {
     if let Some(object) = get(store, ROOT_DIRS).await? {
         let dirs = RootDirs::parse(ROOT_DIRS, &object.bytes)?;
         return read_table(store, &dirs).await.map(Some);
@@ -96,31 +122,66 @@ pub(super) async fn read_as(store: &Store, said: Option<Sizes>) -> Result<Option
     let storage = Storage::parse(STORAGE, &storage.bytes)?;
     let sizes = match said {
         Some(sizes) => sizes,
-        None => Sizes { shape: shape_of_nothing(store, &storage).await?, ..Sizes::default() },
+        None => sizes_of_nothing(store, &storage).await?,
     };
     let version = Version { etag: None, version: None };
-    describe(store, storage, sizes, version).await.map(Some)
+    describe(store, storage, sizes, version, attributes).await.map(Some)
 }
 
-/// The shape of no rows.
-async fn shape_of_nothing(store: &Store, storage: &Storage) -> Result<Vec<u64>> {
-    if let RowType::Struct(_) = dtype::parse(&storage.dtype)? {
-        return Ok(vec![0]);
+/// What `meta/sizes` says of no rows, where it is gone: the first file tells what shape rows have, and
+/// which dataset it is.
+async fn sizes_of_nothing(store: &Store, storage: &Storage) -> Result<Sizes> {
+    let row = parse_row(storage)?;
+    let folder = match &row {
+        RowType::Struct(fields) => {
+            leaves(fields, "", "data").first().map(|leaf| leaf.folder.clone())
+        }
+        RowType::Plain { .. } => None,
+    };
+    let path = format!("{}/{}", folder.as_deref().unwrap_or("data"), names::superchunk_file(1));
+    let metadata = match store.head(&path).await {
+        Ok(meta) => {
+            let rooted = super::roots::Rooted {
+                store: store.clone(),
+                path: path.as_str().into(),
+                url: None,
+            };
+            let (layout, _, _) = super::files::read_head(&rooted, meta.size, true).await?;
+            layout.metadata.and_then(|json| serde_json::from_slice::<Value>(&json).ok())
+        }
+        Err(_) => None,
+    };
+    let said = |key: &str| metadata.as_ref().and_then(|all| all.get(key));
+    let row_shape = match &row {
+        RowType::Struct(_) => Some(Vec::new()),
+        RowType::Plain { .. } => {
+            let shape = said("shape").and_then(|shape| shape.as_array()?.get(1..));
+            shape.and_then(|row| row.iter().map(Value::as_u64).collect::<Option<Vec<u64>>>())
+        }
+    };
+    let row_shape = row_shape.ok_or_else(|| {
+        Error::unsupported(format!("{SIZES} is gone, and no {path} tells what shape rows have"))
+    })?;
+    Ok(Sizes {
+        shape: [0].into_iter().chain(row_shape).collect(),
+        id: said(DATASET).and_then(Value::as_str).map(str::to_owned),
+        sealed: storage.sealed,
+        ..Sizes::default()
+    })
+}
+
+/// The type of a row, as `meta/storage` says it. A text that is no type is damage; a type that is not
+/// read here is not.
+fn parse_row(storage: &Storage) -> Result<RowType> {
+    dtype::parse(&storage.dtype).map_err(|error| damaged("dtype", error))
+}
+
+/// What `meta/storage` says is not refused as if the caller had said it.
+fn damaged(key: &str, error: Error) -> Error {
+    match error.kind() {
+        ErrorKind::Invalid => super::corrupt(STORAGE, key, "one that a writer writes", error),
+        _ => error,
     }
-    let path = format!("data/{}", names::superchunk_file(1));
-    let unknown =
-        || Error::unsupported(format!("{SIZES} is gone, and no {path} tells what shape rows have"));
-    let Ok(meta) = store.head(&path).await else { return Err(unknown()) };
-    let rooted =
-        super::roots::Rooted { store: store.clone(), path: path.as_str().into(), url: None };
-    let (layout, _, _) = super::files::read_head(&rooted, meta.size, true).await?;
-    let metadata: Option<Value> =
-        layout.metadata.and_then(|json| serde_json::from_slice(&json).ok());
-    let shape = metadata.as_ref().and_then(|all| all.get("shape")?.as_array()?.get(1..));
-    let row: Option<Vec<u64>> =
-        shape.and_then(|row| row.iter().map(Value::as_u64).collect::<Option<_>>());
-    let row = row.ok_or_else(unknown)?;
-    Ok([0].into_iter().chain(row).collect())
 }
 
 async fn describe(
@@ -128,12 +189,14 @@ async fn describe(
     storage: Storage,
     sizes: Sizes,
     version: Version,
+    attributes: Attributes,
 ) -> Result<Directory> {
-    let attributes = match get(store, ATTRIBUTES).await? {
-        Some(object) => meta::parse_attributes(ATTRIBUTES, &object.bytes)?,
-        None => read_old_attributes(store, "").await?,
-    };
-    let row = dtype::parse(&storage.dtype)?;
+    match (storage.sealed, sizes.sealed) {
+        (true, false) => return Err(meta::unsealed(SIZES)),
+        (false, true) => return Err(meta::unsealed(STORAGE)),
+        _ => {}
+    }
+    let row = parse_row(&storage)?;
     let shards = match &sizes.shards {
         Some(shards) => shards.clone(),
         None => read_shards(store).await?.unwrap_or_default(),
@@ -151,6 +214,9 @@ async fn describe(
     };
     let row_shape = sizes.shape.get(1..).unwrap_or_default();
     let mut columns = columns(row, row_shape, &storage, columns_apart)?;
+    for column in &mut columns {
+        column.dataset = sizes.id.as_deref().map(Into::into);
+    }
     let mut style = Style::Superchunk;
     if !ours {
         for column in &mut columns {
@@ -273,7 +339,7 @@ pub(super) fn bcolz_column(
     row_shape: &[u64],
     storage: &Storage,
 ) -> Result<Column> {
-    let (path, row) = (format!("/{}", names::field_dir(name)), dtype::parse(&storage.dtype)?);
+    let (path, row) = (format!("/{}", names::field_dir(name)), parse_row(storage)?);
     let mut column = of_storage(&path, &format!("{dir}/data"), row, row_shape.to_vec(), storage)?;
     column.meta = Some(format!("{dir}/meta"));
     check_chunk(column)
@@ -347,6 +413,7 @@ fn of_storage(
         attributes: attributes_of(&storage.other),
         dimension_names: dimension_names_of(&storage.other),
         scalar: storage.other.contains_key(SCALAR) && row_shape.is_empty(),
+        dataset: None,
         row,
         row_shape,
     })
@@ -354,7 +421,8 @@ fn of_storage(
 
 /// What rows of the default repeat: an element, or a whole row.
 fn default_row(dflt: &Value, row: &RowType, row_shape: &[u64]) -> Result<Bytes> {
-    meta::default_element(dflt, row, row_shape).map(Bytes::from)
+    let element = meta::default_element(dflt, row, row_shape);
+    element.map(Bytes::from).map_err(|error| damaged("dflt", error))
 }
 
 /// Refuses chunks that Blosc has no room for, before anybody takes memory for one.
@@ -362,8 +430,9 @@ fn check_chunk(column: Column) -> Result<Column> {
     let bytes = column.chunk_bytes();
     if bytes > u64::from(CHUNK_BYTES_MAX) {
         let path = &column.path;
-        let what = format!("{path}: chunks of {bytes} bytes; Blosc has room for {CHUNK_BYTES_MAX}");
-        return Err(Error::unsupported(what));
+        let what = format!("chunklen of {path}");
+        let expected = format!("chunks of at most {CHUNK_BYTES_MAX} bytes, as Blosc has them");
+        return Err(super::corrupt(STORAGE, &what, expected, format!("{bytes} bytes")));
     }
     Ok(column)
 }
@@ -374,7 +443,10 @@ fn params_of(cparams: &CParams, other: &Attributes, row: &RowType) -> Result<Opt
         return Ok(None);
     }
     let compressor = match &cparams.cname {
-        Some(name) => Compressor::parse(name)?,
+        Some(name) => {
+            let unknown = |error| super::corrupt(STORAGE, "cname", "a codec of Blosc", error);
+            Compressor::parse(name).map_err(unknown)?
+        }
         None => Compressor::BloscLz,
     };
     let shuffle = match cparams.shuffle {

@@ -20,6 +20,7 @@ use super::express;
 use super::meta::{self, Shards, Sizes, Storage};
 use super::model::{Column, Style};
 use super::names;
+use super::pack_writer::id_within;
 use super::tree::{Hierarchy, folder_of};
 use crate::error::{Error, Result};
 use crate::format::{ArrayNode, Dataset, Node};
@@ -79,6 +80,13 @@ impl DraftMember {
         // Says now what would otherwise be said when it is written.
         creation.files()?;
         Ok(Self { path: path.to_owned(), folder, len, creation })
+    }
+
+    /// The same with what tells all that is written from other datasets.
+    pub(super) fn identified(&self, id: Option<&str>) -> Self {
+        let mut member = self.clone();
+        member.creation.id = id.map(|id| id_within(id, &self.path));
+        member
     }
 
     /// Its meta files, that which makes it a dataset last. `stored` gives the encoded bytes of a column.

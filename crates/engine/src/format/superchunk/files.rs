@@ -12,6 +12,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::Value;
 
 use super::bloscpack::{Header, Layout, Parsed};
+use super::directory::{COLUMN, DATASET};
 use super::model::{Column, Style};
 use super::roots::{Rooted, Roots};
 use crate::error::{Error, Result};
@@ -121,6 +122,7 @@ pub(super) async fn read_index(
     let (layout, offsets, head) = read_head(&rooted, meta.size, style == Style::Superchunk).await?;
     let digest = layout.header.digest;
     let own = Own::of(&layout);
+    refuse_stranger(&rooted.name(), column, own.as_ref())?;
     let file = File { rooted: &rooted, size: meta.size, head: &head, digest };
     let chunks = match &own {
         // Contiguous and in order, because it is written so.
@@ -162,6 +164,7 @@ pub(super) async fn read_whole(
     }
     let (layout, _, head) = read_head(&rooted, meta.size, style == Style::Superchunk).await?;
     let (digest, own) = (layout.header.digest, Own::of(&layout));
+    refuse_stranger(&rooted.name(), column, own.as_ref())?;
     let file = File { rooted: &rooted, size: meta.size, head: &head, digest };
     let entries = own.as_ref().map_or(layout.header.chunks, |own| Some(own.superchunk));
     let (mut at, mut chunks, mut problem) = (layout.chunks_at, Vec::new(), None);
@@ -227,13 +230,37 @@ struct Own {
     /// Entries of its table of offsets.
     superchunk: u64,
     first_chunk: u64,
+    /// Dataset and column that it is of, where it says so.
+    of: Option<(String, String)>,
+}
+
+/// Refuses a file of another dataset or of another column, under whatever name: its chunks are whole, and
+/// their rows are not those that are looked for.
+fn refuse_stranger(file: &str, column: &Column, own: Option<&Own>) -> Result<()> {
+    let Some(dataset) = &column.dataset else { return Ok(()) };
+    let shown = |dataset: &str, column: &str| format!("column {column} of dataset {dataset}");
+    let found = own.and_then(|own| own.of.as_ref());
+    match found.is_some_and(|(id, path)| **id == **dataset && **path == *column.path) {
+        true => Ok(()),
+        false => Err(super::corrupt(
+            file,
+            "what it is a file of",
+            shown(dataset, &column.path),
+            found.map_or_else(|| "nothing".to_owned(), |(id, path)| shown(id, path)),
+        )),
+    }
 }
 
 impl Own {
     fn of(layout: &Layout) -> Option<Self> {
         let metadata: Value = serde_json::from_slice(layout.metadata.as_ref()?).ok()?;
         let number = |key: &str| metadata.get(key)?.as_u64();
-        Some(Self { superchunk: number("superchunk")?, first_chunk: number("first_chunk")? })
+        let text = |key: &str| Some(metadata.get(key)?.as_str()?.to_owned());
+        Some(Self {
+            superchunk: number("superchunk")?,
+            first_chunk: number("first_chunk")?,
+            of: text(DATASET).zip(text(COLUMN)),
+        })
     }
 
     /// Reads the head of a file of ours, whatever its header says of chunks: that is overwritten in

@@ -14,6 +14,7 @@ use super::source::BlzSource;
 use super::tree::HIERARCHY;
 use crate::error::{Error, Result};
 use crate::format::aside::Member;
+use crate::format::staging::Staging;
 use crate::format::{
     CreateOptions, Dataset, Format, OpenOptions, PackSink, Place, Probe, Sink, Source, Ticket,
 };
@@ -86,6 +87,7 @@ impl Format for BlzFormat {
         ticket: &Ticket,
     ) -> Result<Box<dyn PackSink>> {
         let columns = Columns::new(&Draft::new(dataset, style_of(place))?)?;
+        columns.identify(&Staging::shared(place)?.journal).await?;
         Ok(Box::new(Member::join(place, columns, ticket).await?))
     }
 }

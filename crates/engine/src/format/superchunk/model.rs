@@ -84,6 +84,8 @@ pub struct Column {
     pub dimension_names: Option<Vec<Option<String>>>,
     /// Whether its one row is all of an array without dimensions.
     pub scalar: bool,
+    /// What tells the dataset from others: then its files say of which dataset and column they are.
+    pub dataset: Option<Arc<str>>,
 }
 
 impl Column {

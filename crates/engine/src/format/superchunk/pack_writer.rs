@@ -30,6 +30,8 @@ const WRITE_BYTES: usize = 4 << 20;
 pub(super) struct Target {
     /// Folder of the dataset, with a slash at the end, or empty.
     pub(super) folder: String,
+    /// The dataset's path in a tree.
+    pub(super) member: String,
     pub(super) column: Column,
     pub(super) style: Style,
     /// Rows of the array.
@@ -37,6 +39,15 @@ pub(super) struct Target {
 }
 
 impl Target {
+    /// The same with what tells all that is written from other datasets.
+    pub(super) fn identified(&self, id: Option<&str>) -> Self {
+        let dataset = id.filter(|_| self.style != Style::Bcolz);
+        let dataset = dataset.map(|id| id_within(id, &self.member).into());
+        let Self { folder, member, column, style, len } = self;
+        let column = Column { dataset, ..column.clone() };
+        Self { folder: folder.clone(), member: member.clone(), column, style: *style, len: *len }
+    }
+
     /// The path of the file that a chunk is in, its first chunk, and how many it will have.
     fn file_of(&self, chunk: u64) -> (String, u64, u64) {
         let full = self.len / self.column.chunklen.max(1);
@@ -56,6 +67,14 @@ impl Target {
             _ => chunks,
         };
         self.column.file_spec(self.style, first, entries)
+    }
+}
+
+/// What tells a dataset of a tree from others, given the same of the tree.
+pub(super) fn id_within(id: &str, member: &str) -> String {
+    match member {
+        "/" => id.to_owned(),
+        path => format!("{id}{path}"),
     }
 }
 

@@ -133,7 +133,8 @@ impl Inner {
         if read_shards(&self.store).await.ok().flatten().unwrap_or_default() == *shards {
             return Ok(());
         }
-        publish(&self.store, vec![(SHARDS.to_owned(), shards.render().into())]).await
+        let sealed = self.state().sizes.sealed;
+        publish(&self.store, vec![(SHARDS.to_owned(), shards.render(sealed).into())]).await
     }
 
     /// Lets whoever reads notice that files are not what they were.

@@ -1,7 +1,7 @@
 //! Writing BLZ: files of chunks, then the meta files, `meta/sizes` last.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -17,10 +17,10 @@ use crate::error::{Error, Result};
 use crate::format::aside::{self, Writers};
 use crate::format::staging::{Marks, Staging, refuse_long_names};
 use crate::format::{
-    CreateOptions, Dataset, HELD_BYTES_MAX, OpenOptions, Pack, PackSink, PackWriter, Place,
-    Published, Receipt, Sink, Source, Ticket,
+    CreateOptions, Dataset, HELD_BYTES_MAX, JOURNAL_PLAN, OpenOptions, Pack, PackSink, PackWriter,
+    Place, Published, Receipt, Sink, Source, Ticket,
 };
-use crate::store::{Kind, Store};
+use crate::store::{Digest, Kind, Store};
 
 /// How a BLZ dataset is known.
 const MARKS: Marks = Marks {
@@ -29,6 +29,9 @@ const MARKS: Marks = Marks {
     complete: COMMITS,
     file: None,
 };
+
+/// Bytes of what tells a dataset from others.
+const ID_BYTES: usize = 12;
 
 /// BLZ datasets being written.
 #[derive(Debug)]
@@ -41,7 +44,11 @@ pub struct BlzSink {
 
 /// Where the chunks of each array go.
 #[derive(Debug)]
-pub(super) struct Columns(BTreeMap<String, Arc<Target>>);
+pub(super) struct Columns {
+    targets: BTreeMap<String, Arc<Target>>,
+    /// What tells the dataset from others, once that is known.
+    id: OnceLock<Option<String>>,
+}
 
 impl Columns {
     pub(super) fn new(draft: &Draft) -> Result<Self> {
@@ -50,18 +57,37 @@ impl Columns {
             for column in member.columns()? {
                 let path = joined(&member.path, &column.path);
                 let (folder, style, len) = (member.folder.clone(), draft.style, member.len);
-                all.insert(path, Arc::new(Target { folder, column, style, len }));
+                let member = member.path.clone();
+                all.insert(path, Arc::new(Target { folder, member, column, style, len }));
             }
         }
-        Ok(Self(all))
+        Ok(Self { targets: all, id: OnceLock::new() })
+    }
+
+    /// Lets files say of which dataset they are. Each process that writes some of them must come to the same,
+    /// also after an interruption: so it is made of the plan, which all of them share.
+    pub(super) async fn identify(&self, journal: &Store) -> Result<Option<String>> {
+        if let Some(known) = self.id.get() {
+            return Ok(known.clone());
+        }
+        let id = match journal.get(JOURNAL_PLAN).await {
+            Ok(plan) => {
+                let digest = Digest::Sha256.of(&plan.bytes);
+                Some(digest.iter().take(ID_BYTES).map(|byte| format!("{byte:02x}")).collect())
+            }
+            Err(Error::NotFound { .. }) => None,
+            Err(error) => return Err(error),
+        };
+        Ok(self.id.get_or_init(|| id).clone())
     }
 }
 
 impl Writers for Columns {
     fn writer(&self, pack: &Pack, store: Store) -> Result<Box<dyn PackWriter>> {
         let missing = || Error::NotFound { what: "array", name: pack.array.to_string() };
-        let target = self.0.get(&*pack.array).ok_or_else(missing)?.clone();
-        Ok(Box::new(SuperchunkWriter::new(store, target, pack)))
+        let target = self.targets.get(&*pack.array).ok_or_else(missing)?;
+        let target = target.identified(self.id.get().and_then(Option::as_deref));
+        Ok(Box::new(SuperchunkWriter::new(store, Arc::new(target), pack)))
     }
 
     /// An object has its offsets in front, so it is put when all of it is known.
@@ -119,12 +145,13 @@ impl BlzSink {
     }
 
     /// The meta files, in the order in which they are written.
-    fn documents(&self) -> Result<Vec<(String, Vec<u8>)>> {
+    async fn documents(&self) -> Result<Vec<(String, Vec<u8>)>> {
         let mut documents = Vec::new();
+        let id = self.columns.identify(&self.staging.journal).await?;
         for member in &self.draft.members {
             let stored =
                 |column: &super::model::Column| self.stored.of(&joined(&member.path, &column.path));
-            documents.extend(member.files(stored)?);
+            documents.extend(member.identified(id.as_deref()).files(stored)?);
         }
         if let Some(hierarchy) = &self.draft.hierarchy {
             documents.push((HIERARCHY.to_owned(), hierarchy.render()?));
@@ -156,6 +183,7 @@ impl PackWriter for Noted {
 #[async_trait]
 impl PackSink for BlzSink {
     async fn open_pack(&self, pack: &Pack) -> Result<Box<dyn PackWriter>> {
+        self.columns.identify(&self.staging.journal).await?;
         let writer = self.columns.writer(pack, self.staging.data.clone())?;
         Ok(Box::new(Noted { writer, stored: self.stored.clone(), pack: pack.clone() }))
     }
@@ -210,7 +238,7 @@ impl Sink for BlzSink {
 
     async fn finish(self: Box<Self>) -> Result<Published> {
         let mut paths = Vec::new();
-        for (path, bytes) in self.documents()? {
+        for (path, bytes) in self.documents().await? {
             self.staging.data.put(&path, vec![bytes.into()]).await?;
             paths.push(path);
         }

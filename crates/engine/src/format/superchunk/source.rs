@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use chunkyard_array::{ChunkIndex, GroupSpec, Region};
+use futures::future::{BoxFuture, FutureExt};
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt, stream};
 
@@ -258,6 +259,29 @@ impl Source for BlzSource {
             })
             .try_flatten()
             .boxed()
+    }
+
+    fn unchecked_files(&self) -> Vec<String> {
+        let each = self.members.iter().flat_map(|member| {
+            let files = member.blz.inner.unchecked_files().into_iter();
+            files.map(|file| format!("{}{file}", member.folder))
+        });
+        each.collect()
+    }
+
+    fn origin<'a>(
+        &'a self,
+        array: &'a str,
+        chunk: &'a ChunkIndex,
+    ) -> BoxFuture<'a, Result<Option<ChunkRef>>> {
+        async move {
+            let (member, at) = self.place(array)?;
+            let inner = &member.blz.inner;
+            let (state, chunk) = (inner.state().clone(), chunk.first().copied().unwrap_or(0));
+            let found = inner.find(&state, at, chunk).await;
+            Ok(Some(member.reference(found.map_err(|error| member.named(error))?)))
+        }
+        .boxed()
     }
 
     fn strays(&self) -> BoxStream<'_, Result<Meta>> {

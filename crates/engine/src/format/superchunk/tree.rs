@@ -1,7 +1,7 @@
 //! Several datasets in one directory, which are one dataset to whoever opens it.
 //!
 //! ```text
-//!  meta/hierarchy      {"format": "blz-hierarchy/1", "groups": {path: attributes}, "arrays": [paths]}
+//!  meta/hierarchy      {"format": "blz-hierarchy/1", "sealed": true, "groups": {path: attributes}, "arrays": [paths]}
 //!  a/b/meta, a/b/data  the array /a/b, a dataset of its own that any reader of BLZ can open
 //! ```
 //!
@@ -16,6 +16,7 @@ use serde_json::{Map, Value};
 
 use super::directory;
 use super::handle::{Blz, BlzOptions};
+use super::meta;
 use super::names;
 use crate::error::{Error, Result};
 use crate::format::check_node_path;
@@ -72,13 +73,16 @@ impl Member {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Hierarchy {
     format: String,
+    /// Whether it ends with a checksum: said at its beginning, so that no damage to one end hides the other.
+    #[serde(default)]
+    sealed: bool,
     groups: BTreeMap<String, Attributes>,
     arrays: Vec<String>,
 }
 
 impl Hierarchy {
     pub(super) fn new(groups: BTreeMap<String, Attributes>, arrays: Vec<String>) -> Self {
-        Self { format: FORMAT.to_owned(), groups, arrays }
+        Self { format: FORMAT.to_owned(), sealed: true, groups, arrays }
     }
 
     fn parse(bytes: &[u8]) -> Result<Self> {
@@ -88,6 +92,10 @@ impl Hierarchy {
         let no_list =
             |error: serde_json::Error| wrong("JSON of groups and arrays", error.to_string());
         let mut found = non_finite::parse(bytes).map_err(no_list)?;
+        let has_seal = found.get(meta::SEAL).is_some();
+        if has_seal {
+            meta::seal::check(HIERARCHY, bytes)?;
+        }
         // Attributes are kept verbatim, which the way through types does not.
         let groups = match found.get_mut("groups").map(Value::take) {
             Some(Value::Object(groups)) => groups,
@@ -98,6 +106,9 @@ impl Hierarchy {
         };
         found["groups"] = Value::Object(Map::new());
         let mut found: Self = serde_json::from_value(found).map_err(no_list)?;
+        if found.sealed != has_seal {
+            return Err(meta::unsealed(HIERARCHY));
+        }
         for (path, attributes) in groups {
             let Value::Object(attributes) = attributes else {
                 return Err(wrong("attributes of a group", format!("{path}: {attributes}")));
@@ -123,7 +134,10 @@ impl Hierarchy {
     }
 
     pub(super) fn render(&self) -> Result<Vec<u8>> {
-        serde_json::to_vec(self).map_err(|error| Error::invalid(format!("{HIERARCHY}: {error}")))
+        let rendered = serde_json::to_vec(self);
+        rendered
+            .map(meta::seal::sealed)
+            .map_err(|error| Error::invalid(format!("{HIERARCHY}: {error}")))
     }
 
     /// The groups and what is said of each.
@@ -197,6 +211,22 @@ mod tests {
         assert_eq!(folder_of("/meta"), "%6Deta/");
         assert_eq!(folder_of("/a/meta"), "a/meta/");
         assert_eq!(folder_of("/__1"), "%5F_1/");
+    }
+
+    #[test]
+    fn a_list_with_another_bit_is_refused_and_one_without_a_checksum_is_read() {
+        let groups = BTreeMap::from([("/".to_owned(), Attributes::new())]);
+        let whole = Hierarchy::new(groups, vec!["/a".to_owned()]).render().unwrap();
+        assert!(Hierarchy::parse(&whole).is_ok());
+        for at in 0..whole.len() {
+            for bit in 0..8 {
+                let mut other = whole.clone();
+                other[at] ^= 1 << bit;
+                assert!(Hierarchy::parse(&other).is_err(), "{at}.{bit}");
+            }
+        }
+        let old = br#"{"format":"blz-hierarchy/1","groups":{"/":{}},"arrays":["/a"]}"#;
+        assert!(Hierarchy::parse(old).is_ok());
     }
 
     #[test]

@@ -11,6 +11,7 @@ use serde_json::json;
 
 use super::bloscpack::{FileSpec, Version as PackVersion, head_bytes, render_head};
 use super::claim::{WRITER, lost};
+use super::directory::{COLUMN, DATASET};
 use super::dtype;
 use super::encoding::encode;
 use super::files::FileIndex;
@@ -30,13 +31,17 @@ impl Column {
         let chunk_bytes = u32::try_from(chunk_len(self)?).unwrap_or(u32::MAX);
         let spec = FileSpec::new(item, chunk_bytes, entries);
         let shape: Vec<u64> = [self.chunklen].into_iter().chain(self.row_shape.clone()).collect();
-        let metadata = json!({
+        let mut metadata = json!({
             "dtype": dtype::render(&self.row)?,
             "shape": shape,
             "superchunk": entries,
             "first_chunk": first,
             "others": [],
         });
+        if let Some(dataset) = &self.dataset {
+            metadata[DATASET] = json!(**dataset);
+            metadata[COLUMN] = json!(*self.path);
+        }
         let metadata = Some(metadata.to_string().into_bytes());
         Ok(match style {
             // Nothing of it ever changes, so it needs no room to grow.
@@ -54,6 +59,30 @@ impl Column {
                 FileSpec { version: PackVersion::V1, digest: Digest::None, offsets: false, ..spec }
             }
         })
+    }
+}
+
+impl FileSpec {
+    /// The same file with the writer that its metadata names, if it is otherwise the same.
+    pub(super) fn sign_as(&mut self, found: Option<&[u8]>) -> Result<()> {
+        let said = found.and_then(|json| serde_json::from_slice::<serde_json::Value>(json).ok());
+        match said.as_ref().and_then(|said| said.get(WRITER)) {
+            Some(writer) => self.sign(writer),
+            None => Ok(()),
+        }
+    }
+
+    /// Lets its metadata name a writer.
+    fn sign(&mut self, writer: &serde_json::Value) -> Result<()> {
+        let Some(metadata) = &mut self.metadata else { return Ok(()) };
+        let mut said: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(metadata)
+            .map_err(|error| Error::invalid(format!("metadata of a file: {error}")))?;
+        said.insert(WRITER.to_owned(), writer.clone());
+        *metadata = json!(said).to_string().into_bytes();
+        if let Some(room) = &mut self.section.room {
+            *room = u32::try_from(metadata.len()).unwrap_or(u32::MAX);
+        }
+        Ok(())
     }
 }
 
@@ -300,18 +329,9 @@ impl Inner {
     /// writer that slept would take it for the one that it has seen.
     fn signed(&self, spec: &FileSpec) -> Result<FileSpec> {
         let mut spec = spec.clone();
-        if self.store.kind() != Kind::Local
-            && let Some(metadata) = &mut spec.metadata
-            && let Some(writer) = self.state().sizes.other.get(WRITER)
-        {
-            let mut said: serde_json::Map<String, serde_json::Value> =
-                serde_json::from_slice(metadata)
-                    .map_err(|error| Error::invalid(format!("metadata of a file: {error}")))?;
-            said.insert(WRITER.to_owned(), writer.clone());
-            *metadata = json!(said).to_string().into_bytes();
-            if let Some(room) = &mut spec.section.room {
-                *room = u32::try_from(metadata.len()).unwrap_or(u32::MAX);
-            }
+        let writer = self.state().sizes.other.get(WRITER).cloned();
+        if let Some(writer) = writer.filter(|_| self.store.kind() != Kind::Local) {
+            spec.sign(&writer)?;
         }
         Ok(spec)
     }

@@ -6,7 +6,7 @@ use chunkyard_engine::Meter;
 use chunkyard_engine::format::{Report, check};
 use chunkyard_engine::repo::Level;
 
-use super::super::support::{creation, local, numbers, open, rows};
+use super::super::support::{creation, local, numbers, open, resealed, rows};
 use crate::convert::support::opened;
 use chunkyard_engine::format::Place;
 use chunkyard_engine::format::superchunk::{Blz, BlzOptions};
@@ -70,9 +70,7 @@ async fn a_torn_tail_is_named() {
 
 #[tokio::test]
 async fn sizes_that_contradict_themselves_are_named() {
-    let change = |bytes: Vec<u8>| {
-        String::from_utf8(bytes).unwrap().replace("\"nbytes\": 760", "\"nbytes\": 761").into()
-    };
+    let change = |bytes: Vec<u8>| resealed(&bytes, "\"nbytes\": 760", "\"nbytes\": 761");
     let words = ["meta/sizes", "nbytes: expected 760, found 761"];
     expect("meta/sizes", Level::State, change, &words).await;
 }

@@ -51,6 +51,22 @@ pub struct Field {
 /// Types of time, which NumPy spells out where it names a type.
 const TIMES: [(&str, &str); 2] = [("datetime64", "M8"), ("timedelta64", "m8")];
 
+/// Numbers of NumPy that are longer than any of ours, and differ from machine to machine.
+const EXTENDED: [&str; 12] = [
+    "float96",
+    "float128",
+    "longdouble",
+    "f12",
+    "f16",
+    "g",
+    "complex192",
+    "complex256",
+    "clongdouble",
+    "c24",
+    "c32",
+    "G",
+];
+
 /// The type that a text describes.
 pub fn parse(text: &str) -> Result<RowType> {
     let text = text.trim();
@@ -145,7 +161,12 @@ fn plain(text: &str) -> Result<RowType> {
             });
             // A truth value of a field has a sign of its own.
             let truth = (unordered == "?").then(|| "|b1".to_owned());
-            DType::from_numpy(&time.or(truth).unwrap_or_else(|| text.to_owned()))?
+            let described = DType::from_numpy(&time.or(truth).unwrap_or_else(|| text.to_owned()));
+            // Anything else that is not known is no type at all.
+            described.map_err(|error| match EXTENDED.contains(&unordered) {
+                true => error.into(),
+                false => malformed(text),
+            })?
         }
     };
     if dtype.item_size().is_none_or(|bytes| bytes > ITEM_BYTES_MAX) {

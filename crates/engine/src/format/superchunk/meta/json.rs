@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Number, Value};
 
+use super::seal;
+
 /// What Python writes for the floating-point values that JSON does not have.
 pub(super) const SPECIAL: [&str; 3] = ["NaN", "Infinity", "-Infinity"];
 
@@ -39,6 +41,14 @@ pub(super) fn line(members: &[(&str, String)]) -> Vec<u8> {
     let mut line = object(members).into_bytes();
     line.push(b'\n');
     line
+}
+
+/// A file of one object that ends with a checksum, if it is to have one.
+pub(super) fn file(members: &[(&str, String)], sealed: bool) -> Vec<u8> {
+    match sealed {
+        true => seal::sealed(line(members)),
+        false => line(members),
+    }
 }
 
 /// A text in quotes.

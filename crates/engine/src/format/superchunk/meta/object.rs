@@ -3,6 +3,7 @@
 use chunkyard_array::non_finite;
 use serde_json::{Map, Value};
 
+use super::seal::{self, SEAL};
 use crate::error::{Error, Result};
 use crate::format::superchunk::corrupt;
 
@@ -15,11 +16,29 @@ pub(super) struct Object<'a> {
     /// The keys above it, each with a dot behind.
     above: String,
     map: Map<String, Value>,
+    /// Whether the file ends with a checksum, which holds.
+    sealed: bool,
 }
 
 impl<'a> Object<'a> {
     /// The one object that a file is.
     pub(super) fn parse(file: &'a str, bytes: &[u8]) -> Result<Self> {
+        let mut object = Self::read(file, bytes)?;
+        if object.map.shift_remove(SEAL).is_some() {
+            seal::check(file, bytes)?;
+            object.sealed = true;
+        }
+        Ok(object)
+    }
+
+    /// The same, whatever its checksum says.
+    pub(super) fn salvage(file: &'a str, bytes: &[u8]) -> Result<Self> {
+        let mut object = Self::read(file, bytes)?;
+        object.map.shift_remove(SEAL);
+        Ok(object)
+    }
+
+    fn read(file: &'a str, bytes: &[u8]) -> Result<Self> {
         if bytes.len() > FILE_BYTES_MAX {
             let expected = format!("at most {FILE_BYTES_MAX} bytes");
             return Err(corrupt(file, "its length", expected, bytes.len()));
@@ -29,9 +48,14 @@ impl<'a> Object<'a> {
         Self::new(file, String::new(), value)
     }
 
+    /// Whether the file ends with a checksum, which holds.
+    pub(super) fn is_sealed(&self) -> bool {
+        self.sealed
+    }
+
     fn new(file: &'a str, above: String, value: Value) -> Result<Self> {
         match value {
-            Value::Object(map) => Ok(Self { file, above, map }),
+            Value::Object(map) => Ok(Self { file, above, map, sealed: false }),
             other => {
                 let whole = above.trim_end_matches('.');
                 let what = if whole.is_empty() { "its text" } else { whole };

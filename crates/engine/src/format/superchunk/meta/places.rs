@@ -107,9 +107,9 @@ impl Shards {
         Ok(Self { ranges })
     }
 
-    /// The bytes of the file.
-    pub fn render(&self) -> Vec<u8> {
-        json::line(&[("ranges", self.render_list())])
+    /// The bytes of the file, with a checksum where the dataset's meta files have one.
+    pub fn render(&self, sealed: bool) -> Vec<u8> {
+        json::file(&[("ranges", self.render_list())], sealed)
     }
 
     /// The list alone.

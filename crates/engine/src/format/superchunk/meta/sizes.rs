@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::json::{self, list};
+use super::json::{self, list, quoted};
 use super::object::Object;
 use super::places::Shards;
 use crate::error::Result;
@@ -25,6 +25,11 @@ pub struct Sizes {
     /// Which files are elsewhere, committed in one step with everything else; only in our profile.
     /// `None` leaves it to `meta/shards`.
     pub shards: Option<Shards>,
+    /// What tells the dataset from others: its files say it too. It is here because of two processes that
+    /// create a dataset at the same place only one creates this file.
+    pub id: Option<String>,
+    /// Whether the file ends with a checksum.
+    pub sealed: bool,
     /// Keys that are not known here.
     pub other: Map<String, Value>,
 }
@@ -54,6 +59,8 @@ impl Sizes {
             cbytes: object.take("cbytes").and_then(|value| value.as_u64()).unwrap_or(0),
             generation: object.optional_u64("generation")?,
             shards,
+            id: object.optional_text("id")?,
+            sealed: object.is_sealed(),
             other: object.rest(),
         })
     }
@@ -67,7 +74,8 @@ impl Sizes {
         ];
         members.extend(self.generation.map(|number| ("generation", number.to_string())));
         members.extend(self.shards.as_ref().map(|shards| ("shards", shards.render_list())));
+        members.extend(self.id.as_ref().map(|id| ("id", quoted(id))));
         members.extend(json::members(&self.other));
-        json::line(&members)
+        json::file(&members, self.sealed)
     }
 }

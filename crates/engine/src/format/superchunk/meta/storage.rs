@@ -38,6 +38,8 @@ pub struct Storage {
     pub slack: u64,
     /// What is particular to the columns of a struct, by the path of their directories below `data`.
     pub columns: Option<BTreeMap<String, ColumnStorage>>,
+    /// Whether the file ends with a checksum.
+    pub sealed: bool,
     /// Keys that are not known here.
     pub other: Map<String, Value>,
 }
@@ -114,6 +116,7 @@ impl Storage {
             })?,
             slack: keys.optional_u64("slack")?.unwrap_or(0),
             columns,
+            sealed: keys.is_sealed(),
             other: keys.rest(),
         })
     }
@@ -143,7 +146,7 @@ impl Storage {
             members.push(("columns", object(&columns.collect::<Vec<_>>())));
         }
         members.extend(json::members(&self.other));
-        json::line(&members)
+        json::file(&members, self.sealed)
     }
 }
 

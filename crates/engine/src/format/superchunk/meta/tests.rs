@@ -212,7 +212,7 @@ fn shards_say_where_each_file_is() {
     let file = b"{\"ranges\": [{\"first\": 1, \"last\": 500, \"base\": \"s3://a/b\"}, \
         {\"first\": 502, \"last\": 502, \"base\": \"/x\"}]}\n";
     let shards = Shards::parse("meta/shards", file).unwrap();
-    assert_eq!(shards.render(), file);
+    assert_eq!(shards.render(false), file);
     let found = [0, 1, 500, 501, 502, 503].map(|number| shards.base_of(number));
     assert_eq!(found, [None, Some("s3://a/b"), Some("s3://a/b"), None, Some("/x"), None]);
     for wrong in [
@@ -345,4 +345,37 @@ fn what_is_no_fill_value_of_the_type_is_refused() {
     assert_eq!(error.kind(), ErrorKind::Unsupported);
     assert!(default_value(&[0; 3], &dtype::parse("int32").unwrap()).is_err());
     assert!(default_value(&[0xff; 4], &dtype::parse("<U1").unwrap()).is_err());
+}
+
+#[test]
+fn a_checksum_covers_every_bit_of_its_file() {
+    let attributes = json!({"unit": "K", "__crc32c_": "00000000"});
+    for attributes in [json!({}), attributes] {
+        let attributes = attributes.as_object().unwrap().clone();
+        let whole = render_sealed_attributes(&attributes);
+        assert_eq!(parse_sealed_attributes("a", &whole).unwrap(), (attributes.clone(), true));
+        assert_eq!(parse_attributes("a", &whole).unwrap(), attributes);
+        for at in 0..whole.len() {
+            for bit in 0..8 {
+                let mut other = whole.clone();
+                other[at] ^= 1 << bit;
+                let read = parse_sealed_attributes("a", &other);
+                assert!(!read.is_ok_and(|(_, sealed)| sealed), "{at}.{bit}");
+            }
+        }
+        for len in 0..whole.len() {
+            assert!(!parse_sealed_attributes("a", &whole[..len]).is_ok_and(|(_, sealed)| sealed));
+        }
+    }
+}
+
+#[test]
+fn files_with_a_checksum_are_written_as_they_were_read() {
+    let sealed = Sizes { shape: vec![5], sealed: true, id: Some("x".into()), ..Sizes::default() };
+    let file = sealed.render();
+    assert_eq!(Sizes::parse("meta/sizes", &file).unwrap(), sealed);
+    let sealed = Storage { sealed: true, ..storage(STORAGE).unwrap() };
+    assert_eq!(Storage::parse("meta/storage", &sealed.render()).unwrap(), sealed);
+    let other = seal::sealed(b"{\"a\": 1}\n".to_vec());
+    assert_eq!(text(other), "{\"a\": 1, \"__crc32c__\": \"efa86ef0\"}\n");
 }

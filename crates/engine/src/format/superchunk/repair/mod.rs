@@ -10,16 +10,19 @@
 
 mod examine;
 
+use chunkyard_array::Attributes;
+
 use self::examine::Examined;
-use super::directory::{self, SIZES, get};
+use super::directory::{self, ATTRIBUTES, SIZES, STORAGE, get};
 use super::handle::{Blz, BlzOptions, Inner, State};
-use super::meta::Sizes;
+use super::meta::{self, Sizes, Storage};
 use super::model::{Column, Style};
 use super::write_out::render;
 use crate::error::{Error, Result};
 use crate::format::Place;
+use crate::format::publish::publish;
 use crate::repo::Uid;
-use crate::store::Kind;
+use crate::store::{Kind, Store};
 
 /// What names of files end with that were set aside.
 const ASIDE: &str = ".aside-";
@@ -73,7 +76,12 @@ impl Blz {
                 }
             },
         };
-        let found = directory::read_as(store, said.clone()).await?;
+        let storage = get(store, STORAGE).await?;
+        let storage = storage.map(|object| Storage::parse(STORAGE, &object.bytes)).transpose()?;
+        let sealed = storage.is_some_and(|storage| storage.sealed);
+        let said = said.filter(|sizes| sizes.sealed || !sealed);
+        let attributes = Self::salvage(store, sealed, dry_run, &mut notes).await?;
+        let found = directory::read_as(store, said.clone(), attributes).await?;
         let Some(found) = found else {
             let name = place.url().to_owned();
             return Err(Error::NotFound { what: "BLZ dataset with a meta/storage", name });
@@ -96,6 +104,48 @@ impl Blz {
         }
         let rows_before = said.and_then(|sizes| sizes.shape.first().copied());
         inner.repair(rows_before, notes, dry_run).await
+    }
+}
+
+impl Blz {
+    /// The attributes as they are, also where another program changed them; where they cannot be read,
+    /// none, and the file is kept under another name.
+    async fn salvage(
+        store: &Store,
+        sealed: bool,
+        dry_run: bool,
+        notes: &mut Vec<String>,
+    ) -> Result<Attributes> {
+        let strictly = directory::read_attributes(store, sealed).await;
+        let error = match strictly {
+            Err(error @ Error::Corrupt { .. }) => error,
+            other => return other,
+        };
+        let there = get(store, ATTRIBUTES).await?;
+        let read = there.as_ref().map(|file| meta::salvage_attributes(ATTRIBUTES, &file.bytes));
+        let attributes = match read {
+            Some(Ok(attributes)) => {
+                notes.push(format!("{error}; the attributes are accepted as they are"));
+                attributes
+            }
+            _ => {
+                notes.push(format!("{error}; there are no attributes any more"));
+                Attributes::new()
+            }
+        };
+        if !dry_run {
+            if there.is_some() {
+                let renamed = aside_name(ATTRIBUTES)?;
+                store.link(ATTRIBUTES, &renamed).await?;
+                notes.push(format!("{ATTRIBUTES} is kept as {renamed}"));
+            }
+            let bytes = match sealed {
+                true => meta::render_sealed_attributes(&attributes),
+                false => meta::render_attributes(&attributes),
+            };
+            publish(store, vec![(ATTRIBUTES.to_owned(), bytes.into())]).await?;
+        }
+        Ok(attributes)
     }
 }
 
