@@ -192,3 +192,101 @@ fn full_files_move_and_what_is_torn_is_set_aside() {
     assert_eq!(scratch.run(&repair).code(0).json()["rows-after"], 16);
     assert_eq!(data(&scratch.run(&allowed).code(0).stdout), &bytes[..16]);
 }
+
+#[test]
+fn a_failed_append_leaves_nothing_of_a_dataset_that_it_created() {
+    let scratch = Scratch::new();
+    let mut short = npy("<i8", false, &[100], &[0; 800]);
+    short.truncate(short.len() - 8);
+    scratch.write("short.npy", &short);
+    for style in ["superchunk", "document", "bcolz"] {
+        let append = ["blz", "append", "x.blz", "short.npy", "--create", "--style", style];
+        let run = scratch.run(&append).code(5);
+        assert!(run.stderr.contains("truncated"), "{}", run.stderr);
+        assert!(!scratch.path("x.blz").exists(), "{:?}", scratch.names());
+    }
+    // One that was there before stays, with its rows.
+    scratch.write("rows.npy", &npy("<i8", false, &[3], &[1; 24]));
+    scratch.run(&["blz", "append", "x.blz", "rows.npy", "--create"]).code(0);
+    scratch.run(&["blz", "append", "x.blz", "short.npy", "--create"]).code(5);
+    assert_eq!(scratch.json(&["blz", "trim", "x.blz", "0"])["rows"], 3);
+}
+
+#[test]
+fn lengths_that_cannot_be_are_refused_in_words() {
+    let scratch = Scratch::new();
+    let create = ["blz", "create", "x.blz", "--dtype", "<i8", "--chunklen", "0"];
+    let run = scratch.run(&create).code(2);
+    assert!(run.stderr.contains("error: chunks of 0 rows"), "{}", run.stderr);
+    let table = "[('x', '<i8')]";
+    let run = scratch.run(&["blz", "create", "x.blz", "--dtype", table, "--chunklen", "0"]).code(2);
+    assert!(run.stderr.contains("error: column \"x\": chunks of 0 rows"), "{}", run.stderr);
+    let run =
+        scratch.run(&["blz", "create", "x.blz", "--dtype", "<f8", "--default", "-inf"]).code(2);
+    assert!(run.stderr.contains("takes -Infinity, spelled so"), "{}", run.stderr);
+}
+
+#[test]
+fn the_example_of_the_document_is_created_as_it_says() {
+    let scratch = Scratch::new();
+    let create = ["blz", "create", "x.blz", "--dtype", "<f8", "--expected-rows", "10000000"];
+    scratch.run(&[&create[..], &["--style", "document"]].concat()).code(0);
+    let storage: serde_json::Value =
+        serde_json::from_slice(&scratch.read("x.blz/meta/storage")).unwrap();
+    let said = json!({
+        "dtype": "float64", "cparams": {"shuffle": true, "clevel": 5}, "chunklen": 16384,
+        "dflt": 0.0, "expectedlen": 10_000_000,
+    });
+    for (key, value) in said.as_object().unwrap() {
+        assert_eq!(storage[key], *value, "{key}");
+    }
+}
+
+#[test]
+fn a_check_counts_the_tail_and_says_what_cannot_be_checked() {
+    let scratch = Scratch::new();
+    scratch.write("rows.npy", &npy("<i8", false, &[13], &[7; 104]));
+    for style in ["superchunk", "document", "bcolz"] {
+        let place = format!("{style}.blz");
+        let append = ["blz", "append", &place, "rows.npy", "--create", "--chunklen", "5"];
+        let files = ["--superchunk", "1", "--style", style];
+        scratch.run(&[&append[..], &files].concat()).code(0);
+        let found = scratch.json(&["verify", &place]);
+        let text = scratch.run(&["verify", &place]).code(0).text();
+        let checked = &found["checked"];
+        assert_eq!((&checked["chunks"], &checked["objects"]), (&json!(3), &json!(3)), "{found}");
+        if style == "bcolz" {
+            assert_eq!((&found["verdict"], &checked["unchecked"]), (&json!("readable"), &json!(3)));
+            assert!(text.contains("readable: 1 array, 3 stored chunks, 3 objects"), "{text}");
+            assert!(text.contains("cannot be checked: 3 chunks, 3 meta files"), "{text}");
+        } else {
+            assert_eq!((&found["verdict"], &checked["unchecked"]), (&json!("sound"), &json!(0)));
+            assert!(text.starts_with("sound: 1 array, 3 stored chunks, 3 objects"), "{text}");
+        }
+        let sizes: serde_json::Value =
+            serde_json::from_slice(&scratch.read(&format!("{place}/meta/sizes"))).unwrap();
+        assert_eq!(checked["bytes"], sizes["cbytes"], "{found}");
+    }
+}
+
+#[test]
+fn files_of_a_converted_dataset_know_where_they_belong() {
+    let scratch = Scratch::new();
+    for (name, byte) in [("a", 1), ("b", 2)] {
+        scratch.write("rows.npy", &npy("<i8", false, &[40], &[byte; 320]));
+        let source = format!("{name}-source.blz");
+        let append = ["blz", "append", &source, "rows.npy", "--create", "--chunklen", "10"];
+        scratch.run(&append).code(0);
+        let target = format!("{name}.blz");
+        scratch.run(&["convert", &source, &target, "--shards", "20"]).code(0);
+        assert!(scratch.run(&["verify", &target]).code(0).text().starts_with("sound: "));
+    }
+    for other in ["a.blz/data/__2__.bin", "b.blz/data/__1__.bin"] {
+        let whole = scratch.read("a.blz/data/__1__.bin");
+        scratch.write("a.blz/data/__1__.bin", &scratch.read(other));
+        scratch.run(&["verify", "a.blz"]).code(5);
+        scratch.run(&["blz", "get", "a.blz"]).code(5);
+        scratch.write("a.blz/data/__1__.bin", &whole);
+    }
+    scratch.run(&["verify", "a.blz"]).code(0);
+}

@@ -57,17 +57,18 @@ impl Append {
         // A pipe may let us wait; waiting must not keep Ctrl-C from being heard.
         let opening = tokio::task::spawn_blocking(move || Input::open(&path, format));
         let input = opening.await?.context(Unusable)?;
-        let dataset = self.target(&input, context).await?;
+        let (dataset, created) = self.target(&input, context).await?;
         let before = dataset.len();
-        let added = self.add(&dataset, input, context).await;
-        if added.is_err() {
+        if let Err(error) = self.add(&dataset, input, context).await {
             dataset.discard().await;
             let stay = dataset.len() - before;
             if stay > 0 {
                 context.output.warn(&format!("{} were added before, and stay", count(stay, "row")));
+            } else if created {
+                self.take_back(dataset, context).await;
             }
+            return Err(error);
         }
-        added?;
         let (rows, added) = (dataset.len(), dataset.len() - before);
         let sizes = dataset.sizes();
         let document = json!({
@@ -79,8 +80,8 @@ impl Append {
         })
     }
 
-    /// The dataset, created if that is asked for.
-    async fn target(&self, input: &Input, context: &Context) -> Result<Blz> {
+    /// The dataset, and whether it was created, if that is asked for.
+    async fn target(&self, input: &Input, context: &Context) -> Result<(Blz, bool)> {
         match (super::open(&self.place, context).await, input.row()) {
             (Err(error), row) if self.create && is_missing(&error) => {
                 let Some((row, shape)) = row else {
@@ -92,9 +93,21 @@ impl Append {
                 wanted.row_shape = shape.to_vec();
                 wanted.expected_rows = wanted.expected_rows.or(input.rows());
                 let (place, options) = super::place(&self.place, context)?;
-                Ok(Blz::create(&place, &wanted.creation()?, options).await?)
+                Ok((Blz::create(&place, &wanted.creation()?, options).await?, true))
             }
-            (opened, _) => opened,
+            (opened, _) => Ok((opened?, false)),
+        }
+    }
+
+    /// Leaves nothing of a dataset that was created for rows that did not come.
+    async fn take_back(&self, dataset: Blz, context: &Context) {
+        let gone = match super::place(&self.place, context) {
+            Ok((place, _)) => dataset.take_back(&place).await.unwrap_or(false),
+            Err(_) => false,
+        };
+        if !gone {
+            let what = format!("{} was created, is empty, and stays", self.place);
+            context.output.warn(&what);
         }
     }
 
