@@ -2,9 +2,11 @@
 
 use chunkyard_array::ArraySpec;
 use chunkyard_engine::Error;
+use chunkyard_engine::format::container::elements::{element_of_json, json_of_element};
 use chunkyard_engine::format::container::model::{ArrayStats, StatValue};
 use chunkyard_engine::format::container::{
-    self, CompactOptions, ContainerEditor, ContainerOptions, ContainerSource, mapping,
+    self, AttributeType, CompactOptions, ContainerEditor, ContainerOptions, ContainerSource,
+    mapping,
 };
 use chunkyard_engine::format::{Node, Place};
 use pyo3::prelude::*;
@@ -109,6 +111,24 @@ impl Container {
         wait(py, self.inner.set_attributes(path, attributes))
     }
 
+    /// Gives attributes of a node these types, by name.
+    fn retype_attributes(
+        &self,
+        py: Python<'_>,
+        path: &str,
+        types: Vec<(String, String)>,
+    ) -> PyResult<()> {
+        let types = types.into_iter().map(|(key, name)| Ok((key, AttributeType::parse(&name)?)));
+        let types = types.collect::<Result<Vec<_>, Error>>().map_err(to_python)?;
+        wait(py, self.inner.retype_attributes(path, &types))
+    }
+
+    /// The types of the attributes of a node, by key.
+    fn attribute_types(&self, py: Python<'_>, path: &str) -> PyResult<Vec<(String, &'static str)>> {
+        let stored = wait(py, self.inner.typed_attributes(path))?;
+        Ok(stored.into_iter().map(|(key, value)| (key, value.type_word())).collect())
+    }
+
     fn resize(&self, py: Python<'_>, path: &str, shape: Vec<u64>) -> PyResult<()> {
         wait(py, self.inner.resize(path, &shape))
     }
@@ -148,6 +168,28 @@ impl Container {
     fn statistics<'py>(&self, py: Python<'py>, path: &str) -> PyResult<Option<Bound<'py, PyDict>>> {
         statistics(py, self.inner.container(), path)
     }
+}
+
+/// The bytes of an element that is a list, from JSON.
+#[pyfunction]
+pub(crate) fn list_element<'py>(
+    py: Python<'py>,
+    dtype: &str,
+    json: &str,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let element = || {
+        let value =
+            serde_json::from_str(json).map_err(|error| Error::invalid(error.to_string()))?;
+        element_of_json(&mapping::parse_type(dtype)?, &value)
+    };
+    Ok(PyBytes::new(py, &element().map_err(to_python)?))
+}
+
+/// An element that is a list, as JSON.
+#[pyfunction]
+pub(crate) fn list_json(dtype: &str, element: &[u8]) -> PyResult<String> {
+    let json = || json_of_element(&mapping::parse_type(dtype)?, element);
+    Ok(json().map_err(to_python)?.to_string())
 }
 
 /// The layers of a container, oldest first.

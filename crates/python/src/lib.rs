@@ -43,7 +43,7 @@ mod _engine {
     #[pymodule_export]
     use crate::blz::{Blz, create_blz, open_blz};
     #[pymodule_export]
-    use crate::container::{Container, open_container};
+    use crate::container::{Container, list_element, list_json, open_container};
     #[pymodule_export]
     use crate::convert::{Conversion, link, verify};
     #[pymodule_export]

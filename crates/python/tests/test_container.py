@@ -171,3 +171,46 @@ def test_containers_are_converted_both_ways(place: Path, tmp_path: Path) -> None
     assert after["empty"].attrs["title"] == "nothing"
     assert after.statistics("ocean/field") == before.statistics("ocean/field")
     assert chunkyard.info(place).format == "container"
+
+
+def test_attributes_keep_their_types_and_scalars_give_them(tmp_path: Path) -> None:
+    with opened(tmp_path / "t.af", mode="a") as container:
+        array = container.create_array("a", shape=2, dtype="i4", attributes={"low": np.int8(-5)})
+        array.attrs["scale"] = np.float32(0.5)
+        array.attrs["count"] = 3
+        container.create_group("g", {"flag": np.bool_(True), "size": np.uint16(9)})
+    with opened(tmp_path / "t.af", mode="r+") as container:
+        container["a"].attrs["units"] = "K"
+        del container["a"].attrs["count"]
+        expected = {"low": "Int8", "scale": "Float32", "units": "String"}
+        assert container.attribute_types("a") == expected
+        assert container.attribute_types("g") == {"flag": "Bool", "size": "UInt16"}
+    found = opened(tmp_path / "t.af")
+    assert found["a"].attrs.asdict() == {"low": -5, "scale": 0.5, "units": "K"}
+
+
+def test_elements_that_are_lists_come_back(tmp_path: Path) -> None:
+    numbers = [[1, 2, 3], [], [-4]]
+    words = [["a", "b"], [], ["ccc"]]
+    with opened(tmp_path / "t.af", mode="a") as container:
+        container.create_array("numbers", data=numbers, dtype="list<int32>", chunks=2)
+        array = container.create_array("words", shape=3, dtype="list<string>")
+        array[...] = words
+        array[1:2] = [["new"]]
+    found = opened(tmp_path / "t.af")
+    assert found["numbers"][...].tolist() == numbers
+    assert found["words"][...].tolist() == [["a", "b"], ["new"], ["ccc"]]
+    assert found["numbers"][2] == [-4]
+    with opened(tmp_path / "t.af", mode="r+") as container:
+        container["numbers"][0] = np.array([7, 8], "i4")
+    assert opened(tmp_path / "t.af")["numbers"][0] == [7, 8]
+
+
+def test_a_damaged_newest_layer_is_an_error(place: Path) -> None:
+    layer = place.with_name("x.2.af")
+    damaged = bytearray(layer.read_bytes())
+    damaged[-20] ^= 1
+    layer.write_bytes(damaged)
+    with pytest.raises(CorruptError, match="af repair"):
+        chunkyard.open(place)
+    assert chunkyard.open(place, "ocean/field", snapshot=1)[0, 0] == 0

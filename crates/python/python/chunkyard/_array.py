@@ -17,6 +17,7 @@ from chunkyard._extras import extra
 from chunkyard._group import Codecs, Node, Tree, writable
 from chunkyard._html import array_html
 from chunkyard._indexing import Selected, parse, parse_orthogonal, parse_points
+from chunkyard._lists import decoded, encoded, gathered, list_type
 from chunkyard._refs import MISSING as _MISSING
 from chunkyard._refs import refs_table
 from chunkyard._values import convert, spread
@@ -46,6 +47,8 @@ class Array(Node):
         self._shape = tuple(native.shape)
         self._dtype = numpy_dtype(native)
         self._variable = native.item_size is None
+        # Other elements of any length are text.
+        self._list = list_type(self.attrs) if self._variable and native.data_type != "string" else None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -140,7 +143,12 @@ class Array(Node):
         if self._variable:
             listed = self._native.read_elements(selected.axes, selected.pointwise)
             elements = np.empty(len(listed), dtype=self._dtype)
-            elements[...] = listed
+            if self._list is not None:
+                # One by one: NumPy would take lists of equal length for an axis.
+                for at, element in enumerate(decoded(self._list, listed)):
+                    elements[at] = element
+            else:
+                elements[...] = listed
             elements = elements.reshape(selected.shape)
         elif out is not None and selected.writes_to(out, self._dtype):
             self._native.read(selected.axes, selected.pointwise, bytes_of(out))
@@ -157,8 +165,12 @@ class Array(Node):
         return out
 
     def _write(self, selected: Selected, values: Any) -> None:
-        elements = convert(values, self._dtype)
         axes, pointwise = selected.axes, selected.pointwise
+        if self._list is not None:
+            lists = selected.rearrange(gathered(values, selected.result_shape))
+            self._native.write_elements(axes, pointwise, encoded(self._list, lists))
+            return
+        elements = convert(values, self._dtype)
         if elements.size == 1 and not self._variable:
             spread(elements, selected.result_shape)
             self._native.fill(axes, pointwise, elements.tobytes())

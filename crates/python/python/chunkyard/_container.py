@@ -90,6 +90,13 @@ class Container(Group):
         low, high = (_element(found[key], native) for key in ("min", "max"))
         return Statistics(low, high, found["null_count"], found["row_count"])
 
+    def attribute_types(self, name: str) -> dict[str, str]:
+        """The types of the attributes of an array or a group, as they are stored: `Int8`, `String`.
+
+        What a container has no type for is text under the key `json:` and its own.
+        """
+        return dict(self._writable.attribute_types(self._join(name)))
+
     def flush(self) -> int | None:
         """Makes all changes visible to everybody; the number of the new layer, if there are any.
 

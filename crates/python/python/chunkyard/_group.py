@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence, Sized
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
@@ -11,6 +11,8 @@ import numpy.typing as npt
 
 from chunkyard import _engine
 from chunkyard._attributes import restored
+from chunkyard._lists import MEMBER, is_list
+from chunkyard._values import typed
 from chunkyard.exceptions import NotFoundError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -48,8 +50,17 @@ def writable(tree: Tree) -> WritableTree:
     return cast(WritableTree, tree)
 
 
+def retype(tree: WritableTree, path: str, types: list[tuple[str, str]]) -> None:
+    """Gives attributes the types of the scalars that they were, where there are types."""
+    if types and isinstance(tree, _engine.Container):
+        tree.retype_attributes(path, types)
+
+
 class Attributes(MutableMapping[str, Any]):
-    """The attributes of an array or group; assignments go straight through."""
+    """The attributes of an array or group; assignments go straight through.
+
+    In a container a NumPy scalar gives an attribute its type; those that are not set keep theirs.
+    """
 
     def __init__(self, tree: Tree, path: str) -> None:
         self._tree, self._path = tree, path
@@ -65,7 +76,9 @@ class Attributes(MutableMapping[str, Any]):
     def put(self, attributes: Mapping[str, Any]) -> None:
         """Replaces all of them in one step."""
         tree = writable(self._tree)
-        tree.set_attributes(self._path, dict(attributes))
+        plain, types = typed(attributes)
+        tree.set_attributes(self._path, plain)
+        retype(tree, self._path, types)
 
     def update(self, *args: Any, **kwargs: Any) -> None:
         """Sets several in one step."""
@@ -179,8 +192,10 @@ class Group(Node, Mapping[str, "Array | Group"]):
 
     def create_group(self, name: str, attributes: Mapping[str, Any] | None = None) -> Group:
         """Creates a group, and those above it."""
-        path = self._join(name)
-        writable(self._tree).create_group(path, dict(attributes or {}))
+        path, tree = self._join(name), writable(self._tree)
+        plain, types = typed(attributes or {})
+        tree.create_group(path, plain)
+        retype(tree, path, types)
         return Group(self._tree, path, session=self._session)
 
     def require_group(self, name: str) -> Group:
@@ -212,10 +227,17 @@ class Group(Node, Mapping[str, "Array | Group"]):
         Give `shape` and `dtype`, or `data`, which is written at once. Chunks are about a mebibyte if
         not given; `codecs` is shorthand (`"zstd:3"`, `"blosc:lz4:5:shuffle"`, `"none"`) or a list of
         Zarr's documents, Zstandard if not given.
+
+        Elements of a container may be lists: `"list<int32>"`, `"list<string>"`. They come out as lists.
         """
         from chunkyard._array import Array, describe
 
-        values = None if data is None else np.asarray(data)
+        plain, types = typed(attributes or {})
+        lists = data if is_list(dtype) else None
+        if is_list(dtype):
+            plain[MEMBER], dtype = dtype, "bytes"
+            shape = len(lists) if shape is None and isinstance(lists, Sized) else shape
+        values = None if data is None or lists is not None else np.asarray(data)
         if values is not None:
             shape = values.shape if shape is None else shape
             dtype = values.dtype if dtype is None else dtype
@@ -228,16 +250,17 @@ class Group(Node, Mapping[str, "Array | Group"]):
             shards=shards,
             codecs=codecs,
             fill_value=fill_value,
-            attributes=attributes,
+            attributes=plain,
             dimension_names=dimension_names,
         )
         tree, path = writable(self._tree), self._join(name)
         if overwrite and name in self:
             tree.delete(path)
         tree.create_array(path, document)
+        retype(tree, path, types)
         array = Array(tree, path, session=self._session)
-        if values is not None:
-            array[...] = values
+        if lists is not None or values is not None:
+            array[...] = values if lists is None else lists
         return array
 
     def __reduce__(self) -> Any:

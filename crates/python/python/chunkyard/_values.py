@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,20 @@ def convert(values: Any, dtype: np.dtype[Any]) -> NDArray:
         f"cannot cast from {found.dtype!r} to {dtype!r} according to the rule 'same_kind'; "
         "convert with astype() first if that is meant"
     )
+
+
+def typed(attributes: Mapping[str, Any]) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+    """Attributes without NumPy's scalars, and the types of those that had any."""
+    plain: dict[str, Any] = {}
+    types: list[tuple[str, str]] = []
+    for key, value in attributes.items():
+        if isinstance(value, np.generic):
+            # Other floats have no type of their own in a container.
+            if value.dtype.kind in "biu" or value.dtype.name in ("float32", "float64"):
+                types.append((key, value.dtype.name))
+            value = value.item()
+        plain[key] = value
+    return plain, types
 
 
 def spread(values: NDArray, shape: tuple[int, ...]) -> NDArray:
