@@ -165,7 +165,7 @@ async fn a_check_and_links_look_at_what_is_stored() {
             let (repo, _) = place(&yard, &format!("repo-{number}"));
             let wishes = Wishes::default();
             let create = CreateOptions::default();
-            let linked = link(&source, &repo, &wishes, "", create, &Meter::default()).await;
+            let linked = link(&source, &from, &repo, &wishes, "", create, &Meter::default()).await;
             assert_eq!(linked.unwrap().chunks, 5, "{name}");
         }
     }

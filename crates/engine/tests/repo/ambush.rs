@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use chunkyard_engine::Result;
 use chunkyard_engine::store::{
-    Backend, Created, Dir, Guard, Kind, Linked, Lock, Meta, Object, Replaced, Store, Upload,
+    Backend, Created, Dir, Guard, Kind, Linked, Links, Lock, Meta, Object, Replaced, Store, Upload,
     Version,
 };
 use futures::future::BoxFuture;
@@ -149,9 +149,13 @@ impl Backend for Ambush {
         self.inner.replace(path, bytes, expected).await
     }
 
-    async fn list(&self, prefix: &str) -> Result<BoxStream<'static, Result<Meta>>> {
+    async fn list_links(
+        &self,
+        prefix: &str,
+        links: Links,
+    ) -> Result<BoxStream<'static, Result<Meta>>> {
         self.before("list", prefix).await;
-        self.inner.list(prefix).await
+        self.inner.list_links(prefix, links).await
     }
 
     async fn list_dir(&self, prefix: &str) -> Result<Dir> {

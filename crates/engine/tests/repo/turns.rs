@@ -13,7 +13,7 @@ use bytes::Bytes;
 use chunkyard_engine::Result;
 use chunkyard_engine::repo::{OpenOptions, Repository, Version};
 use chunkyard_engine::store::{
-    Backend, Created, Dir, Guard, Kind, Linked, Lock, Meta, Object, Replaced, Store, Upload,
+    Backend, Created, Dir, Guard, Kind, Linked, Links, Lock, Meta, Object, Replaced, Store, Upload,
     Version as ObjectVersion,
 };
 use futures::stream::BoxStream;
@@ -132,8 +132,12 @@ impl Backend for Pausing {
         self.inner.replace(path, bytes, expected).await
     }
 
-    async fn list(&self, prefix: &str) -> Result<BoxStream<'static, Result<Meta>>> {
-        self.inner.list(prefix).await
+    async fn list_links(
+        &self,
+        prefix: &str,
+        links: Links,
+    ) -> Result<BoxStream<'static, Result<Meta>>> {
+        self.inner.list_links(prefix, links).await
     }
 
     async fn list_dir(&self, prefix: &str) -> Result<Dir> {

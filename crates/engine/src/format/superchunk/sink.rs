@@ -138,7 +138,8 @@ impl BlzSink {
     ) -> Result<Self> {
         let draft = Draft::new(dataset, style_of(place))?;
         let columns = Columns::new(&draft)?;
-        let folders = columns.0.values().map(|target| [&target.folder, &target.column.folder]);
+        let folders =
+            columns.targets.values().map(|target| [&target.folder, &target.column.folder]);
         refuse_long_names(place, folders.flatten().map(String::as_str))?;
         let staging = Staging::begin(place, &options, marks).await?;
         Ok(Self { staging, draft, columns, stored: Arc::default() })
