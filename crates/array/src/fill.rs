@@ -272,7 +272,7 @@ mod tests {
         assert_eq!(parse_fill(&numpy("<f4"), "-Infinity").unwrap(), "-Infinity");
         for word in ["inf", "-inf", "nan", "INF", "-infinity"] {
             let error = parse_fill(&numpy("<f8"), word).unwrap_err().to_string();
-            assert!(error.contains("spelled NaN, Infinity and -Infinity"), "{error}");
+            assert!(error.contains("a floating-point type takes "), "{error}");
         }
         assert_eq!(parse_fill(&numpy("<U3"), "12").unwrap(), "12");
         assert_eq!(parse_fill(&numpy("<U3"), "\"a\"").unwrap(), "a");

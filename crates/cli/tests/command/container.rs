@@ -181,7 +181,7 @@ fn attributes_keep_their_types_and_new_ones_are_given_one() {
     attrs(&["--set", "count=3"]);
     let expected = json!({
         "min": {"type": "Int8", "value": -5},
-        "scale": {"type": "Float32", "value": 0.1f32},
+        "scale": {"type": "Float32", "value": f64::from(0.1f32)},
         "code": {"type": "String", "value": "007"},
         "count": {"type": "Int64", "value": 3},
     });

@@ -92,7 +92,7 @@ fn a_fill_value_that_the_type_does_not_hold_is_refused() {
     }
     scratch.write("in.npy", &npy("<f4", false, &[1], &[0; 4]));
     let hint = scratch.run(&["repo", "set", "r", "/x", "in.npy", "--fill", "inf"]).code(2).stderr;
-    assert!(hint.contains("spelled NaN, Infinity and -Infinity"), "{hint}");
+    assert!(hint.contains("takes Infinity, spelled so"), "{hint}");
     scratch.run(&["repo", "set", "r", "/x", "in.npy", "--fill", "-Infinity"]).code(0);
 }
 

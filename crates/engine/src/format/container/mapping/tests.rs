@@ -107,7 +107,7 @@ fn a_list_is_bytes_that_know_what_they_hold() {
 #[test]
 fn types_that_a_container_has_not_are_refused_with_advice() {
     for (dtype, advice) in
-        [("float16", "--dtype float32"), ("complex64", "--dtype float64"), ("r24", "--array")]
+        [("float16", "float32 holds"), ("complex64", "two arrays of floats"), ("r24", "which has")]
     {
         let spec = ArraySpec::builder(&[4], &[2], dtype).build().unwrap();
         let error = entry_of("a", &node(&spec)).unwrap_err();
