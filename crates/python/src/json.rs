@@ -44,6 +44,18 @@ pub(crate) fn attributes(given: &Bound<'_, PyAny>) -> PyResult<Attributes> {
     }
 }
 
+/// The same for a document that must be finite: metadata of a commit or of a repository.
+pub(crate) fn properties(given: &Bound<'_, PyAny>) -> PyResult<Map<String, Value>> {
+    let properties = Value::Object(attributes(given)?);
+    if non_finite::has_any(&properties) {
+        return Err(PyValueError::new_err(format!("a number that is not finite: {properties}")));
+    }
+    match properties {
+        Value::Object(properties) => Ok(properties),
+        _ => Ok(Map::new()),
+    }
+}
+
 /// A value as Python has it.
 pub(crate) fn object<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
     Ok(match value {

@@ -32,7 +32,7 @@ impl Repository {
     ) -> PyResult<Self> {
         let create = CreateOptions {
             default_branch,
-            properties: json::of_python(properties)?,
+            properties: json::properties(properties)?,
             config: json::of_python(config)?,
             force,
             store_root: None,

@@ -8,7 +8,6 @@ use chunkyard_engine::repo::{self, CommitOptions, NodeKind, Rebase, Virtual};
 use futures::TryStreamExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
-use serde_json::{Map, Value};
 
 use crate::array::Array;
 use crate::error::to_python;
@@ -164,7 +163,7 @@ impl Session {
         amend: bool,
         allow_empty: bool,
     ) -> PyResult<String> {
-        let properties: Map<String, Value> = json::of_python(properties)?;
+        let properties = json::properties(properties)?;
         let rebase: Option<Rebase> = json::of_python(rebase)?;
         let options = CommitOptions {
             message,

@@ -183,7 +183,7 @@ def test_errors_are_what_python_expects(tmp_path: Path, repo: Repository) -> Non
         Repository.create(repo.url)
     with pytest.raises(ValueError):
         Repository.open("gopher://x")
-    with pytest.raises(OSError):
+    with pytest.raises(ValueError, match="is a file"):
         Repository.create("/dev/null/x")
     assert not Repository.exists(tmp_path / "nothing")
     assert Repository.open_or_create(repo.url) == repo

@@ -54,7 +54,8 @@ def _plain(value: Any) -> Any:
     """What JSON has no word for."""
     if isinstance(value, np.ndarray | np.generic):
         if value.dtype.kind == "M":
-            return np.datetime_as_string(value, unit="ns").tolist()
+            times: Any = value
+            return np.datetime_as_string(times, unit="ns").tolist()
         return value.tolist()
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
