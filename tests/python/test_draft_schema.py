@@ -145,12 +145,12 @@ def foreign(tmp_path):
         {"id": 0, "array_id": 7, "coord": opv(2), "offset": 2, **chunk},
         {"id": 1, "array_id": 7, "coord": opv(0), "offset": 0, **chunk},
     ]
-    pq.write_table(pa.Table.from_pylist(rows, MANIFEST), root / "i" / "manifest.parquet", compression="zstd")
+    pq.write_table(pa.Table.from_pylist(rows, MANIFEST), root / "i" / "manifest.parquet")
     entry = {"inventory_file": "manifest.parquet", "row": 0, "extent": [[0, 3]], "flags": None}
     first = [array_row(7, "/group/data", [])]
     second = [array_row(9, "/zero", []), array_row(7, "/group/data", [entry])]
     for name, nodes in [("one", first), ("two", second)]:
-        pq.write_table(pa.Table.from_pylist(nodes, STRUCTURE), root / "s" / name, compression="zstd")
+        pq.write_table(pa.Table.from_pylist(nodes, STRUCTURE), root / "s" / name)
     snapshots = [
         {"snapshot-id": "second", "parent-snapshot-id": "first", "timestamp-ms": 2000, "structure-file": "two"},
         {"snapshot-id": "first", "parent-snapshot-id": "unlisted", "timestamp-ms": 1000, "structure-file": "one"},

@@ -50,7 +50,7 @@ pub(crate) use self::encode::{encode_chunk, encode_with};
 pub use self::memory::MemorySource;
 pub use self::place::Place;
 pub use self::read::Reader;
-pub(crate) use self::read::{batched, fetch_chunks, in_chunk};
+pub(crate) use self::read::{BATCHES, batched, fetch_chunks, in_chunk};
 pub use self::sink::{CreateOptions, Pack, PackSink, PackWriter, Published, Receipt, Sink, Ticket};
 pub(crate) use self::sink::{HELD_BYTES_MAX, JOURNAL_PLAN};
 pub use self::source::{ChunkStream, Locate, Occupied, OpenOptions, Source};

@@ -2,10 +2,11 @@
 
 use tokio::sync::Semaphore;
 
-use super::mover::BATCH_CHUNKS;
+use super::mover::{BATCH_BYTES, BATCH_CHUNKS};
 use super::plan::{ArrayPlan, Movement, Plan};
 use super::regrid::CHUNKS_AT_ONCE;
 use crate::error::{Error, Result};
+use crate::format::BATCHES;
 use crate::store::Limits;
 
 /// Memory for packs under way, counted before they begin.
@@ -28,6 +29,15 @@ const NAMED_IN_RECEIPT: u64 = 256;
 /// or an entry in the index of its shard.
 const NAMED_IN_INDEX: u64 = 32;
 
+/// What of the source a tile is made from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fetching {
+    /// All chunks at once: each is decoded once.
+    Whole,
+    /// Batch by batch, where all of them do not fit: some are decoded again for the next tile.
+    Batches,
+}
+
 impl Budget {
     /// Refuses limits within which a plan cannot be carried out.
     pub(super) fn for_plan(plan: &Plan, limits: &Limits, held_bytes_max: u64) -> Result<Self> {
@@ -45,8 +55,8 @@ impl Budget {
 
     /// Refuses an array of which not even one pack fits.
     fn check(&self, plan: &ArrayPlan) -> Result<()> {
-        let needed = working_bytes(plan, self.held_bytes_max);
-        if needed <= u64::from(self.units).saturating_mul(UNIT) {
+        let needed = working_bytes(plan, self.held_bytes_max, self.fetching(plan));
+        if needed <= self.room_bytes() {
             return Ok(());
         }
         Err(Error::invalid(format!(
@@ -58,17 +68,27 @@ impl Budget {
         )))
     }
 
+    fn room_bytes(&self) -> u64 {
+        u64::from(self.units).saturating_mul(UNIT)
+    }
+
+    /// How the packs of an array are filled within the limits.
+    pub(super) fn fetching(&self, plan: &ArrayPlan) -> Fetching {
+        let whole = working_bytes(plan, self.held_bytes_max, Fetching::Whole);
+        if whole <= self.room_bytes() { Fetching::Whole } else { Fetching::Batches }
+    }
+
     /// Waits until there is memory for a pack of an array.
     pub(super) async fn take(&self, plan: &ArrayPlan) -> Result<tokio::sync::SemaphorePermit<'_>> {
-        let units = u32::try_from(working_bytes(plan, self.held_bytes_max).div_ceil(UNIT))
-            .unwrap_or(u32::MAX);
+        let needed = working_bytes(plan, self.held_bytes_max, self.fetching(plan));
+        let units = u32::try_from(needed.div_ceil(UNIT)).unwrap_or(u32::MAX);
         let permit = self.room.acquire_many(units.clamp(1, self.units)).await;
         permit.map_err(|closed| Error::store("reserve", "memory", closed))
     }
 }
 
 /// The memory that a pack of an array takes at most while it is filled.
-fn working_bytes(plan: &ArrayPlan, held_bytes_max: u64) -> u64 {
+fn working_bytes(plan: &ArrayPlan, held_bytes_max: u64, fetching: Fetching) -> u64 {
     let bytes = |extents: &[u64], item: u64| {
         extents.iter().fold(item, |bytes, &extent| bytes.saturating_mul(extent))
     };
@@ -80,11 +100,21 @@ fn working_bytes(plan: &ArrayPlan, held_bytes_max: u64) -> u64 {
             bytes(source_chunk, source_item).max(8 << 20).saturating_mul(2)
         }
         // Only the encoded result: chunks are gathered from where the elements are.
-        Movement::Regrid if plan.from_memory => bytes(&plan.tile, target_item),
+        Movement::Regrid if plan.from_memory => bytes(plan.tile(fetching), target_item),
         // The tile, the encoded source chunks that reach into and over it, the encoded result.
-        Movement::Regrid => bytes(&plan.tile, source_item)
-            .saturating_add(bytes(&plan.touched_by_tile(), source_item))
-            .saturating_add(bytes(&plan.tile, target_item)),
+        Movement::Regrid => {
+            let touched = bytes(&plan.touched_by_tile(fetching), source_item);
+            let fetched = match fetching {
+                Fetching::Whole => touched,
+                Fetching::Batches => {
+                    let batch = bytes(source_chunk, source_item).max(BATCH_BYTES);
+                    touched.min(batch.saturating_mul(BATCHES as u64))
+                }
+            };
+            bytes(plan.tile(fetching), source_item)
+                .saturating_add(fetched)
+                .saturating_add(bytes(plan.tile(fetching), target_item))
+        }
     };
     // Each chunk costs something beside its bytes: those under way, and those of the pack, which are
     // named in its receipt or in the index of its shard.

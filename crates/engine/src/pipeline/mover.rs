@@ -5,13 +5,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use chunkyard_array::{ChunkIndex, ElementsBuf, Region};
 
+use super::budget::Fetching;
 use super::encode::Encoder;
 use super::plan::{ArrayPlan, Movement};
 use crate::error::{Error, Result};
 use crate::format::{ChunkCodecs, PackWriter, Reader, Source, batched, fetch_chunks};
 
 /// Decoded bytes of the chunks that are moved at a time where chunks stay as they are.
-const BATCH_BYTES: u64 = 8 << 20;
+pub(super) const BATCH_BYTES: u64 = 8 << 20;
 /// Chunks that are moved at a time, however small.
 pub(super) const BATCH_CHUNKS: u64 = 1024;
 
@@ -49,14 +50,19 @@ impl Mover {
     }
 
     /// Fills a pack with what is in some boxes of it, each of whole target chunks.
-    pub(super) async fn fill(&self, pieces: &[Region], writer: &mut dyn PackWriter) -> Result<()> {
+    pub(super) async fn fill(
+        &self,
+        pieces: &[Region],
+        writer: &mut dyn PackWriter,
+        fetching: Fetching,
+    ) -> Result<()> {
         match (self.plan.movement, &self.kind) {
             (Movement::Copy, _) => self.copy(pieces, writer).await,
             (Movement::Transcode, Kind::Fixed { encoder, reader }) => {
                 self.transcode(pieces, writer, reader, encoder).await
             }
             (Movement::Regrid, Kind::Fixed { encoder, reader }) => {
-                self.regrid(pieces, writer, reader, encoder).await
+                self.regrid(pieces, writer, reader, encoder, fetching).await
             }
             (_, Kind::Variable { reader, codecs }) => {
                 self.move_elements(pieces, writer, reader, codecs).await

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use chunkyard_array::{Cast, Grid, Region};
 use serde_json::{Value, json};
 
+use super::budget::Fetching;
 use super::pack_shape::{ALIGNED_BYTES_MAX, grow};
 use super::wishes::{Wanted, Wishes};
 use crate::error::{Error, Result};
@@ -60,6 +61,8 @@ pub struct ArrayPlan {
     pub packs: Grid,
     /// Shape of what is decoded at a time.
     pub tile: Vec<u64>,
+    /// The same where memory is short: chunks of the source are not kept whole.
+    pub(super) small_tile: Vec<u64>,
     /// Bytes of the elements that move.
     pub bytes: u64,
     /// Where the target's first element is in the source.
@@ -160,6 +163,7 @@ impl ArrayPlan {
         let aligned = ALIGNED_BYTES_MAX.min(many.saturating_mul(4));
         let pack = grow(&grain, whole, shape, item_size, pack_bytes.min(many), aligned);
         let tile = grow(chunk, whole, &pack, item_size, TILE_BYTES, ALIGNED_BYTES_MAX);
+        let small_tile = grow(chunk, chunk, &pack, item_size, TILE_BYTES, 0);
         Ok(Self {
             source: wanted.source.into(),
             target: target.into(),
@@ -167,6 +171,7 @@ impl ArrayPlan {
             why,
             packs: Grid::new(shape, &pack)?,
             tile,
+            small_tile,
             bytes: to.logical_bytes(),
             offset,
             cast: wanted.cast,
@@ -190,10 +195,18 @@ impl ArrayPlan {
         counts.map(|(pack, chunk)| pack.div_ceil((*chunk).max(1))).fold(1, u64::saturating_mul)
     }
 
+    /// What is decoded at a time.
+    pub(super) fn tile(&self, fetching: Fetching) -> &[u64] {
+        match fetching {
+            Fetching::Whole => &self.tile,
+            Fetching::Batches => &self.small_tile,
+        }
+    }
+
     /// The extents of the source chunks that a tile can touch, together.
-    pub(super) fn touched_by_tile(&self) -> Vec<u64> {
+    pub(super) fn touched_by_tile(&self, fetching: Fetching) -> Vec<u64> {
         let chunk = self.from.spec.chunk_shape().unwrap_or_default();
-        let axes = self.tile.iter().zip(chunk).zip(&self.offset);
+        let axes = self.tile(fetching).iter().zip(chunk).zip(&self.offset);
         axes.map(|((&tile, &chunk), offset)| {
             let aligned = tile.is_multiple_of(chunk) && offset.is_multiple_of(chunk);
             tile.saturating_add(if aligned { 0 } else { 2 * (chunk - 1) })

@@ -7,6 +7,8 @@
 //!
 //! Each chunk costs memory beside its bytes, so of small ones only so many are under way: those of the
 //! source are then fetched and decoded in batches, those of the target encoded and pushed in batches.
+//! So they are where all chunks that a tile touches do not fit the limits of memory: a row of the target
+//! may lie across a whole layer of the source.
 //!
 //! Elements that lie in memory already need no tile: the target chunks are encoded out of them.
 
@@ -17,6 +19,7 @@ use bytes::Bytes;
 use chunkyard_array::{Buffer, ChunkIndex, Grid, Output, OutputMemory, Region, View};
 use rayon::prelude::*;
 
+use super::budget::Fetching;
 use super::cpu;
 use super::encode::Encoder;
 use super::mover::{Encoded, Mover};
@@ -41,11 +44,12 @@ impl Mover {
         writer: &mut dyn PackWriter,
         reader: &Reader,
         encoder: &Encoder,
+        fetching: Fetching,
     ) -> Result<()> {
-        let tiles = Grid::new(self.plan.packs.array_shape(), &self.plan.tile)?;
+        let tiles = Grid::new(self.plan.packs.array_shape(), self.plan.tile(fetching))?;
         let chunk = Region::whole(reader.codecs().grid().chunk_shape()).num_elements();
-        let most = Region::whole(&self.plan.touched_by_tile()).num_elements();
-        let tile_elements = Region::whole(&self.plan.tile).num_elements();
+        let most = Region::whole(&self.plan.touched_by_tile(fetching)).num_elements();
+        let tile_elements = Region::whole(self.plan.tile(fetching)).num_elements();
         // Small pieces go together, as long as they are and touch no more than a tile.
         let (mut together, mut chunks, mut elements) = (Vec::new(), 0u64, 0u64);
         for piece in pieces {
@@ -57,7 +61,7 @@ impl Mover {
                     || sum > CHUNKS_AT_ONCE
                     || elements.saturating_add(tile.num_elements()) > tile_elements;
                 if is_much && !together.is_empty() {
-                    self.regrid_tiles(&together, writer, reader, encoder).await?;
+                    self.regrid_tiles(&together, writer, reader, encoder, fetching).await?;
                     together.clear();
                     (chunks, elements) = (0, 0);
                 }
@@ -66,7 +70,7 @@ impl Mover {
                 together.push(tile);
             }
         }
-        self.regrid_tiles(&together, writer, reader, encoder).await
+        self.regrid_tiles(&together, writer, reader, encoder, fetching).await
     }
 
     /// Moves boxes of whole target chunks together.
@@ -76,8 +80,11 @@ impl Mover {
         writer: &mut dyn PackWriter,
         reader: &Reader,
         encoder: &Encoder,
+        fetching: Fetching,
     ) -> Result<()> {
-        let Some(boxes) = self.decoded(tiles, reader, encoder).await? else { return Ok(()) };
+        let Some(boxes) = self.decoded(tiles, reader, encoder, fetching).await? else {
+            return Ok(());
+        };
         let boxes: Arc<[Decoded]> = boxes.into();
         let encoder = Arc::new(encoder.clone());
         let grid = encoder.codecs.grid().clone();
@@ -100,13 +107,15 @@ impl Mover {
         tiles: &[Region],
         reader: &Reader,
         encoder: &Encoder,
+        fetching: Fetching,
     ) -> Result<Option<Vec<Decoded>>> {
         let grid = reader.codecs().grid();
         let within: Vec<Region> =
             tiles.iter().map(|tile| self.plan.in_source(tile)).collect::<Result<_>>()?;
         let counts = within.iter().map(|within| grid.num_chunks_in(within));
         let is_many = counts.fold(0, u64::saturating_add) > CHUNKS_AT_ONCE;
-        if is_many && !self.plan.is_memory_whole() {
+        let is_much = fetching == Fetching::Batches;
+        if (is_many || is_much) && !self.plan.is_memory_whole() {
             return self.decoded_in_batches(tiles, reader, encoder).await.map(Some);
         }
         let mut indices: Vec<ChunkIndex> =

@@ -145,7 +145,7 @@ pub(super) async fn move_pack(
 ) -> Result<Receipt> {
     let _room = budget.take(&mover.plan).await?;
     let mut writer = sink.open_pack(&visit.pack).await?;
-    let filled = mover.fill(&visit.pieces, &mut *writer).await;
+    let filled = mover.fill(&visit.pieces, &mut *writer, budget.fetching(&mover.plan)).await;
     filled.map_err(|error| Error::for_array(&visit.pack.array, error))?;
     writer.close().await
 }

@@ -54,3 +54,31 @@ async fn large_chunks_are_cut_anew_with_all_codecs() {
         assert_eq!(read(&cut, &Region::whole(within.shape())).await, expected);
     }
 }
+
+/// A row of the target lies across a whole layer of the source. The layer does not fit the limits of
+/// memory; the row does.
+#[tokio::test]
+async fn a_layer_that_does_not_fit_is_read_batch_by_batch() {
+    const SHAPE: [u64; 3] = [64, 1024, 2048];
+    let spec = ArraySpec::builder(&SHAPE, &SHAPE, "uint8").build().unwrap();
+    let mut values = vec![0; 1 << 27];
+    values.iter_mut().step_by(99_991).enumerate().for_each(|(at, value)| *value = at as u8 | 1);
+    let memory = MemorySource::new("/a", &spec, values.clone().into()).unwrap();
+    let memory: Arc<dyn Source> = Arc::new(memory);
+    let codec = Some("none".to_owned());
+    let cubes =
+        Wishes { chunks: Some(vec![64, 64, 64]), codec: codec.clone(), ..Wishes::default() };
+    let source = convert(&memory, "memory://convert-layer/cubes", &cubes).await;
+
+    let format = format_named("zarr3").unwrap();
+    let rows = Wishes { chunks: Some(vec![1, 1024, 2048]), codec, ..Wishes::default() };
+    let plan = Plan::new(&*source, &rows, format, "").unwrap();
+    let target = "memory://convert-layer/rows";
+    let place = Place::new(target, &Default::default()).unwrap();
+    let sink = format.create(&place, plan.dataset.clone(), CreateOptions::default()).await.unwrap();
+    let mut how = RunOptions::default();
+    how.limits.bytes_in_flight = 180 << 20;
+    run(&source, sink, &plan, &how).await.unwrap();
+    let target = open(target, &OpenOptions::default()).await.unwrap().source;
+    assert!(read(&target, &Region::whole(&SHAPE)).await == values);
+}
