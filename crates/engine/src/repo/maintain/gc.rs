@@ -82,16 +82,23 @@ impl Repository {
             Ok(found) => progress.found = Some(found),
             Err(error) => self.overtaken(&current, error).await?,
         }
+        let mut early = Some(current);
         let mut line = self.inner.state_file.line_up();
         loop {
             let turn = line.turn().await;
-            let current = self.catch_up(&mut progress, 1).await?;
+            let current = match early.take().filter(|_| !turn.waited) {
+                Some(current) => current,
+                None => self.catch_up(&mut progress, 1).await?,
+            };
             let announced = self.announce(&current, &mut progress, options).await;
             // What follows swaps too, and would wait for this turn to end.
             drop(turn);
             match announced {
                 Ok(Some(report)) => {
-                    self.resume_collection().await?;
+                    let announced = report.files > 0 && !report.dry_run;
+                    if announced {
+                        self.resume_collection().await?;
+                    }
                     return Ok(report);
                 }
                 Ok(None) => {}
