@@ -29,8 +29,8 @@ const DELETE_BATCH: usize = 1000;
 const CLOSE: usize = 1;
 /// Rounds of marking what is new, before an announcement is tried all the same.
 const ROUNDS_MAX: u32 = 16;
-/// From this attempt on the pauses do not grow: a collection makes one change, and need not make
-/// room for others.
+/// From this round on the pauses do not grow: a round ends early because files went with another
+/// collection, and the next one finds a later state.
 const BACK_OFF_MAX: u32 = 4;
 
 /// How to collect.
