@@ -6,7 +6,7 @@ use bytes::Bytes;
 use chunkyard_array::Region;
 use chunkyard_engine::ErrorKind;
 use chunkyard_engine::format::Place;
-use chunkyard_engine::format::superchunk::{Blz, BlzOptions};
+use chunkyard_engine::format::superchunk::{Blz, BlzOptions, Style};
 
 use super::support::{creation, files, local, memory, numbers, open, rows, try_numbers};
 
@@ -26,6 +26,61 @@ async fn with_rows(place: &Place, slack: u64, count: i64) -> Blz {
 async fn change(blz: &Blz, start: u64, new: std::ops::Range<i64>) -> chunkyard_engine::Result<()> {
     let region = Region::new([start], [(new.end - new.start) as u64])?;
     blz.writer("/")?.write_region(&region, rows(new)).await
+}
+
+/// A handle that gave its own rows up and looks again meets its own commit, not somebody else's.
+#[tokio::test]
+async fn rows_can_be_changed_after_own_rows_were_given_up() {
+    for style in [Style::Superchunk, Style::Document, Style::Bcolz] {
+        for text in ["<i8", "[('a', '<i8'), ('b', '<i8')]"] {
+            let (_temp, place) = local();
+            let mut wanted = creation(text, 10, 3);
+            wanted.style = style;
+            let blz = Blz::create(&place, &wanted, mutable()).await.unwrap();
+            let paths: Vec<_> = blz.columns().iter().map(|column| column.path.clone()).collect();
+            let more = |numbers: std::ops::Range<i64>| {
+                paths.iter().map(|_| rows(numbers.clone())).collect::<Vec<_>>()
+            };
+            blz.append(more(0..25)).await.unwrap();
+            blz.flush().await.unwrap();
+            blz.append(more(25..27)).await.unwrap();
+            blz.discard().await;
+            for path in &paths {
+                let region = Region::new([3], [2]).unwrap();
+                let writer = blz.writer(path).unwrap();
+                let changed = writer.write_region(&region, rows(90..92)).await;
+                changed.unwrap_or_else(|error| panic!("{style:?} {text}: {error}"));
+            }
+            blz.flush().await.unwrap();
+            for path in &paths {
+                let read = numbers(&open(&place).await, path).await;
+                assert_eq!((read.len(), &read[..6]), (25, &[0, 1, 2, 90, 91, 5][..]));
+            }
+        }
+    }
+}
+
+/// A chunk that was not full at the last commit is full now and changed: its first rows count already, so
+/// others see them as they were until the commit, and for good if there is none.
+#[tokio::test]
+async fn a_change_of_a_chunk_that_was_filled_since_the_commit_waits_for_the_next() {
+    let (_temp, local) = local();
+    for place in [memory(), local] {
+        let mut wanted = creation("<i8", 7, 1);
+        wanted.slack = 0;
+        let blz = Blz::create(&place, &wanted, mutable()).await.unwrap();
+        blz.append(vec![rows(0..6)]).await.unwrap();
+        blz.flush().await.unwrap();
+        blz.resize(11).await.unwrap();
+        change(&blz, 0, 90..91).await.unwrap();
+        blz.append(vec![rows(50..70)]).await.unwrap();
+        assert_eq!(numbers(&open(&place).await, "/").await, [0, 1, 2, 3, 4, 5]);
+        blz.discard().await;
+        assert_eq!(numbers(&open(&place).await, "/").await, [0, 1, 2, 3, 4, 5]);
+        change(&blz, 0, 90..91).await.unwrap();
+        blz.flush().await.unwrap();
+        assert_eq!(numbers(&open(&place).await, "/").await, [90, 1, 2, 3, 4, 5]);
+    }
 }
 
 #[tokio::test]

@@ -170,6 +170,8 @@ impl Inner {
         let waiting = chunk.checked_sub(first).and_then(|at| usize::try_from(at).ok());
         match waiting.and_then(|at| mine.pending.get_mut(at)) {
             Some(waiting) => {
+                // Filled since the last commit, but its first rows count already.
+                mine.held |= chunk.saturating_mul(column.chunklen) < state.committed();
                 mine.cbytes += bytes.len() as i64 - waiting.len() as i64;
                 *waiting = bytes;
             }

@@ -209,7 +209,7 @@ impl Inner {
             let shape: Vec<u64> = [len].into_iter().chain(column.row_shape.clone()).collect();
             let nbytes = len.saturating_mul(column.row_bytes());
             let cbytes = u64::try_from(*cbytes).unwrap_or(0);
-            let sizes = Sizes { shape, nbytes, cbytes, generation: None, ..sizes.clone() };
+            let sizes = Sizes { shape, nbytes, cbytes, ..sizes.clone() };
             Some((path, Bytes::from(sizes.render())))
         });
         let own: Vec<_> = own.collect();
@@ -310,7 +310,9 @@ impl State {
         let row: u64 = self.columns.iter().map(super::model::Column::row_bytes).sum();
         let nbytes = len.saturating_mul(row);
         let cbytes = u64::try_from(cbytes.iter().sum::<i64>()).unwrap_or(0);
-        let generation = Some(self.sizes.generation.unwrap_or(0) + 1);
+        // Where each column says its own size, no file counts commits, so this handle does not either.
+        let counts = self.columns.iter().all(|column| column.meta.is_none());
+        let generation = counts.then(|| self.sizes.generation.unwrap_or(0) + 1);
         Sizes { shape, nbytes, cbytes, generation, ..self.sizes.clone() }
     }
 }
