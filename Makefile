@@ -71,7 +71,8 @@ stress: ## the tests that take minutes: many writers, killed processes, every fl
 	$(CARGO) test --release -p chunkyard-engine --lib --test main -- --ignored --test-threads 1 --skip s3::
 	$(CARGO) test --release -p chunkyard-cli --test main -- --ignored stress --test-threads 1
 	scripts/with-s3-server $(CARGO) test --release -p chunkyard-engine --test main -- --ignored s3:: --test-threads 1
-	PROPTEST_CASES=2000 $(CARGO) test --release -p chunkyard-engine --test main -- repo::model convert::random
+	PROPTEST_RNG_SEED=$$RANDOM PROPTEST_CASES=2000 $(CARGO) test --release -p chunkyard-engine --test main -- \
+		::model:: ::regions:: select:: convert::random store::fetch
 
 .PHONY: fuzz
 fuzz: $(FUZZ) ## every parser and decoder, FUZZ_SECONDS (60) each; fuzz/README.md has more

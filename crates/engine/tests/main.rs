@@ -4,6 +4,8 @@
 #[cfg(test)]
 mod bucket;
 #[cfg(test)]
+mod cases;
+#[cfg(test)]
 mod container;
 #[cfg(test)]
 mod convert;

@@ -3,12 +3,12 @@
 use chunkyard_array::{ArraySpec, Region, Sharding};
 use chunkyard_engine::pipeline::Wishes;
 use proptest::prelude::*;
-use proptest::test_runner::Config;
 use serde_json::Value;
 
 use super::naive::fill_of;
 use super::sample::{Sample, dtypes};
 use super::support::{PATH, To, Yard, convert, opened, read, read_back, write_repo, write_zarr3};
+use crate::cases::cases;
 
 /// One axis of an array on its way from A to B to C.
 #[derive(Debug, Clone)]
@@ -113,7 +113,7 @@ impl Case {
 }
 
 proptest! {
-    #![proptest_config(Config { cases: 96, ..Config::default() })]
+    #![proptest_config(cases(96))]
 
     #[test]
     fn a_box_converted_twice_is_the_box(case in case()) {

@@ -9,6 +9,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::hierarchy::{empty, spec};
+use crate::cases::cases;
 use crate::convert::naive::{Naive, fill_of};
 use crate::convert::support::{Yard, opened, twice};
 use crate::select::model::{Extent, Picked, Way, dtype, extents, picked, sample_of};
@@ -55,7 +56,7 @@ fn some_writes(axes: Vec<Extent>) -> impl Strategy<Value = (Vec<Extent>, Vec<Pic
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 80, ..ProptestConfig::default() })]
+    #![proptest_config(cases(80))]
 
     #[test]
     fn any_written_selection_is_found_by_any_reader(

@@ -14,6 +14,7 @@ use super::support::{
     bytes_spec, create, directory, memory, noise, read_all, read_at, reopen, repetitions, sound,
     tiny, write, write_noise,
 };
+use crate::cases::cases;
 
 /// Copies a box of bytes between whole arrays, the slow and obvious way.
 fn naive_write(whole: &mut [u8], shape: &[u64], region: &Region, values: &[u8]) {
@@ -57,7 +58,7 @@ fn work() -> impl Strategy<Value = (Vec<u64>, Vec<u64>, Vec<(Region, u64)>)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: repetitions(60, 15), ..ProptestConfig::default() })]
+    #![proptest_config(cases(repetitions(60, 15)))]
 
     #[test]
     fn random_regions_do_what_a_plain_array_does((shape, chunks, writes) in work()) {

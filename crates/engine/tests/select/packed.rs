@@ -14,6 +14,7 @@ use serde_json::json;
 
 use super::model::{Extent, dtype, extents, sample_of};
 use super::read::{block_on, read, some_picked};
+use crate::cases::cases;
 use crate::convert::naive::indices;
 use crate::convert::sample::Sample;
 
@@ -102,7 +103,7 @@ fn packings() -> impl Strategy<Value = Packing> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
+    #![proptest_config(cases(150))]
 
     #[test]
     fn any_selection_of_packed_chunks_is_what_indexing_gives(

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::model::{Extent, Picked, Way, dtype, extents, picked, sample_of};
+use crate::cases::cases;
 use crate::convert::naive::Naive;
 use crate::convert::support::{From, PATH, Yard};
 
@@ -45,7 +46,7 @@ pub(super) fn some_picked(axes: Vec<Extent>) -> impl Strategy<Value = (Vec<Exten
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 120, ..ProptestConfig::default() })]
+    #![proptest_config(cases(120))]
 
     #[test]
     fn any_selection_of_any_array_is_what_indexing_gives(
@@ -58,7 +59,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
+    #![proptest_config(cases(12))]
 
     // A chunk of 240 kB has several blocks, of which few are decoded.
     #[test]

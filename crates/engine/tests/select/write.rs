@@ -10,6 +10,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::model::{Extent, Picked, Way, dtype, extents, picked, sample_of};
+use crate::cases::cases;
 use crate::convert::naive::{Naive, fill_of};
 use crate::repo::support::{bytes_spec, create, memory, read_all, tiny};
 
@@ -91,7 +92,7 @@ fn some_writes(axes: Vec<Extent>) -> impl Strategy<Value = (Vec<Extent>, Vec<(Pi
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
+    #![proptest_config(cases(100))]
 
     #[test]
     fn any_written_selection_is_what_assignment_gives(

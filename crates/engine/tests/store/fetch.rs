@@ -9,6 +9,7 @@ use chunkyard_engine::store::{Durability, Guard, Limits, Request, Store};
 use proptest::prelude::*;
 
 use super::{memory, scratch};
+use crate::cases::cases;
 
 const SIZE: u64 = 300_000;
 
@@ -64,7 +65,7 @@ async fn one_bad_range_fails_the_whole() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+    #![proptest_config(cases(64))]
 
     #[test]
     fn results_are_in_the_order_asked_and_right(

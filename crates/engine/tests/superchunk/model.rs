@@ -5,10 +5,10 @@ use chunkyard_engine::format::Place;
 use chunkyard_engine::format::superchunk::dtype::RowType;
 use chunkyard_engine::format::superchunk::{Blz, BlzOptions, Creation, Style};
 use proptest::prelude::*;
-use proptest::test_runner::Config;
 use serde_json::json;
 
 use super::support::{creation, local, memory, numbers, rows};
+use crate::cases::cases;
 
 /// Something that is done. Numbers are taken modulo what there is.
 #[derive(Debug, Clone)]
@@ -251,7 +251,7 @@ async fn check(place: Place, wanted: Creation, steps: Vec<Step>) {
 }
 
 proptest! {
-    #![proptest_config(Config { cases: 96, ..Config::default() })]
+    #![proptest_config(cases(96))]
 
     #[test]
     fn a_dataset_is_a_list_of_rows(wanted in creations(), steps in steps(), on_disk: bool) {

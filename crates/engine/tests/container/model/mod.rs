@@ -11,10 +11,10 @@ use chunkyard_engine::format::container::{
 };
 use chunkyard_engine::store::{Store, block_codec};
 use proptest::prelude::*;
-use proptest::test_runner::Config;
 
 use self::naive::{FILL, KINDS, Kind, Naive, positions};
 use super::support::{memory, open, place};
+use crate::cases::cases;
 
 /// Something that is done. Numbers are taken modulo what there is.
 #[derive(Debug, Clone)]
@@ -273,7 +273,7 @@ fn run(steps: Vec<Step>, options: ContainerOptions) {
 }
 
 proptest! {
-    #![proptest_config(Config { cases: 48, ..Config::default() })]
+    #![proptest_config(cases(48))]
 
     #[test]
     fn a_container_is_what_the_model_says(steps in steps()) {

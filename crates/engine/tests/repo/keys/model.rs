@@ -9,10 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 use chunkyard_engine::repo::{Keys, Repository};
 use proptest::prelude::*;
-use proptest::test_runner::Config;
 use serde_json::{Value, json};
 
 use super::{array, array_with, commit, group, list, writing};
+use crate::cases::cases;
 use crate::repo::support::{create, memory, noise, reopen, repetitions, sound, tiny};
 
 /// Folders in which nodes may be; each lies in the one before it, or in the root.
@@ -275,7 +275,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
-    #![proptest_config(Config { cases: repetitions(150, 20), max_shrink_iters: 4000, ..Config::default() })]
+    #![proptest_config(cases(repetitions(150, 20)))]
 
     #[test]
     fn keys_behave_like_a_map(steps in steps()) {

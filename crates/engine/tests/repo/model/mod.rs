@@ -8,10 +8,10 @@ mod naive;
 mod steps;
 
 use proptest::prelude::*;
-use proptest::test_runner::Config;
 
 use self::steps::{Runner, Step};
 use super::support::{Place, repetitions};
+use crate::cases::cases;
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let small = 0usize..6;
@@ -51,11 +51,6 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => Just(Step::Reopen),
     ];
     prop::collection::vec(step, 1..60)
-}
-
-fn cases(default: u32) -> Config {
-    let asked = std::env::var("PROPTEST_CASES").ok().and_then(|count| count.parse().ok());
-    Config { cases: asked.unwrap_or(default), max_shrink_iters: 4000, ..Config::default() }
 }
 
 fn run(place: Place, steps: &[Step]) {
