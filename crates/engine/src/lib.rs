@@ -14,14 +14,9 @@
 
 #![forbid(unsafe_code)]
 
-mod alone;
-pub mod error;
-pub mod format;
-mod meter;
 pub mod open;
 pub mod pipeline;
-pub mod repo;
-pub mod store;
 
-pub use error::{Error, ErrorKind, Result};
-pub use meter::Meter;
+pub use chunkyard_format::Meter;
+pub use chunkyard_store::{Error, ErrorKind, Result, error};
+pub use {chunkyard_format as format, chunkyard_repo as repo, chunkyard_store as store};

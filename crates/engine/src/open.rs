@@ -2,16 +2,14 @@
 
 use std::sync::Arc;
 
+use chunkyard_format::container::ContainerFormat;
+use chunkyard_format::hdf5::Hdf5;
+use chunkyard_format::superchunk::BlzFormat;
+use chunkyard_format::zarr3::Zarr3;
+use chunkyard_format::{Format, OpenOptions, Place, Probe, Source};
+use chunkyard_repo::RepoFormat;
+use chunkyard_store::{Error, Kind, Result};
 use futures::future;
-
-use crate::error::{Error, Result};
-use crate::format::container::ContainerFormat;
-use crate::format::hdf5::Hdf5;
-use crate::format::superchunk::BlzFormat;
-use crate::format::zarr3::Zarr3;
-use crate::format::{Format, OpenOptions, Place, Probe, Source};
-use crate::repo::RepoFormat;
-use crate::store::Kind;
 
 /// All formats.
 pub static FORMATS: &[&dyn Format] = &[&RepoFormat, &Zarr3, &Hdf5, &ContainerFormat, &BlzFormat];

@@ -70,7 +70,7 @@ impl Repository {
     fn ancestry<'py>(&self, py: Python<'py>, version: Version) -> PyResult<Bound<'py, PyAny>> {
         let found = wait(py, async {
             let state = self.inner.state().await?;
-            let tip = version.0.resolve(&state)?.snapshot_id.clone();
+            let tip = state.resolve(&version.0)?.snapshot_id.clone();
             Ok(state.ancestry(&tip).cloned().collect::<Vec<_>>())
         })?;
         json::to_python(py, &found)
@@ -88,7 +88,7 @@ impl Repository {
     fn resolve(&self, py: Python<'_>, version: Version) -> PyResult<String> {
         wait(py, async {
             let state = self.inner.state().await?;
-            Ok(version.0.resolve(&state)?.snapshot_id.clone())
+            Ok(state.resolve(&version.0)?.snapshot_id.clone())
         })
     }
 

@@ -23,7 +23,7 @@ pub(crate) fn check(data: &[u8]) {
     }
     assert!(state.reachable().len() <= state.snapshots.len());
     for version in [Version::Default, Version::Named(state.id.clone())] {
-        let _found = version.resolve(&state).is_ok();
+        let _found = state.resolve(&version).is_ok();
     }
     let next = state.successor(0).expect("a state that is accepted can be replaced");
     assert_eq!(next.generation, state.generation + 1);

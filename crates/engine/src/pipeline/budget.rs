@@ -1,13 +1,12 @@
 //! How much memory packs may take that are filled at the same time.
 
+use chunkyard_format::BATCHES;
+use chunkyard_store::{Error, Limits, Result};
 use tokio::sync::Semaphore;
 
 use super::mover::{BATCH_BYTES, BATCH_CHUNKS};
 use super::plan::{ArrayPlan, Movement, Plan};
 use super::regrid::CHUNKS_AT_ONCE;
-use crate::error::{Error, Result};
-use crate::format::BATCHES;
-use crate::store::Limits;
 
 /// Memory for packs under way, counted before they begin.
 #[derive(Debug)]

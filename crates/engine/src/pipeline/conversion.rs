@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
+use chunkyard_format::{CreateOptions, Format, Node, OpenOptions, Place, Sink, Source};
+use chunkyard_repo::RepoFormat;
+use chunkyard_store::{Error, Result};
+
 use super::overlap::refuse_overlap;
 use super::plan::Plan;
 use super::run::{Outcome, RunOptions, run};
 use super::wishes::Wishes;
-use crate::error::{Error, Result};
-use crate::format::{CreateOptions, Format, Node, OpenOptions, Place, Sink, Source};
 use crate::open::{format_named, format_of_target, recognise};
-use crate::repo::RepoFormat;
 
 /// What is to be converted into what.
 #[derive(Debug, Clone, Default)]

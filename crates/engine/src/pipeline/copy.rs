@@ -5,12 +5,11 @@
 
 use bytes::Bytes;
 use chunkyard_array::{ChunkIndex, Region};
+use chunkyard_format::{ChunkCodecs, PackWriter, in_chunk};
+use chunkyard_store::{Result, cpu};
 use rayon::prelude::*;
 
-use super::cpu;
 use super::mover::{Encoded, Kind, Mover};
-use crate::error::Result;
-use crate::format::{ChunkCodecs, PackWriter, in_chunk};
 
 impl Mover {
     pub(super) async fn copy(&self, pieces: &[Region], writer: &mut dyn PackWriter) -> Result<()> {

@@ -4,9 +4,8 @@ use std::cell::RefCell;
 
 use bytes::Bytes;
 use chunkyard_array::{Cast, Codecs, Region, contiguous_bytes, copy_region, fill_slice};
-
-use crate::error::Result;
-use crate::format::{ChunkCodecs, encode_chunk};
+use chunkyard_format::{ChunkCodecs, encode_chunk};
+use chunkyard_store::Result;
 
 /// Casts and encodes. Cheap to clone.
 #[derive(Debug, Clone)]

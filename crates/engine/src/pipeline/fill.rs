@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use chunkyard_array::Region;
+use chunkyard_format::{Occupied, Source};
+use chunkyard_store::{Error, Result};
 use futures::TryStreamExt;
 
 use super::plan::{ArrayPlan, Plan};
-use crate::error::{Error, Result};
-use crate::format::{Occupied, Source};
 
 /// Bytes of fill values that are written for one array at most: 1 TiB.
 const FILL_BYTES_MAX: u64 = 1 << 40;

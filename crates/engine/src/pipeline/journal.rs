@@ -16,13 +16,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use chunkyard_format::joined::taken_away;
+use chunkyard_format::{JOURNAL_PLAN, Pack, Receipt, Sink};
+use chunkyard_store::{Error, Result, Store};
 use tokio::sync::Mutex;
 
 use super::plan::Plan;
-use crate::error::{Error, Result};
-use crate::format::joined::taken_away;
-use crate::format::{JOURNAL_PLAN, Pack, Receipt, Sink};
-use crate::store::Store;
 
 /// What stands in the way of a plan where another one was not finished.
 pub const UNFINISHED: &str = "an unfinished conversion with another source or other options";

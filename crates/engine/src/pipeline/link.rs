@@ -7,16 +7,14 @@
 use std::sync::Arc;
 
 use chunkyard_array::Region;
+use chunkyard_format::{CreateOptions, Meter, Place, Published, Sink, Source};
+use chunkyard_repo::{RepoFormat, RepoSink, Virtual};
+use chunkyard_store::{Check, ChunkRef, Error, Guard, Result};
 use futures::StreamExt;
 
 use super::overlap::refuse_overlap;
 use super::plan::Plan;
 use super::wishes::Wishes;
-use crate::error::{Error, Result};
-use crate::format::{CreateOptions, Place, Published, Sink, Source};
-use crate::meter::Meter;
-use crate::repo::{RepoFormat, RepoSink, Virtual};
-use crate::store::{Check, ChunkRef, Guard};
 
 /// References that are set in one go.
 const BATCH: usize = 1024;

@@ -25,7 +25,6 @@
 mod budget;
 mod conversion;
 mod copy;
-mod cpu;
 mod encode;
 mod fill;
 mod journal;
@@ -45,8 +44,6 @@ mod wishes;
 mod workers;
 
 pub use conversion::{Conversion, Request, stem};
-pub use cpu::cpu;
-pub(crate) use cpu::{Started, start};
 pub use journal::UNFINISHED;
 pub use link::{Linked, link};
 pub use overlap::refuse_overlap;

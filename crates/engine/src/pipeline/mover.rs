@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use chunkyard_array::{ChunkIndex, ElementsBuf, Region};
+use chunkyard_format::{ChunkCodecs, PackWriter, Reader, Source, batched, fetch_chunks};
+use chunkyard_store::{Error, Result};
 
 use super::budget::Fetching;
 use super::encode::Encoder;
 use super::plan::{ArrayPlan, Movement};
-use crate::error::{Error, Result};
-use crate::format::{ChunkCodecs, PackWriter, Reader, Source, batched, fetch_chunks};
 
 /// Decoded bytes of the chunks that are moved at a time where chunks stay as they are.
 pub(super) const BATCH_BYTES: u64 = 8 << 20;
@@ -43,7 +43,7 @@ impl Mover {
         let kind =
             Kind::new(source, plan).or_else(|error| match (plan.movement, error.kind()) {
                 // Bytes go over verbatim whether or not we know what they mean.
-                (Movement::Copy, crate::ErrorKind::Unsupported) => Ok(Kind::Opaque),
+                (Movement::Copy, chunkyard_store::ErrorKind::Unsupported) => Ok(Kind::Opaque),
                 _ => Err(Error::for_array(&plan.source, error)),
             })?;
         Ok(Self { source: source.clone(), plan: plan.clone(), kind })

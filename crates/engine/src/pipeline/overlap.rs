@@ -4,9 +4,8 @@
 //! source away when it is replaced. Whether a command would do so depends on formats, stores and options;
 //! that the two are apart does not.
 
-use crate::error::{Error, Result};
-use crate::format::{Place, Source, container};
-use crate::store::Location;
+use chunkyard_format::{Place, Source, container};
+use chunkyard_store::{Error, Location, Result};
 
 /// Refuses a source and a target of which one lies in the other, by whatever names: that is
 /// [`Error::Invalid`]. [`Conversion`](super::Conversion) and [`link`](super::link) ask it themselves.

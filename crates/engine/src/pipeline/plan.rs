@@ -4,13 +4,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use chunkyard_array::{Cast, Grid, Region};
+use chunkyard_format::{ArrayNode, Dataset, Edges, Format, Node, Pack, Source};
+use chunkyard_store::{Error, Result};
 use serde_json::{Value, json};
 
 use super::budget::Fetching;
 use super::pack_shape::{ALIGNED_BYTES_MAX, grow};
 use super::wishes::{Wanted, Wishes};
-use crate::error::{Error, Result};
-use crate::format::{ArrayNode, Dataset, Edges, Format, Node, Pack, Source};
 
 /// Decoded bytes of a pack, unless the target's own packs are larger.
 const PACK_BYTES: u64 = 64 << 20;

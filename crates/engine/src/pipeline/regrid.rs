@@ -17,14 +17,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use chunkyard_array::{Buffer, ChunkIndex, Grid, Output, OutputMemory, Region, View};
+use chunkyard_format::{ChunkCodecs, PackWriter, Reader, batched, in_chunk};
+use chunkyard_store::{Error, Result, cpu};
 use rayon::prelude::*;
 
 use super::budget::Fetching;
-use super::cpu;
 use super::encode::Encoder;
 use super::mover::{Encoded, Mover};
-use crate::error::{Error, Result};
-use crate::format::{ChunkCodecs, PackWriter, Reader, batched, in_chunk};
 
 /// Chunks of the source that are fetched for a tile at once, and chunks of the target that are encoded
 /// at once.

@@ -6,12 +6,11 @@
 
 use std::sync::Arc;
 
+use chunkyard_store::{Limits, Result};
 use futures::{Stream, stream};
 
 use super::occupied::{Scan, Side, Slice, Visit, notes_max};
 use super::plan::{ArrayPlan, Plan};
-use crate::error::Result;
-use crate::store::Limits;
 
 /// The packs of one array.
 #[derive(Debug)]

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use chunkyard_format::{HELD_BYTES_MAX, Meter, PackSink, Published, Receipt, Sink, Source};
+use chunkyard_store::{Error, Limits, Result};
 use futures::{StreamExt, TryStreamExt, stream};
 
 use super::budget::Budget;
@@ -11,10 +13,6 @@ use super::occupied::{Scan, Visit};
 use super::plan::Plan;
 use super::route::survey;
 use super::verify;
-use crate::error::{Error, Result};
-use crate::format::{HELD_BYTES_MAX, PackSink, Published, Receipt, Sink, Source};
-use crate::meter::Meter;
-use crate::store::Limits;
 
 /// How a plan is carried out.
 #[derive(Debug, Clone, Default)]

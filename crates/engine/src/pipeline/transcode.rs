@@ -5,13 +5,12 @@ use std::cell::RefCell;
 
 use bytes::Bytes;
 use chunkyard_array::{Region, fill_region};
+use chunkyard_format::{ChunkCodecs, PackWriter, Reader, in_chunk};
+use chunkyard_store::{Result, cpu};
 use rayon::prelude::*;
 
-use super::cpu;
 use super::encode::Encoder;
 use super::mover::{Encoded, Mover};
-use crate::error::Result;
-use crate::format::{ChunkCodecs, PackWriter, Reader, in_chunk};
 
 impl Mover {
     pub(super) async fn transcode(

@@ -3,15 +3,12 @@
 use std::sync::Arc;
 
 use chunkyard_array::{ElementsBuf, Region};
+use chunkyard_format::{Meter, Reader, Source};
+use chunkyard_store::{Error, Limits, Result, cpu};
 use futures::{TryStreamExt, future};
 
-use super::cpu;
 use super::occupied::{Scan, Side, Visit, notes_max};
 use super::plan::{ArrayPlan, Plan};
-use crate::error::{Error, Result};
-use crate::format::{Reader, Source};
-use crate::meter::Meter;
-use crate::store::Limits;
 
 /// Regions that are compared at once.
 const AT_ONCE: usize = 2;

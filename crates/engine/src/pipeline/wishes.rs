@@ -4,11 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use chunkyard_array::{Cast, DType, Region, Sharding, codec};
+use chunkyard_format::{ArrayNode, Dataset, Loss, Node, Source};
+use chunkyard_store::{Error, Result};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
-
-use crate::error::{Error, Result};
-use crate::format::{ArrayNode, Dataset, Loss, Node, Source};
 
 /// What a user wants; nothing said means "as it is".
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,7 +70,7 @@ impl Wishes {
         let source = from.dataset();
         self.refuse_losses(&source.losses)?;
         if normal(&self.into) != "/" {
-            crate::store::check_path(self.into.trim_matches('/'))?;
+            chunkyard_store::check_path(self.into.trim_matches('/'))?;
         }
         let mut wanted = WantedDataset::default();
         for (path, node) in &source.nodes {

@@ -40,7 +40,7 @@ impl Log {
         let state = repo.state().await?;
         let mut snapshots: Vec<Arc<Snapshot>> = match self.all {
             true => everything(&state),
-            false => state.ancestry(&version.resolve(&state)?.snapshot_id).cloned().collect(),
+            false => state.ancestry(&state.resolve(&version)?.snapshot_id).cloned().collect(),
         };
         snapshots.truncate(self.number.unwrap_or(usize::MAX));
         if context.output.is_json() {

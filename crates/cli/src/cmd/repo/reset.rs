@@ -34,7 +34,7 @@ impl Reset {
         let state = repo.state().await?;
         let before = state.tip(&self.branch)?.snapshot_id.clone();
         let expected = match &self.expect {
-            Some(id) => Some(Version::Snapshot(id.clone()).resolve(&state)?.snapshot_id.clone()),
+            Some(id) => Some(state.resolve(&Version::Snapshot(id.clone()))?.snapshot_id.clone()),
             None => None,
         };
         let to = Version::Named(self.to.clone());

@@ -10,13 +10,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use chunkyard_array::{ChunkIndex, Grid, Region};
+use chunkyard_format::{Occupied, Pack, Source};
+use chunkyard_store::{Error, Limits, Result};
 use futures::TryStreamExt;
 
 use super::pieces::cover;
 use super::plan::ArrayPlan;
-use crate::error::{Error, Result};
-use crate::format::{Occupied, Pack, Source};
-use crate::store::Limits;
 
 #[cfg(test)]
 mod tests;

@@ -2,12 +2,12 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use chunkyard_array::ArraySpec;
+use chunkyard_format::zarr3::{Zarr3, Zarr3Source};
+use chunkyard_store::{Options, Store};
 
 use super::*;
-use crate::format::zarr3::{Zarr3, Zarr3Source};
 use crate::pipeline::plan::Plan;
 use crate::pipeline::wishes::Wishes;
-use crate::store::{Options, Store};
 
 const SHAPE: u64 = 1 << 40;
 

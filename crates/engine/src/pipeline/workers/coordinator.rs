@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use chunkyard_format::{CreateOptions, Pack, Sink, Source};
+use chunkyard_store::{Durability, Error, Limits, Result};
+
 use super::order::{Address, Done, Order, PackRange, Task, public};
-use crate::error::{Error, Result};
-use crate::format::{CreateOptions, Pack, Sink, Source};
 use crate::pipeline::conversion::Conversion;
 use crate::pipeline::journal::{Journal, Resumed, pack_of, parse};
 use crate::pipeline::occupied::{Scan, Slice, Visit};
@@ -12,7 +13,6 @@ use crate::pipeline::plan::Plan;
 use crate::pipeline::route::survey;
 use crate::pipeline::run::{Outcome, RunOptions};
 use crate::pipeline::verify;
-use crate::store::{Durability, Limits};
 
 /// Elements of a task in bytes, at most, unless a pack has more: what a worker needs a few seconds
 /// for, so that little is lost when it is killed.

@@ -5,12 +5,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use chunkyard_format::Ticket;
+use chunkyard_repo::Version;
+use chunkyard_store::{Durability, Options};
 use serde::{Deserialize, Serialize};
 
-use crate::format::Ticket;
 use crate::pipeline::wishes::Wishes;
-use crate::repo::Version;
-use crate::store::{Durability, Options};
 
 /// The options of a store that may travel. All others may be secrets, and each worker has its own:
 /// from its environment, or from whoever started it.

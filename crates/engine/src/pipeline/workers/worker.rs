@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use chunkyard_array::Region;
+use chunkyard_format::{Meter, OpenOptions, Pack, PackSink, Place, Receipt, Source};
+use chunkyard_store::{Error, Options, Result};
 use futures::{StreamExt, TryStreamExt, stream};
 
 use super::order::{Done, Order, PackRange, Task};
-use crate::error::{Error, Result};
-use crate::format::{OpenOptions, Pack, PackSink, Place, Receipt, Source};
-use crate::meter::Meter;
 use crate::open::format_named;
 use crate::pipeline::budget::Budget;
 use crate::pipeline::journal::render;
@@ -17,7 +16,6 @@ use crate::pipeline::mover::Mover;
 use crate::pipeline::occupied::Visit;
 use crate::pipeline::plan::{ArrayPlan, Plan};
 use crate::pipeline::run::move_pack;
-use crate::store::Options;
 
 /// What a worker brings along.
 #[derive(Debug, Clone, Default)]

@@ -1,0 +1,254 @@
+//! An array of a container, for reading and writing.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use chunkyard_array::{ChunkIndex, ElementsBuf, Region};
+use chunkyard_store::{Error, Result, cpu};
+use futures::stream::{self, BoxStream, StreamExt};
+use rayon::prelude::*;
+
+use super::adapt;
+use super::flush::Fill;
+use super::handle::{Container, Inner, grid_of, no_array};
+use super::mapping;
+use super::pending::{Description, Waiting};
+use super::statistics::of_chunk;
+use crate::{Accept, ArrayNode, ChunkCodecs, Exclusion, Reader, Writer};
+
+/// Chunks of a stream that are read ahead.
+const READ_AHEAD: usize = 4;
+
+/// An array as it was when it was opened here. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct ContainerArray {
+    inner: Arc<Inner>,
+    described: Arc<Description>,
+    /// The same in the one data model, for types that it knows.
+    node: std::result::Result<(Arc<ArrayNode>, Reader), String>,
+}
+
+impl ContainerArray {
+    pub(super) fn new(container: &Container, described: Arc<Description>) -> Result<Self> {
+        let inner = container.inner.clone();
+        let node = inner.models.of(&described)?.map(|(node, codecs)| {
+            let reader = Reader::of(inner.clone(), &described.meta.name, codecs);
+            (node, reader)
+        });
+        Ok(Self { inner, described, node })
+    }
+
+    /// What it is.
+    pub fn described(&self) -> &Arc<Description> {
+        &self.described
+    }
+
+    /// The same in the one data model. Nested lists are not in it; their chunks can be read as bytes.
+    pub fn node(&self) -> Result<&Arc<ArrayNode>> {
+        self.known().map(|(node, _)| node)
+    }
+
+    /// Reads it.
+    pub fn reader(&self) -> Result<&Reader> {
+        self.known().map(|(_, reader)| reader)
+    }
+
+    /// Reads a region chunk by chunk, in row-major order: each with the part of the region that it holds.
+    /// A few are read ahead, so memory does not grow with the region.
+    pub fn stream(
+        &self,
+        region: &Region,
+    ) -> Result<BoxStream<'static, Result<(Region, ElementsBuf)>>> {
+        let reader = self.reader()?.clone();
+        reader.check(region)?;
+        let (grid, region) = (reader.codecs().grid().clone(), region.clone());
+        let parts = grid.chunks_in(&region);
+        let parts = parts.filter_map(move |index| grid.clipped_region(&index).intersect(&region));
+        let read = parts.map(move |part| {
+            let reader = reader.clone();
+            async move {
+                let elements = reader.read_elements(&part).await?;
+                Ok((part, elements))
+            }
+        });
+        Ok(stream::iter(read).buffered(READ_AHEAD).boxed())
+    }
+
+    /// Writes it. What is written waits for the next flush.
+    pub fn writer(&self) -> Result<Writer> {
+        self.inner.refuse_changes()?;
+        Ok(Writer::new(self.reader()?.clone(), self.target(false)))
+    }
+
+    /// Writes a chunk as the container stores it, unpacked: elements in row-major order, only those
+    /// inside of the array.
+    pub async fn write_chunk(&self, index: &[u64], bytes: Bytes) -> Result<()> {
+        self.inner.refuse_changes()?;
+        let grid = grid_of(&self.described)?;
+        let meta = &self.described.meta;
+        if !grid.contains(index) {
+            return Err(Error::invalid(format!(
+                "{:?} has no chunk {index:?}; its grid is {:?}",
+                meta.name,
+                grid.grid_shape()
+            )));
+        }
+        if let Some(item_size) = meta.dtype.item_size() {
+            let expected = grid.clipped_region(index).num_bytes(item_size)?;
+            if bytes.len() != expected {
+                return Err(Error::invalid(format!(
+                    "chunk {index:?} of {:?} takes {expected} bytes, {} were given",
+                    meta.name,
+                    bytes.len()
+                )));
+            }
+        }
+        let target = self.target(false);
+        let _shared = target.exclude(false).await;
+        target.wait(vec![(index.to_vec(), Some(bytes))]).await
+    }
+
+    /// Writes while the caller keeps all others from writing.
+    pub(super) async fn write_alone(&self, region: &Region, elements: ElementsBuf) -> Result<()> {
+        let writer = Writer::new(self.reader()?.clone(), self.target(true));
+        writer.write_elements(region, elements).await
+    }
+
+    fn target(&self, held: bool) -> Arc<Target> {
+        let (inner, described) = (self.inner.clone(), self.described.clone());
+        Arc::new(Target { inner, described, held })
+    }
+
+    fn known(&self) -> Result<&(Arc<ArrayNode>, Reader)> {
+        self.node.as_ref().map_err(|what| {
+            Error::unsupported(format!("elements of {:?}: {what}", self.described.meta.name))
+        })
+    }
+}
+
+impl Container {
+    /// The array of a description, which may be ahead of what others see.
+    pub(super) fn array_of(&self, described: Arc<Description>) -> Result<ContainerArray> {
+        ContainerArray::new(self, described)
+    }
+}
+
+/// What arrays are in the one data model, for those that were asked for last: making it costs more than
+/// reading a small chunk.
+#[derive(Debug, Default)]
+pub(super) struct Models(Mutex<HashMap<String, (Arc<Description>, Model)>>);
+
+/// An array in the one data model, or why it is not in it.
+type Model = std::result::Result<(Arc<ArrayNode>, ChunkCodecs), String>;
+
+/// Arrays whose models are kept.
+const MODELS_MAX: usize = 1024;
+
+impl Models {
+    fn of(&self, described: &Arc<Description>) -> Result<Model> {
+        let name = &described.meta.name;
+        let known = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((of, model)) = known().get(name)
+            && Arc::ptr_eq(of, described)
+        {
+            return Ok(model.clone());
+        }
+        let model = match mapping::array_of(described) {
+            Ok(node) => Ok((Arc::new(node.clone()), ChunkCodecs::new(&node)?)),
+            Err(Error::Unsupported { what }) => Err(what),
+            Err(error) => return Err(error),
+        };
+        let mut known = known();
+        if known.len() >= MODELS_MAX {
+            known.clear();
+        }
+        known.insert(name.clone(), (described.clone(), model.clone()));
+        Ok(model)
+    }
+}
+
+/// Where chunks of an array go: among the changes that wait.
+#[derive(Debug)]
+struct Target {
+    inner: Arc<Inner>,
+    described: Arc<Description>,
+    /// Whether the caller keeps others from writing.
+    held: bool,
+}
+
+impl Target {
+    /// Refuses chunks of an array that is another one by now.
+    async fn refuse_outdated(&self) -> Result<()> {
+        self.inner.refuse_changes()?;
+        let (was, name) = (&self.described.meta, &self.described.meta.name);
+        let now = self.inner.describe(name).await?.ok_or_else(|| no_array(name))?;
+        let same = now.meta.dtype == was.dtype
+            && now.meta.shape == was.shape
+            && now.meta.chunk_shape == was.chunk_shape;
+        match same {
+            true => Ok(()),
+            false => Err(Error::Conflict {
+                message: format!("{name:?} was changed since it was opened here; open it again"),
+                conflicts: Vec::new(),
+            }),
+        }
+    }
+
+    /// Lets chunks wait, which are as the container stores them.
+    async fn wait(&self, chunks: Vec<(ChunkIndex, Option<Bytes>)>) -> Result<()> {
+        self.refuse_outdated().await?;
+        let (described, codec) = (self.described.clone(), self.inner.options.codec.clone());
+        let waiting = cpu(move || {
+            chunks
+                .into_par_iter()
+                .map(|(index, bytes)| {
+                    let Some(bytes) = bytes else { return Ok((index, Waiting::Fill)) };
+                    let meta = &described.meta;
+                    let stats = of_chunk(&meta.dtype, meta.fill_value.as_ref(), &bytes)?;
+                    Ok((index, Waiting::new(bytes, stats, &*codec)?))
+                })
+                .collect::<Result<Vec<_>>>()
+        })
+        .await??;
+        let name = &self.described.meta.name;
+        let full = {
+            let mut state = self.inner.state();
+            state.pending.put(name, &self.described, waiting);
+            state.pending.bytes > self.inner.options.pending_bytes_max
+        };
+        match full {
+            true => self.inner.spill().await,
+            false => Ok(()),
+        }
+    }
+}
+
+#[async_trait]
+impl Accept for Target {
+    async fn accept(&self, chunks: Vec<(ChunkIndex, Option<Bytes>)>) -> Result<()> {
+        // Without a fill value, zeros are elements like others: they are there, and they count.
+        let is_filled = self.described.meta.fill_value.is_some();
+        let zeros = match is_filled || chunks.iter().all(|(_, bytes)| bytes.is_some()) {
+            true => None,
+            false => Some(Fill::new(&self.described)?),
+        };
+        let stored = chunks.into_iter().map(|(index, bytes)| {
+            let index = adapt::trimmed(&self.described, &index);
+            let adapted = match (bytes, &zeros) {
+                (Some(bytes), _) => Some(adapt::for_container(&self.described, &index, bytes)?),
+                (None, zeros) => zeros.as_ref().map(|zeros| zeros.chunk(&index)).transpose()?,
+            };
+            Ok((index, adapted))
+        });
+        self.wait(stored.collect::<Result<Vec<_>>>()?).await
+    }
+
+    async fn exclude(&self, alone: bool) -> Exclusion<'_> {
+        match self.held {
+            true => Exclusion::Held,
+            false => self.inner.writers.exclude(alone).await,
+        }
+    }
+}

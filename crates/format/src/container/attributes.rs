@@ -1,0 +1,103 @@
+//! The attributes of an array, as its layers tell them.
+//!
+//! A layer has dictionaries of keys and of values, and an array has pairs of numbers in them. A layer
+//! of ours says all attributes of its arrays by its own dictionaries. One of array-format 0.9 does
+//! not: whoever changes an array there takes over the pairs that the layer below has, as they are,
+//! and adds to them by new dictionaries. So a pair means what it means in the layer, or what it meant
+//! below, and where it may mean either both are kept: attributes are never removed by 0.9. Which was
+//! meant cannot be told then, and is [said](super::mixed).
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use chunkyard_store::Result;
+
+use super::described::Room;
+use super::footer;
+use super::layer::Layer;
+use super::mixed::{Mixed, shown};
+use super::model::AttributeValue;
+
+/// What a layer says of the attributes of an array.
+#[derive(Debug)]
+pub(super) struct Said<'a> {
+    /// The layer.
+    pub(super) layer: &'a Arc<Layer>,
+    /// Numbers of keys and of values.
+    pub(super) pairs: Vec<(u64, u64)>,
+}
+
+impl Said<'_> {
+    /// Whether the pairs may be those of the layer below.
+    fn inherits(&self) -> bool {
+        self.layer.seal.is_none()
+    }
+
+    /// Whether the layer's own dictionaries have such a pair.
+    fn has(&self, (key, value): (u64, u64)) -> bool {
+        let root = &self.layer.root;
+        key < footer::keys_len(root) && value < footer::values_len(root)
+    }
+}
+
+/// An attribute, and the number that its key has in the pairs of a layer.
+type Known = (u64, String, AttributeValue);
+
+/// The attributes of an array, from what its layers say, the newest first, as far as there is room;
+/// and those of them that may mean something else.
+pub(super) async fn attributes(
+    said: &[Said<'_>],
+    room: &mut Room,
+) -> Result<(Vec<(String, AttributeValue)>, Vec<Mixed>)> {
+    let mut mixed: Vec<Mixed> = Vec::new();
+    let mut below: HashSet<(u64, u64)> = HashSet::new();
+    let complete = said.iter().position(|said| !said.inherits());
+    let counts = said.iter().take(complete.map_or(said.len(), |at| at + 1));
+    let mut known: Vec<Known> = Vec::new();
+    for said in counts.rev() {
+        let numbers: HashSet<u64> = said.pairs.iter().map(|(key, _)| *key).collect();
+        known.retain(|(number, ..)| numbers.contains(number));
+        let inherited: HashSet<u64> = known.iter().map(|(number, ..)| *number).collect();
+        let mut own: Vec<Known> = Vec::with_capacity(said.pairs.len());
+        for &(key, value) in &said.pairs {
+            let taken_over = inherited.contains(&key) || below.contains(&(key, value));
+            // A pair that is nowhere is read all the same, so that the parser says what is wrong.
+            // One that was taken over may mean what was set anew since, under another number.
+            if said.has((key, value)) || !taken_over {
+                let root = &said.layer.root;
+                let pair = said.layer.parse(|view| {
+                    Ok((
+                        footer::attribute_key(view, root, key)?,
+                        footer::attribute_value(view, root, value)?,
+                    ))
+                });
+                let (name, value) = pair.await?;
+                room.take(&name, &value)?;
+                own.push((key, name, value));
+            }
+        }
+        for (number, name, value) in &own {
+            let pair = said.pairs.iter().find(|(key, _)| key == number);
+            let taken_over = pair.is_some_and(|pair| below.contains(pair));
+            let other = known.iter().find(|(known, ..)| known == number);
+            let Some((_, other, was)) = other.filter(|_| taken_over) else { continue };
+            if (other, was) != (name, value) && !said.layer.alone_has(*number).await? {
+                let or = format!(
+                    "if it was not set in {}, {other:?} is {}",
+                    said.layer.path,
+                    shown(was)
+                );
+                mixed.retain(|mixed| mixed.key != *name);
+                mixed.push(Mixed { key: name.clone(), value: value.clone(), or });
+            }
+        }
+        below = said.pairs.iter().copied().collect();
+        let again: HashSet<&str> = own.iter().map(|(_, name, _)| name.as_str()).collect();
+        known.retain(|(_, name, _)| !again.contains(name.as_str()));
+        known.append(&mut own);
+    }
+    let attributes: Vec<_> = known.into_iter().map(|(_, name, value)| (name, value)).collect();
+    // A later layer may have said clearly what an earlier one did not.
+    mixed.retain(|mixed| attributes.contains(&(mixed.key.clone(), mixed.value.clone())));
+    Ok((attributes, mixed))
+}

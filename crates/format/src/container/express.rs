@@ -1,0 +1,92 @@
+//! What a container makes of a dataset that is to be written.
+//!
+//! Chunks are not encoded there, blocks are packed; so the codecs of each array become those of plain
+//! elements. Which packing was wished for is remembered beside them, and taken off again when the
+//! container is written.
+
+use std::sync::Arc;
+
+use chunkyard_array::ArraySpec;
+use chunkyard_store::{BlockCodec, Error, Result, block_codec, zstd_block_codec};
+use serde_json::{Value, json};
+
+use super::mapping;
+use crate::{ArrayNode, Dataset, Edges, Node};
+
+/// The member of an array's metadata that remembers the packing.
+const PACKING: &str = "chunkyard_packing";
+
+/// The dataset as the container will hold it, or why it cannot.
+pub(super) fn express(mut dataset: Dataset) -> Result<Dataset> {
+    for (path, node) in &mut dataset.nodes {
+        let Node::Array(array) = node else { continue };
+        let packing = packing_wished(&array.spec);
+        let plain = ArrayNode { sharding: None, ..(**array).clone() };
+        // There and back again: what the container makes of it.
+        let entry = mapping::entry_of(mapping::name_of(path), &plain).map_err(advised)?;
+        let expressed = mapping::array_of(&entry)?;
+        let spec = expressed.spec.with_member(PACKING, packing)?;
+        *array = Arc::new(ArrayNode { spec, sharding: None, edges: Edges::Clipped });
+    }
+    // Refuses names that clash.
+    mapping::entries_of(&without_packing(&dataset)?)?;
+    Ok(dataset)
+}
+
+/// What a conversion can do about it.
+fn advised(error: Error) -> Error {
+    match error {
+        Error::Unsupported { what } => Error::Unsupported {
+            what: format!(
+                "{what}; convert it with --dtype or dtype=, or choose other arrays with --array or \
+                 arrays="
+            ),
+        },
+        other => other,
+    }
+}
+
+/// The same without what was remembered.
+pub(super) fn without_packing(dataset: &Dataset) -> Result<Dataset> {
+    let mut dataset = dataset.clone();
+    for node in dataset.nodes.values_mut() {
+        if let Node::Array(array) = node {
+            let spec = array.spec.without_members(&[PACKING])?;
+            *array = Arc::new(ArrayNode { spec, ..(**array).clone() });
+        }
+    }
+    Ok(dataset)
+}
+
+/// The packing nearest to the codecs of an array.
+fn packing_wished(spec: &ArraySpec) -> Value {
+    let codecs = spec.codecs_json();
+    let named = |codec: &Value| codec["name"].as_str().unwrap_or_default().to_owned();
+    for codec in codecs.iter().rev() {
+        match named(codec).as_str() {
+            "zstd" => {
+                let level = codec["configuration"]["level"].as_i64().unwrap_or(3);
+                return json!({"name": "zstd", "level": level, "must_understand": false});
+            }
+            "numcodecs.lz4" => return json!({"name": "lz4", "must_understand": false}),
+            "blosc" => {
+                let lz4 = codec["configuration"]["cname"] == "lz4";
+                let name = if lz4 { "lz4" } else { "zstd" };
+                return json!({"name": name, "must_understand": false});
+            }
+            "gzip" | "zlib" | "bz2" => return json!({"name": "zstd", "must_understand": false}),
+            _ => {}
+        }
+    }
+    json!({"name": "none", "must_understand": false})
+}
+
+/// The packing that was remembered with an array.
+pub(super) fn packing_of(spec: &ArraySpec) -> Result<Arc<dyn BlockCodec>> {
+    let packing = spec.member(PACKING).unwrap_or(&Value::Null);
+    let name = packing["name"].as_str().unwrap_or("zstd");
+    match packing["level"].as_i64().and_then(|level| i32::try_from(level).ok()) {
+        Some(level) if name == "zstd" => zstd_block_codec(level),
+        _ => block_codec(name),
+    }
+}

@@ -1,0 +1,453 @@
+//! A container, open.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use chunkyard_array::{ChunkIndex, Grid};
+use chunkyard_store::{
+    Block, BlockCodec, ChunkRef, Error, Fetcher, Kind, Result, Store, TEMP_PREFIX, Uid, block_codec,
+};
+
+use super::adapt;
+use super::array::{ContainerArray, Models};
+use super::draft::{Draft, Identity};
+use super::footer_reader::Windows;
+use super::model::DType;
+use super::names::Names;
+use super::pending::{Description, Pending, Waiting};
+use super::publish;
+use super::stack::{Id, Ignored, Search, Stack};
+use crate::{Locate, Place, Writers};
+
+/// Windows of large footers that are kept in memory.
+const WINDOW_BYTES_MAX: u64 = 16 << 20;
+
+/// Unpacked blocks of several chunks that are kept in memory.
+const BLOCK_BYTES_MAX: u64 = 256 << 20;
+
+/// How a container is opened or created.
+#[derive(Debug, Clone)]
+pub struct ContainerOptions {
+    /// Open it as it was when this layer was the newest.
+    pub as_of: Option<u64>,
+    /// Refuse to open it where the newest layer cannot be read, as whoever writes must.
+    pub strict: bool,
+    /// Take layers of other programs for its own that name another base: it was renamed.
+    pub renamed: bool,
+    /// How new blocks are packed.
+    pub codec: Arc<dyn BlockCodec>,
+    /// Small chunks share blocks of about so many bytes.
+    pub block_bytes: u64,
+    /// Changes that wait in memory; beyond that they wait in a file aside.
+    pub pending_bytes_max: u64,
+}
+
+impl Default for ContainerOptions {
+    /// The newest layer, zstd at level 3, blocks of 1 MiB, 256 MiB of changes in memory.
+    fn default() -> Self {
+        #[expect(clippy::expect_used, reason = "zstd is built in")]
+        let codec = block_codec("zstd").expect("zstd is built in");
+        Self {
+            as_of: None,
+            strict: false,
+            renamed: false,
+            codec,
+            block_bytes: 1 << 20,
+            pending_bytes_max: 256 << 20,
+        }
+    }
+}
+
+impl ContainerOptions {
+    fn search(&self) -> Search {
+        let Self { as_of, strict, renamed, .. } = *self;
+        Search { as_of, strict, renamed, past_damage: false }
+    }
+}
+
+/// Many arrays in one file and its overlays. Cheap to clone.
+///
+/// Reading needs nobody's leave. Changes wait until [`Container::flush`], which makes all of them
+/// visible in one step, as one more layer.
+#[derive(Debug, Clone)]
+pub struct Container {
+    pub(super) inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+pub(super) struct Inner {
+    pub(super) store: Store,
+    pub(super) names: Names,
+    pub(super) options: ContainerOptions,
+    pub(super) windows: Windows,
+    pub(super) writers: Writers,
+    pub(super) models: Models,
+    fetcher: Fetcher,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+pub(super) struct State {
+    /// What is in the store.
+    pub(super) stack: Arc<Stack>,
+    /// What is being flushed.
+    pub(super) frozen: Option<Arc<Pending>>,
+    /// The layer that holds it, if that may be there and nobody could find out.
+    pub(super) unsettled: Option<(u64, Id)>,
+    /// What is not.
+    pub(super) pending: Pending,
+}
+
+/// What the layers in the store and the changes since say of an array together.
+#[derive(Debug, Clone)]
+pub(super) enum Known {
+    /// It is this.
+    Array(Arc<Description>),
+    /// It was deleted, and that is not flushed.
+    Deleted,
+}
+
+impl Container {
+    /// Opens the container at a place.
+    pub async fn open(place: &Place, options: ContainerOptions) -> Result<Self> {
+        let search = options.search();
+        Self::open_by(place, options, search).await
+    }
+
+    /// Opens it without its newest layer, if that is damaged.
+    pub(super) async fn open_past_damage(place: &Place, options: ContainerOptions) -> Result<Self> {
+        let search = Search { past_damage: true, ..options.search() };
+        Self::open_by(place, options, search).await
+    }
+
+    async fn open_by(place: &Place, options: ContainerOptions, search: Search) -> Result<Self> {
+        let (store, names) = located(place)?;
+        let windows = Windows::new(WINDOW_BYTES_MAX, |_, window| window.len());
+        let stack = Stack::open(&store, &names, search, &windows).await?;
+        Self::new(store, names, options, windows, stack)
+    }
+
+    /// Creates an empty container. Refuses where there is one, or a file that would be taken for a
+    /// layer of it.
+    pub async fn create(place: &Place, options: ContainerOptions) -> Result<Self> {
+        let (store, names) = located(place)?;
+        if store.kind() == Kind::ReadOnly {
+            return Err(Error::unsupported(format!("writing to {}, a web server", store.url())));
+        }
+        refuse_occupied(&store, &names).await?;
+        let layer = fresh_id()?;
+        let identity = Identity {
+            container: fresh_id()?,
+            layer,
+            parent: Id::default(),
+            sequence: 0,
+            absorbed: Vec::new(),
+            overlay_index: 0,
+            base_file_hint: String::new(),
+        };
+        let aside = aside(&store, &names)?;
+        let draft = Draft::new(&store, aside.clone(), options.codec.clone(), options.block_bytes);
+        let finished = draft.finish(&identity, &[]).await?;
+        match publish::create(&store, &names, 0, layer, finished, &aside).await {
+            Err(Error::Conflict { .. }) => return Err(exists(&store, &names.base())),
+            other => other?,
+        }
+        Self::open(place, options).await
+    }
+
+    fn new(
+        store: Store,
+        names: Names,
+        options: ContainerOptions,
+        windows: Windows,
+        stack: Stack,
+    ) -> Result<Self> {
+        let fetcher = Fetcher::within(&store).with_block_cache(BLOCK_BYTES_MAX);
+        let state = State {
+            stack: Arc::new(stack),
+            frozen: None,
+            unsettled: None,
+            pending: Pending::default(),
+        };
+        let (writers, state) = (Writers::default(), Mutex::new(state));
+        Ok(Self {
+            inner: Arc::new(Inner {
+                store,
+                names,
+                options,
+                windows,
+                writers,
+                models: Models::default(),
+                fetcher,
+                state,
+            }),
+        })
+    }
+
+    /// Where it is.
+    pub fn url(&self) -> String {
+        self.inner.store.object_url(&self.inner.names.base())
+    }
+
+    /// The names of all arrays, sorted.
+    pub async fn names(&self) -> Result<Vec<String>> {
+        let (stack, changes) = {
+            let state = self.inner.state();
+            let changes = state.changes();
+            let changes: Vec<(String, bool)> = changes
+                .flat_map(|pending| &pending.arrays)
+                .map(|(name, change)| (name.clone(), change.described.is_some()))
+                .collect();
+            (state.stack.clone(), changes)
+        };
+        let stored = match stack.names().await {
+            Err(error) => return Err(self.inner.explain(error).await),
+            stored => stored?,
+        };
+        let mut names: std::collections::BTreeSet<String> = stored.into_iter().collect();
+        for (name, there) in changes {
+            match there {
+                true => names.insert(name),
+                false => names.remove(&name),
+            };
+        }
+        Ok(names.into_iter().collect())
+    }
+
+    /// What an array is.
+    pub async fn describe(&self, name: &str) -> Result<Arc<Description>> {
+        match self.inner.describe(name).await {
+            Err(error) => Err(self.inner.explain(error).await),
+            described => described?.ok_or_else(|| no_array(name)),
+        }
+    }
+
+    /// An array as it is now, for reading and writing.
+    pub async fn array(&self, name: &str) -> Result<ContainerArray> {
+        ContainerArray::new(self, self.describe(name).await?)
+    }
+
+    /// The bytes of a chunk as they are stored, unpacked; `None` where it was never written.
+    pub async fn read_chunk(&self, name: &str, index: &[u64]) -> Result<Option<Bytes>> {
+        self.describe(name).await?;
+        let index = index.to_vec();
+        let inner: &Inner = &self.inner;
+        let fetched = async {
+            let mut located = inner.stored(name, std::slice::from_ref(&index)).await?;
+            match located.pop().flatten() {
+                None => Ok(None),
+                Some(reference) => Ok(inner.fetcher.fetch(&[&reference]).await?.pop().flatten()),
+            }
+        };
+        match fetched.await {
+            Err(error) => Err(inner.explain(error).await),
+            fetched => fetched,
+        }
+    }
+
+    /// Files that are named like layers of it and do not count, a torn newest layer among them.
+    pub fn ignored(&self) -> Vec<Ignored> {
+        self.inner.state().stack.ignored.clone()
+    }
+
+    /// Whether there are changes that are not flushed.
+    pub fn is_changed(&self) -> bool {
+        self.inner.state().changes().any(|pending| !pending.is_empty())
+    }
+}
+
+impl State {
+    /// Changes that are not in the store, newest first.
+    pub(super) fn changes(&self) -> impl Iterator<Item = &Pending> {
+        [&self.pending].into_iter().chain(self.frozen.as_deref())
+    }
+
+    /// What the changes say of an array, if anything.
+    pub(super) fn known(&self, name: &str) -> Option<Known> {
+        let change = self.changes().find_map(|pending| pending.arrays.get(name))?;
+        Some(change.described.clone().map_or(Known::Deleted, Known::Array))
+    }
+
+    /// The change of a chunk, if there is one; and whether the store counts where there is none.
+    fn chunk(&self, name: &str, index: &ChunkIndex) -> (Option<Waiting>, bool) {
+        for pending in self.changes() {
+            if let Some(change) = pending.arrays.get(name) {
+                if let Some(chunk) = change.chunks.get(index) {
+                    return (Some(chunk.clone()), false);
+                }
+                if change.fresh {
+                    return (None, false);
+                }
+            }
+        }
+        (None, true)
+    }
+}
+
+impl Inner {
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn search(&self) -> Search {
+        self.options.search()
+    }
+
+    /// What an array is, if there is one.
+    pub(super) async fn describe(&self, name: &str) -> Result<Option<Arc<Description>>> {
+        let stack = {
+            let state = self.state();
+            match state.known(name) {
+                Some(Known::Array(described)) => return Ok(Some(described)),
+                Some(Known::Deleted) => return Ok(None),
+                None => state.stack.clone(),
+            }
+        };
+        Ok(stack.array(name).await?.map(|array| array.described.clone()))
+    }
+
+    /// Where chunks are, by the indices of the container, and as it stores them.
+    pub(super) async fn stored(
+        &self,
+        array: &str,
+        chunks: &[ChunkIndex],
+    ) -> Result<Vec<Option<ChunkRef>>> {
+        let (stack, waiting): (_, Vec<_>) = {
+            let state = self.state();
+            let waiting = chunks.iter().map(|index| state.chunk(array, index)).collect();
+            (state.stack.clone(), waiting)
+        };
+        let below = match waiting.iter().any(|(_, below)| *below) {
+            true => stack.array(array).await?,
+            false => None,
+        };
+        let mut references = Vec::with_capacity(chunks.len());
+        for (index, (waiting, falls_through)) in chunks.iter().zip(waiting) {
+            references.push(match (waiting, &below) {
+                (Some(waiting), _) => waiting_reference(waiting)?,
+                (None, Some(below)) if falls_through => below.reference(index).await?,
+                (None, _) => None,
+            });
+        }
+        Ok(references)
+    }
+}
+
+#[async_trait]
+impl Locate for Inner {
+    fn fetcher(&self) -> &Fetcher {
+        &self.fetcher
+    }
+
+    async fn locate(&self, array: &str, chunks: &[ChunkIndex]) -> Result<Vec<Option<ChunkRef>>> {
+        match self.locate_each(array, chunks).await {
+            Err(error) => Err(self.explain(error).await),
+            located => located,
+        }
+    }
+
+    async fn explain(&self, error: Error) -> Error {
+        let changed = matches!(
+            &error,
+            Error::VirtualSourceChanged { .. } | Error::NotFound { what: "object", .. }
+        );
+        match changed {
+            true => Error::Conflict {
+                message: format!(
+                    "{} was compacted or replaced since it was opened ({error}); open it again",
+                    self.names.base()
+                ),
+                conflicts: Vec::new(),
+            },
+            false => error,
+        }
+    }
+}
+
+impl Inner {
+    async fn locate_each(
+        &self,
+        array: &str,
+        chunks: &[ChunkIndex],
+    ) -> Result<Vec<Option<ChunkRef>>> {
+        let described = self.describe(array).await?.ok_or_else(|| no_array(array))?;
+        let chunks: Vec<ChunkIndex> =
+            chunks.iter().map(|index| adapt::trimmed(&described, index)).collect();
+        let mut references = self.stored(array, &chunks).await?;
+        if let DType::List { .. } = described.meta.dtype {
+            for (index, reference) in chunks.iter().zip(&mut references) {
+                let found = reference.take();
+                *reference = adapt::for_model(&self.fetcher, &described, index, found).await?;
+            }
+        }
+        Ok(references)
+    }
+}
+
+fn waiting_reference(waiting: Waiting) -> Result<Option<ChunkRef>> {
+    Ok(match waiting {
+        Waiting::Fill => None,
+        Waiting::Plain { bytes, .. } => Some(ChunkRef::Inline(bytes)),
+        Waiting::Packed { bytes, len, codec, .. } => {
+            let mut plain = vec![0; usize::try_from(len).unwrap_or(usize::MAX)];
+            block_codec(&codec)?.unpack(&bytes, &mut plain)?;
+            Some(ChunkRef::Inline(plain.into()))
+        }
+        Waiting::Aside { path, range, len, codec, .. } => {
+            let block =
+                Block { path, range, guard: None, crc32c: None, codec, len, owner: u64::MAX };
+            Some(ChunkRef::Slice { within: 0..block.len, block: Arc::new(block) })
+        }
+    })
+}
+
+/// The store that a container is in, and the names of its files there.
+pub(super) fn located(place: &Place) -> Result<(Store, Names)> {
+    let (store, name) = place.object().ok_or_else(|| {
+        Error::invalid(format!("{}: a container is a file in a folder", place.url()))
+    })?;
+    Ok((store.clone(), Names::new(name)?))
+}
+
+/// Refuses a place where there is a container, or a file that would be taken for a layer of one.
+pub(super) async fn refuse_occupied(store: &Store, names: &Names) -> Result<()> {
+    let found = store.list_dir("").await?;
+    let taken = |path: &String| *path == names.base() || names.number(path).is_some();
+    let dirs = found.dirs.iter().find(|path| taken(path));
+    match found.objects.iter().map(|meta| &meta.path).find(|path| taken(path)).or(dirs) {
+        None => Ok(()),
+        Some(path) => Err(exists(store, path)),
+    }
+}
+
+fn exists(store: &Store, path: &str) -> Error {
+    Error::AlreadyExists { what: "file of a container", name: store.object_url(path) }
+}
+
+pub(super) fn no_array(name: &str) -> Error {
+    Error::NotFound { what: "array", name: name.to_owned() }
+}
+
+/// A name for something that is written aside: beside its place in a directory, where it leaves no
+/// folder behind.
+pub(super) fn aside(store: &Store, names: &Names) -> Result<String> {
+    let id = Uid::fresh()?;
+    Ok(match store.kind() {
+        Kind::Local => format!("{TEMP_PREFIX}{id}"),
+        _ => format!("{}/{id}", names.work()),
+    })
+}
+
+/// An identity that nothing else has.
+pub(super) fn fresh_id() -> Result<Id> {
+    Ok(*Uid::fresh()?.as_bytes())
+}
+
+/// The grid of an array's chunks.
+pub(super) fn grid_of(described: &Description) -> Result<Grid> {
+    let meta = &described.meta;
+    let shape: Vec<u64> = meta.shape.iter().map(|&extent| extent.into()).collect();
+    let chunks: Vec<u64> = meta.chunk_shape.iter().map(|&extent| extent.max(1).into()).collect();
+    Ok(Grid::new(&shape, &chunks)?)
+}

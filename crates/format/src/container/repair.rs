@@ -1,0 +1,102 @@
+//! Repair: sets a newest layer aside that cannot be read, and removes what a compaction left behind.
+
+use chunkyard_store::{Error, Kind, Linked, Result};
+
+use super::handle::{Container, ContainerOptions, Inner};
+use super::layer::Layer;
+use super::stack::{Ignored, Reason, Search, Stack};
+use crate::Place;
+
+/// Something that a repair did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Repaired {
+    /// The file that was in the way.
+    pub file: Ignored,
+    /// What it is called now; `None` if it was deleted.
+    pub renamed: Option<String>,
+}
+
+impl Container {
+    /// Makes a container writable again. A newest layer that cannot be read is renamed, so that
+    /// nothing of it is lost; layers that the base holds already are deleted. Empty if nothing is wrong.
+    ///
+    /// A layer that is whole and of a version that we do not know is left as it is.
+    pub async fn repair(place: &Place) -> Result<Vec<Repaired>> {
+        let container = Self::open_past_damage(place, ContainerOptions::default()).await?;
+        let inner: &Inner = &container.inner;
+        if inner.store.kind() == Kind::ReadOnly {
+            return Err(Error::unsupported(format!("writing to {}, a web server", place.url())));
+        }
+        let lock = inner.lock_upkeep().await?;
+        let repaired = inner.repair_alone().await?;
+        inner.unlock_upkeep(lock).await?;
+        Ok(repaired)
+    }
+}
+
+impl Inner {
+    /// Only what is so now, while nobody compacts, counts.
+    async fn repair_alone(&self) -> Result<Vec<Repaired>> {
+        let search = Search { past_damage: true, ..Search::default() };
+        let stack = Stack::open(&self.store, &self.names, search, &self.windows).await?;
+        let mut repaired = Vec::new();
+        for file in &stack.ignored {
+            let renamed = match file.reason {
+                Reason::Foreign => continue,
+                Reason::Merged => {
+                    self.delete_in_order(std::slice::from_ref(&file.path)).await?;
+                    None
+                }
+                Reason::Torn | Reason::Damaged => Some(self.set_aside(file).await?),
+            };
+            repaired.push(Repaired { file: file.clone(), renamed });
+        }
+        Ok(repaired)
+    }
+
+    /// Renames a layer that cannot be read; what has the new name already stays.
+    async fn set_aside(&self, file: &Ignored) -> Result<String> {
+        let meta = self.store.head(&file.path).await?;
+        match Layer::open(&self.store, file.number, &meta, &self.windows).await {
+            Err(Error::Corrupt { .. }) => {}
+            Err(error) => return Err(error),
+            Ok(_) => {
+                return Err(Error::Conflict {
+                    message: format!("{} became whole meanwhile", file.path),
+                    conflicts: Vec::new(),
+                });
+            }
+        }
+        let torn = self.names.set_aside(file.number, file.reason.word());
+        let taken = self.store.link(&file.path, &torn).await? == Linked::Exists;
+        // Unless it is there because a repair was interrupted before it deleted the old name.
+        if taken && !self.are_equal(&file.path, &torn).await? {
+            let name = self.store.object_url(&torn);
+            return Err(Error::AlreadyExists { what: "torn layer", name });
+        }
+        if self.store.kind() == Kind::Local {
+            self.store.sync_dir("").await?;
+        }
+        self.delete_in_order(std::slice::from_ref(&file.path)).await?;
+        Ok(torn)
+    }
+
+    /// Whether two files hold the same.
+    async fn are_equal(&self, a: &str, b: &str) -> Result<bool> {
+        const PIECE: u64 = 8 << 20;
+        let size = self.store.head(a).await?.size;
+        if self.store.head(b).await?.size != size {
+            return Ok(false);
+        }
+        let mut at = 0;
+        while at < size {
+            let piece = at..(at + PIECE).min(size);
+            let theirs = self.store.get_range(b, piece.clone()).await?;
+            if self.store.get_range(a, piece.clone()).await? != theirs {
+                return Ok(false);
+            }
+            at = piece.end;
+        }
+        Ok(true)
+    }
+}

@@ -1,0 +1,145 @@
+//! The one plug-in: how a format is read and written.
+//!
+//! ```text
+//!  Format ─┬─ probe    is this yours?                       by content, never by name
+//!          ├─ open   ─▶ Source   what is there, where each chunk is
+//!          ├─ create ─▶ Sink     what it must be given, pack by pack; finish is the commit
+//!          └─ join   ─▶ PackSink the same for workers elsewhere, who write packs and never finish
+//! ```
+//!
+//! - A [`Dataset`] is groups and arrays by path. An [`ArrayNode`] is Zarr v3 metadata of its
+//!   *chunks*, plus what the metadata of a chunk does not say: whether chunks are packed into
+//!   shards, and whether those at the edge are clipped.
+//! - A [`Source`] locates chunks ([`ChunkRef`](chunkyard_store::ChunkRef)) and never fetches them. Its
+//!   [`Fetcher`](chunkyard_store::Fetcher) does, the same for all formats.
+//! - A [`Sink`] takes packs in any order and in parallel. A [`Pack`] is the unit of work, of resume
+//!   and of distribution: its [`Receipt`] is all that is needed to adopt it later or elsewhere.
+//! - A [`Reader`] reads regions and selections of any source, and [`check`] all of it; a [`Writer`]
+//!   writes them where arrays can be changed. A [`MemorySource`] is elements of the caller, to be
+//!   written in any format.
+//!
+//! What is no array (branches, commits, label indices) stays out: rich formats keep their own typed
+//! interface beside these traits. All formats are listed in `FORMATS` of the crate `chunkyard_engine`.
+
+pub mod aside;
+mod check;
+mod chunk_codecs;
+pub mod container;
+mod dataset;
+mod encode;
+mod finding;
+pub mod hdf5;
+pub mod joined;
+mod memory;
+mod meter;
+pub mod path;
+mod place;
+mod publish;
+mod read;
+mod sink;
+mod source;
+mod staging;
+pub mod superchunk;
+mod version;
+mod write;
+pub mod zarr3;
+
+use async_trait::async_trait;
+
+pub use self::check::{Checked, FINDINGS_MAX, Report, Verdict, check};
+pub use self::chunk_codecs::ChunkCodecs;
+pub(crate) use self::dataset::check_node_path;
+pub use self::dataset::{ArrayNode, Dataset, Edges, Loss, Node};
+pub use self::encode::encode_chunk;
+pub(crate) use self::encode::encode_with;
+pub use self::finding::{Finding, Level, Severity};
+pub use self::memory::MemorySource;
+pub use self::meter::Meter;
+pub use self::path::{is_within, normalise_path};
+pub use self::place::Place;
+pub use self::read::Reader;
+pub use self::read::{BATCHES, batched, fetch_chunks, in_chunk};
+pub use self::sink::{CreateOptions, Pack, PackSink, PackWriter, Published, Receipt, Sink, Ticket};
+pub use self::sink::{HELD_BYTES_MAX, JOURNAL_PLAN};
+pub use self::source::{ChunkStream, Locate, Occupied, OpenOptions, Source};
+pub use self::version::Version;
+pub use self::write::Writer;
+pub use self::write::{Accept, Exclusion, Writers};
+use chunkyard_store::{Error, Result};
+
+/// A way to lay out arrays in a store.
+#[async_trait]
+pub trait Format: Send + Sync {
+    /// Its name, as the user types it.
+    fn name(&self) -> &'static str;
+
+    /// The endings of names that stand for this format when something is created, without the dot.
+    fn extensions(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Whether there is something of this format at a place.
+    async fn probe(&self, place: &Place) -> Result<Probe>;
+
+    /// Opens what is there.
+    async fn open(
+        &self,
+        place: &Place,
+        options: &OpenOptions,
+    ) -> Result<std::sync::Arc<dyn Source>>;
+
+    /// What this format makes of a dataset that is to be written: the same where it can, otherwise
+    /// the nearest it has, otherwise an error that names what it has not.
+    fn express(&self, dataset: Dataset) -> Result<Dataset> {
+        Err(Error::unsupported(format!(
+            "writing {} ({} arrays)",
+            self.name(),
+            dataset.arrays().count()
+        )))
+    }
+
+    /// Shape of the smallest box of elements that can be written on its own: a shard, or a chunk.
+    fn grain(&self, node: &ArrayNode) -> Result<Vec<u64>> {
+        match &node.sharding {
+            Some(sharding) => Ok(sharding.shard_shape.clone()),
+            None => Ok(node.grid()?.chunk_shape().to_vec()),
+        }
+    }
+
+    /// Whether every chunk is written, also those that hold the fill value only: for formats that
+    /// have no way to leave one out.
+    fn stores_every_chunk(&self) -> bool {
+        false
+    }
+
+    /// Begins to write a dataset, as [`Format::express`] gave it. Refuses where something is, unless
+    /// told to replace it.
+    async fn create(
+        &self,
+        place: &Place,
+        dataset: Dataset,
+        options: CreateOptions,
+    ) -> Result<Box<dyn Sink>> {
+        drop((place, dataset, options));
+        Err(Error::unsupported(format!("writing {}", self.name())))
+    }
+
+    /// Joins a sink that was created at a place, perhaps by another process, to write packs for it.
+    async fn join(
+        &self,
+        _place: &Place,
+        _dataset: &Dataset,
+        _ticket: &Ticket,
+    ) -> Result<Box<dyn PackSink>> {
+        Err(Error::unsupported(format!("writing {} by several workers", self.name())))
+    }
+}
+
+/// What a format says about a place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Probe {
+    /// There is something of this format, recognised by this.
+    Yes(String),
+    /// There is not, and this is missing.
+    No(String),
+}

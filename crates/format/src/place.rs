@@ -1,0 +1,110 @@
+//! A URL before anybody knows what is there: a directory, or one object.
+
+use chunkyard_store::{Error, Kind, Options, Result, Store, real_directory};
+
+/// A URL and how to reach it.
+#[derive(Debug, Clone)]
+pub struct Place {
+    url: String,
+    directory: Store,
+    object: Option<(Store, String)>,
+}
+
+impl Place {
+    /// A place. Nothing is opened yet. A link to a directory is that directory: what is put there replaces
+    /// what the link leads to, and the link stays.
+    pub fn new(url: &str, options: &Options) -> Result<Self> {
+        let directory = Store::open(url, options)?;
+        let led = match directory.kind() {
+            Kind::Local => real_directory(directory.url())?,
+            _ => None,
+        };
+        let object = match parent(led.as_deref().unwrap_or(directory.url())) {
+            Some((above, name)) => Some((Store::open(above, options)?, name.to_owned())),
+            None => None,
+        };
+        Ok(Self { url: url.to_owned(), directory, object })
+    }
+
+    /// A directory of a store that is open already, and stays the way to reach it.
+    pub fn within(store: Store, name: &str) -> Result<Self> {
+        let directory = store.below(name)?;
+        Ok(Self {
+            url: directory.url().to_owned(),
+            directory,
+            object: Some((store, name.to_owned())),
+        })
+    }
+
+    /// The URL as it was given.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The place as a directory.
+    pub fn directory(&self) -> &Store {
+        &self.directory
+    }
+
+    /// The place as one object: the store above it, and its name there. A bucket has none.
+    pub fn object(&self) -> Option<(&Store, &str)> {
+        self.object.as_ref().map(|(store, name)| (store, name.as_str()))
+    }
+
+    /// Fails where there is something that is neither a file nor a directory.
+    pub async fn refuse_irregular(&self) -> Result<()> {
+        match &self.object {
+            Some((store, name)) if store.kind() == Kind::Local => match store.head(name).await {
+                Err(Error::Corrupt { found, .. }) => Err(Error::invalid(format!(
+                    "{} is {found}; a dataset is a file or a directory",
+                    self.url
+                ))),
+                _ => Ok(()),
+            },
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether there is one object at exactly this place.
+    pub async fn is_object(&self) -> Result<bool> {
+        match &self.object {
+            Some((store, name)) => match store.head(name).await {
+                Ok(_) => Ok(true),
+                Err(Error::NotFound { .. }) => Ok(false),
+                Err(error) => Err(error),
+            },
+            None => Ok(false),
+        }
+    }
+}
+
+/// The URL above one, and the last segment.
+fn parent(url: &str) -> Option<(&str, &str)> {
+    let url = url.trim_end_matches('/');
+    let start = url.find("://").map_or(0, |at| at + 3);
+    let at = url.get(start..)?.rfind('/')? + start;
+    let (above, name) = (url.get(..at)?, url.get(at + 1..)?);
+    if name.is_empty() {
+        return None;
+    }
+    match above {
+        "" => Some(("/", name)),
+        _ => Some((above, name)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parent;
+
+    #[test]
+    fn the_last_segment_is_the_name() {
+        assert_eq!(parent("/data/x.h5"), Some(("/data", "x.h5")));
+        assert_eq!(parent("/x.h5"), Some(("/", "x.h5")));
+        assert_eq!(parent("s3://bucket/a/b/"), Some(("s3://bucket/a", "b")));
+        assert_eq!(parent("s3://bucket/a"), Some(("s3://bucket", "a")));
+        assert_eq!(parent("s3://bucket"), None);
+        assert_eq!(parent("memory://name/x"), Some(("memory://name", "x")));
+        assert_eq!(parent("/"), None);
+    }
+}

@@ -1,0 +1,138 @@
+//! Reading: what is there, and where each chunk is.
+
+use async_trait::async_trait;
+use chunkyard_array::{ChunkIndex, Grid, Region};
+use chunkyard_store::{self, ChunkRef, Error, Fetcher, Meta, Result};
+use futures::future::{self, BoxFuture, FutureExt};
+use futures::stream::{self, BoxStream, StreamExt};
+
+use super::dataset::Dataset;
+use crate::{Finding, Level, Version};
+
+/// Stored chunks, each with where it is.
+pub type ChunkStream<'a> = BoxStream<'a, Result<(ChunkIndex, ChunkRef)>>;
+
+/// Where in an array there are stored chunks: see [`Source::occupied`].
+pub enum Occupied<'a> {
+    /// Everywhere, or so nearly that to go through all chunks is as good; or it cannot be told.
+    All,
+    /// In these cells, and nowhere else.
+    Cells {
+        /// The grid that they are cells of: the grid of the chunks, or one of boxes of whole chunks.
+        grid: Grid,
+        /// Their indices, in no order. A cell may come twice.
+        cells: BoxStream<'a, Result<ChunkIndex>>,
+    },
+}
+
+/// How something is opened.
+#[derive(Debug, Clone, Default)]
+pub struct OpenOptions {
+    /// How its store is opened.
+    pub store: chunkyard_store::Options,
+    /// URL prefixes that references may lead to. Nothing outside is ever read only because a
+    /// dataset says so.
+    pub allowed: Vec<String>,
+    /// Which version, for formats that keep several.
+    pub version: Option<Version>,
+}
+
+impl OpenOptions {
+    /// Refuses a version, for formats that keep one only.
+    pub(crate) fn refuse_version(&self, format: &str) -> Result<()> {
+        match &self.version {
+            None => Ok(()),
+            Some(version) => Err(Error::invalid(format!(
+                "{format} keeps one version only, so there is no {version}"
+            ))),
+        }
+    }
+}
+
+/// Knows where chunks are: all that reading a region takes.
+#[async_trait]
+pub trait Locate: std::fmt::Debug + Send + Sync {
+    /// Where chunks are, in the order asked; `None` for those that hold the fill value only. Costs
+    /// the reading of an index at most, never of a chunk.
+    async fn locate(&self, array: &str, chunks: &[ChunkIndex]) -> Result<Vec<Option<ChunkRef>>>;
+
+    /// Fetches what was located.
+    fn fetcher(&self) -> &Fetcher;
+
+    /// What a failed fetch really means, for those who can find out.
+    async fn explain(&self, error: Error) -> Error {
+        error
+    }
+}
+
+/// Something that holds arrays. It locates chunks; its [`Fetcher`] fetches them.
+pub trait Source: Locate {
+    /// What is there.
+    fn dataset(&self) -> &Dataset;
+
+    /// What tells this state of the source from a later one, for whoever resumes work on it: the id
+    /// of a snapshot, the etags of the metadata.
+    fn identity(&self) -> String;
+
+    /// The name by which another process finds this very state, for formats that keep several.
+    fn version(&self) -> Option<Version> {
+        None
+    }
+
+    /// The stored chunks of an array that hold elements of `within`, in no order, each with the
+    /// exact range where it is and, where the store tells, a guard. This may list all objects of the
+    /// array. The chunks of one object follow one another; damage is an error in their place, after
+    /// which the rest follows.
+    fn chunks<'a>(&'a self, array: &'a str, within: &'a Region) -> ChunkStream<'a>;
+
+    /// Which parts of an array hold stored chunks, so that work costs what is stored and not what the
+    /// grid has room for. Unlike [`Source::chunks`] it looks into nothing that a list does not tell:
+    /// a shard is a cell, whatever is in it.
+    fn occupied(&self, _array: &str) -> Result<Occupied<'_>> {
+        Ok(Occupied::All)
+    }
+
+    /// The codecs that an array should have elsewhere unless somebody says otherwise, as
+    /// [`parse_shorthand`](chunkyard_array::codec::parse_shorthand) reads them: for formats that pack
+    /// more than single chunks, and encode those in a way of their own. `None`: those it has.
+    fn codecs_elsewhere(&self, _array: &str) -> Option<String> {
+        None
+    }
+
+    /// Whether the chunks of an array are its elements, plain and in memory already: then a part of
+    /// a chunk costs what the part costs, however large the chunk is.
+    fn is_memory(&self, _array: &str) -> bool {
+        false
+    }
+
+    /// What whoever reads it should be told: all that is given is right, and something was to be
+    /// there that is not.
+    fn cautions(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// What is wrong with it that no chunk tells, for formats that keep more than chunks. Looks as
+    /// deep as `level` says; an error means that it could not look.
+    fn inspect(&self, _level: Level) -> BoxStream<'_, Result<Finding>> {
+        stream::empty().boxed()
+    }
+
+    /// Meta files without a checksum, for formats whose meta files can have one: what they say is believed.
+    fn unchecked_files(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Where a chunk is that is given as [`ChunkRef::Inline`], but was made of stored bytes on the way.
+    fn origin<'a>(
+        &'a self,
+        _array: &'a str,
+        _chunk: &'a ChunkIndex,
+    ) -> BoxFuture<'a, Result<Option<ChunkRef>>> {
+        future::ready(Ok(None)).boxed()
+    }
+
+    /// Objects in its place that belong to nothing in it, for formats that own theirs.
+    fn strays(&self) -> BoxStream<'_, Result<Meta>> {
+        stream::empty().boxed()
+    }
+}

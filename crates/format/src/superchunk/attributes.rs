@@ -1,0 +1,72 @@
+//! What users write beside their data, and how chunks turned out to be compressed best.
+
+use bytes::Bytes;
+use chunkyard_array::Attributes;
+use chunkyard_array::codec::blosc;
+use chunkyard_store::{Error, Result, cpu};
+
+use super::create::cparams_of;
+use super::directory::{ATTRIBUTES, OLD_ATTRIBUTES, STORAGE, UNTRIED};
+use super::handle::{Blz, Inner};
+use super::meta;
+use super::model::{Column, Style};
+use crate::publish::publish;
+
+impl Blz {
+    /// Replaces all attributes, in one step.
+    pub async fn set_attributes(&self, attributes: Attributes) -> Result<()> {
+        let inner = &self.inner;
+        let _alone = inner.writing.lock().await;
+        inner.refuse_read_only()?;
+        let path = match inner.style {
+            Style::Bcolz => OLD_ATTRIBUTES,
+            _ => ATTRIBUTES,
+        };
+        // The checksum is in the file itself, so that no crash can tear the two apart.
+        let sealed = inner.state().storage.as_ref().is_some_and(|storage| storage.sealed);
+        let bytes = match sealed {
+            true => meta::render_sealed_attributes(&attributes),
+            false => meta::render_attributes(&attributes),
+        };
+        meta::refuse_seal(&attributes)?;
+        publish(&inner.store, vec![(path.to_owned(), bytes.into())]).await?;
+        inner.state().attributes = attributes;
+        Ok(())
+    }
+}
+
+impl Inner {
+    /// Tries out how a column is compressed best, by its first chunk, and writes it down.
+    pub(super) async fn try_codecs(&self, at: usize, first: Option<&Bytes>) -> Result<Column> {
+        let column = self.state().columns.get(at).cloned();
+        let missing = || Error::NotFound { what: "column", name: at.to_string() };
+        let mut column = column.ok_or_else(missing)?;
+        let (plain, item) = (first.cloned().unwrap_or_default(), column.params_or_default().item);
+        column.params = Some(cpu(move || blosc::choose(&plain, item)).await??);
+        self.write_down(at, &column).await?;
+        Ok(column)
+    }
+
+    async fn write_down(&self, at: usize, column: &Column) -> Result<()> {
+        let Some(mut storage) = self.state().storage.clone() else { return Ok(()) };
+        let cparams = cparams_of(&column.params_or_default().into());
+        let key = column.path.trim_start_matches('/');
+        match storage.columns.as_mut().and_then(|columns| columns.get_mut(key)) {
+            Some(own) => {
+                own.cparams = cparams;
+                own.other.remove(UNTRIED);
+            }
+            None => {
+                storage.cparams = cparams;
+                storage.other.remove(UNTRIED);
+            }
+        }
+        publish(&self.store, vec![(STORAGE.to_owned(), storage.render().into())]).await?;
+        let mut state = self.state();
+        if let Some(place) = std::sync::Arc::make_mut(&mut state.columns).get_mut(at) {
+            *place = column.clone();
+        }
+        state.storage = Some(storage);
+        Ok(())
+    }
+}

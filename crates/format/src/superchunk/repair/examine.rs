@@ -1,0 +1,187 @@
+//! Looking at every file of a column from the first on, believing nothing but chunks and digests.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use chunkyard_array::codec::blosc;
+use chunkyard_store::{Error, Result, cpu};
+
+use crate::superchunk::corrupt;
+use crate::superchunk::files::{self, FileIndex};
+use crate::superchunk::handle::{Inner, State};
+use crate::superchunk::model::Column;
+use crate::superchunk::settle::file_number;
+
+/// What is whole of a column.
+#[derive(Debug, Default)]
+pub(super) struct Examined {
+    /// For each file from the first on, the chunks that are whole and full.
+    pub(super) files: Vec<FileIndex>,
+    /// Full chunks in them.
+    full: u64,
+    /// Chunks that are not full, or in a file of their own, by their numbers.
+    pub(super) tails: BTreeMap<u64, Tail>,
+    /// All files of the column: number and path.
+    pub(super) all: Vec<(u64, String)>,
+    /// Why it does not go on.
+    pub(super) stopped: Option<String>,
+}
+
+/// A chunk that is whole and holds some rows.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Tail {
+    pub(super) rows: u64,
+    /// Its bytes as it is stored.
+    pub(super) encoded: u64,
+}
+
+impl Tail {
+    fn new(column: &Column, index: &FileIndex, slot: u64, plain: &Bytes) -> Self {
+        let place = usize::try_from(slot).ok().and_then(|slot| index.chunks.get(slot));
+        let encoded = place.map_or(0, |place| place.end - place.start);
+        Self { rows: plain.len() as u64 / column.row_bytes().max(1), encoded }
+    }
+}
+
+impl Inner {
+    /// Looks at every file of a column, from the first on.
+    pub(super) async fn examine(&self, state: &State, column: &Column) -> Result<Examined> {
+        let mut found = Examined::default();
+        for meta in self.store.list_dir(&column.folder).await?.objects {
+            let name = meta.path.rsplit('/').next().unwrap_or_default();
+            if let Some(number) = file_number(self.style, name).filter(|_| meta.size > 0) {
+                found.all.push((number, meta.path));
+            }
+        }
+        found.all.sort_unstable();
+        let whole = column.chunk_bytes();
+        for file in 0.. {
+            let path = column.file(self.style, file);
+            let rooted = state.files.roots.resolve(&column.folder, &path, file).await?;
+            let name = rooted.name();
+            let walked = files::read_whole(rooted, column, self.style).await;
+            let (mut index, problem) = match walked {
+                Ok(found) => found,
+                Err(Error::NotFound { .. }) => {
+                    found.stopped = Some(format!("there is no {name}"));
+                    break;
+                }
+                Err(error @ (Error::Corrupt { .. } | Error::Unsupported { .. })) => {
+                    found.stopped = Some(error.to_string());
+                    break;
+                }
+                Err(error) => return Err(error),
+            };
+            let begins = file.saturating_mul(column.superchunk);
+            let first = index.first_chunk.unwrap_or(begins);
+            let mut full = 0;
+            let mut stopped = problem;
+            for slot in 0..index.chunks.len() as u64 {
+                match self.check_chunk(column, &index, slot).await {
+                    Ok(plain) if plain.len() as u64 == whole => full += 1,
+                    Ok(plain) => {
+                        let tail = Tail::new(column, &index, slot, &plain);
+                        found.tails.insert(first + slot, tail);
+                        stopped = None;
+                        break;
+                    }
+                    Err(error @ (Error::Corrupt { .. } | Error::Array(_))) => {
+                        stopped = Some(error.to_string());
+                        break;
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+            if first != begins {
+                // A tail that was filled, or one of other rows than are looked for.
+                if full > 0 && !found.tails.contains_key(&first) {
+                    let plain = self.check_chunk(column, &index, 0).await?;
+                    found.tails.insert(first, Tail::new(column, &index, 0, &plain));
+                }
+                found.stopped = Some(format!("{name} begins with chunk {first}"));
+                break;
+            }
+            index.chunks.truncate(usize::try_from(full).unwrap_or(usize::MAX));
+            found.full += full;
+            found.files.push(index);
+            if full < column.superchunk {
+                let more = stopped.unwrap_or_else(|| format!("{name} has {full} full chunks"));
+                found.stopped = Some(more);
+                // The tail is the next file.
+                let next = file + 1;
+                if full > 0 {
+                    self.examine_tail(state, column, next, &mut found).await?;
+                }
+                break;
+            }
+        }
+        Ok(found)
+    }
+
+    /// Looks at the file in which rows that fill no chunk would be.
+    async fn examine_tail(
+        &self,
+        state: &State,
+        column: &Column,
+        file: u64,
+        found: &mut Examined,
+    ) -> Result<()> {
+        let path = column.file(self.style, file);
+        let rooted = state.files.roots.resolve(&column.folder, &path, file).await?;
+        let Ok((index, _)) = files::read_whole(rooted, column, self.style).await else {
+            return Ok(());
+        };
+        let Some(first) = index.first_chunk.filter(|_| !index.chunks.is_empty()) else {
+            return Ok(());
+        };
+        if let Ok(plain) = self.check_chunk(column, &index, 0).await {
+            found.tails.insert(first, Tail::new(column, &index, 0, &plain));
+        }
+        Ok(())
+    }
+
+    /// A chunk of a file as it is when decoded, if it is what its digest says.
+    pub(super) async fn check_chunk(
+        &self,
+        column: &Column,
+        index: &FileIndex,
+        slot: u64,
+    ) -> Result<Bytes> {
+        let name = format!("chunk {slot} of {}", index.rooted.name());
+        let reference = index.reference(slot);
+        let reference =
+            reference.ok_or_else(|| Error::NotFound { what: "chunk", name: name.clone() })?;
+        let bytes = self.fetcher.fetch_named(&[&reference], |_| name.clone()).await?.pop();
+        let bytes = bytes.flatten().unwrap_or_default();
+        let most = column.chunk_bytes();
+        cpu(move || {
+            let header = blosc::Header::parse(&bytes)?;
+            if header.decoded_bytes > most {
+                let expected = format!("at most {most}");
+                return Err(corrupt(&name, "its bytes", expected, header.decoded_bytes));
+            }
+            let mut plain = vec![0; usize::try_from(header.decoded_bytes).unwrap_or(0)];
+            blosc::decode_into(&bytes, &mut plain)?;
+            Ok(plain.into())
+        })
+        .await?
+    }
+}
+
+impl Examined {
+    /// The rows that are whole, no more than somebody says there are.
+    pub(super) fn rows(&self, column: &Column, said: Option<u64>) -> u64 {
+        let chunklen = column.chunklen.max(1);
+        let most = self.full.saturating_mul(chunklen);
+        let tail_of = |chunk: &u64| self.tails.get(chunk).map_or(0, |tail| tail.rows);
+        let whole = most.saturating_add(tail_of(&self.full));
+        let Some(said) = said else { return whole };
+        // A tail may hold rows of a chunk that a writer was filling.
+        let full = said / chunklen;
+        let with_tail = match full <= self.full {
+            true => full.saturating_mul(chunklen).saturating_add(tail_of(&full)),
+            false => 0,
+        };
+        whole.max(with_tail).min(said)
+    }
+}

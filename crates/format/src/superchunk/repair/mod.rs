@@ -1,0 +1,340 @@
+//! Repair: everything that is whole, up to the first damage, and nothing else.
+//!
+//! ```text
+//!  examine    every file from the first on, chunk by chunk: header, length, digest
+//!  decide     the rows that all columns have, and no more than `meta/sizes` says, if it says anything
+//!  do         the tail ─▶ meta/sizes ─▶ files written anew without what is torn ─▶ others renamed
+//! ```
+//!
+//! Nothing is deleted: a file of which something does not count any more is kept under another name.
+
+mod examine;
+
+use chunkyard_array::Attributes;
+use chunkyard_store::{Error, Kind, Result, Store, Uid};
+
+use self::examine::Examined;
+use super::directory::{self, ATTRIBUTES, SIZES, STORAGE, get};
+use super::handle::{Blz, BlzOptions, Inner, State};
+use super::meta::{self, Sizes, Storage};
+use super::model::{Column, Style};
+use super::write_out::render;
+use crate::Place;
+use crate::publish::publish;
+
+/// What names of files end with that were set aside.
+const ASIDE: &str = ".aside-";
+
+/// What a repair did, or would do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Repaired {
+    /// Rows that `meta/sizes` said there are, if it could be read.
+    pub rows_before: Option<u64>,
+    /// Rows that are there.
+    pub rows_after: u64,
+    /// Files of which not everything counts any more.
+    pub set_aside: Vec<SetAside>,
+    /// What was found and done, in sentences.
+    pub notes: Vec<String>,
+}
+
+/// A file that is kept under another name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SetAside {
+    /// What it was called.
+    pub file: String,
+    /// What it is called now; `None` if nothing was done.
+    pub renamed: Option<String>,
+    /// Why.
+    pub reason: String,
+}
+
+impl Blz {
+    /// Brings back everything that is whole, up to the first damage; with `dry_run`, only says what
+    /// would be done. Rows are never made up, and nothing is deleted.
+    pub async fn repair(place: &Place, options: &BlzOptions, dry_run: bool) -> Result<Repaired> {
+        let store = place.directory();
+        if !dry_run && store.kind() != Kind::Local {
+            return Err(Error::unsupported(format!(
+                "repairing {} where it is: files cannot be renamed there; copy it to a directory",
+                place.url()
+            )));
+        }
+        let mut notes = Vec::new();
+        let said = match get(store, SIZES).await? {
+            None => {
+                notes.push(format!("{SIZES} is missing"));
+                None
+            }
+            Some(object) => match Sizes::parse(SIZES, &object.bytes) {
+                Ok(sizes) => Some(sizes),
+                Err(error) => {
+                    notes.push(error.to_string());
+                    None
+                }
+            },
+        };
+        let storage = get(store, STORAGE).await?;
+        let storage = storage.map(|object| Storage::parse(STORAGE, &object.bytes)).transpose()?;
+        let sealed = storage.is_some_and(|storage| storage.sealed);
+        let said = said.filter(|sizes| sizes.sealed || !sealed);
+        let attributes = Self::salvage(store, sealed, dry_run, &mut notes).await?;
+        let found = directory::read_as(store, said.clone(), attributes).await?;
+        let Some(found) = found else {
+            let name = place.url().to_owned();
+            return Err(Error::NotFound { what: "BLZ dataset with a meta/storage", name });
+        };
+        if found.table && found.style == Style::Bcolz {
+            return Err(Error::unsupported(format!(
+                "repairing {}, a table in the style of bcolz",
+                place.url()
+            )));
+        }
+        let blz = Self::of_directory(store.clone(), found, options)?;
+        let inner = &blz.inner;
+        let _lock = match dry_run {
+            true => None,
+            false => Some(inner.lock().await?),
+        };
+        if !dry_run && inner.finish_changes().await? {
+            notes.push("changes of somebody who died were finished".to_owned());
+            inner.withdraw_journal().await?;
+        }
+        let rows_before = said.and_then(|sizes| sizes.shape.first().copied());
+        inner.repair(rows_before, notes, dry_run).await
+    }
+}
+
+impl Blz {
+    /// The attributes as they are, also where another program changed them; where they cannot be read,
+    /// none, and the file is kept under another name.
+    async fn salvage(
+        store: &Store,
+        sealed: bool,
+        dry_run: bool,
+        notes: &mut Vec<String>,
+    ) -> Result<Attributes> {
+        let strictly = directory::read_attributes(store, sealed).await;
+        let error = match strictly {
+            Err(error @ Error::Corrupt { .. }) => error,
+            other => return other,
+        };
+        let there = get(store, ATTRIBUTES).await?;
+        let read = there.as_ref().map(|file| meta::salvage_attributes(ATTRIBUTES, &file.bytes));
+        let attributes = match read {
+            Some(Ok(attributes)) => {
+                notes.push(format!("{error}; the attributes are accepted as they are"));
+                attributes
+            }
+            _ => {
+                notes.push(format!("{error}; there are no attributes any more"));
+                Attributes::new()
+            }
+        };
+        if !dry_run {
+            if there.is_some() {
+                let renamed = aside_name(ATTRIBUTES)?;
+                store.link(ATTRIBUTES, &renamed).await?;
+                notes.push(format!("{ATTRIBUTES} is kept as {renamed}"));
+            }
+            let bytes = match sealed {
+                true => meta::render_sealed_attributes(&attributes),
+                false => meta::render_attributes(&attributes),
+            };
+            publish(store, vec![(ATTRIBUTES.to_owned(), bytes.into())]).await?;
+        }
+        Ok(attributes)
+    }
+}
+
+impl Inner {
+    async fn repair(
+        &self,
+        rows_before: Option<u64>,
+        mut notes: Vec<String>,
+        dry_run: bool,
+    ) -> Result<Repaired> {
+        let state = self.state().clone();
+        let mut columns = Vec::new();
+        for (at, column) in state.columns.iter().enumerate() {
+            let examined = self.examine(&state, column).await?;
+            let rows = examined.rows(column, rows_before);
+            if let Some(stopped) = &examined.stopped
+                && rows_before.is_none_or(|wanted| rows < wanted)
+            {
+                notes.push(format!("{}: {rows} rows are whole; {stopped}", column.path));
+            }
+            columns.push((at, rows, examined));
+        }
+        let whole = columns.iter().map(|(_, rows, _)| *rows).min().unwrap_or(0);
+        let rows_after = rows_before.map_or(whole, |said| said.min(whole));
+        let mut set_aside = Vec::new();
+        // The rows behind the last full chunk are durable before anything counts on them.
+        for (at, _, examined) in &columns {
+            let kept = self.mend_tail(&state, *at, examined, rows_after, dry_run, &mut notes);
+            set_aside.extend(kept.await?);
+        }
+        if rows_before != Some(rows_after) {
+            notes.push(match rows_before {
+                Some(before) => format!("{SIZES} said {before} rows, and says {rows_after}"),
+                None => format!("{SIZES} is written anew, with {rows_after} rows"),
+            });
+        }
+        if !dry_run {
+            self.write_sizes(&state, rows_after, &columns).await?;
+        }
+        for (at, _, examined) in &columns {
+            let column = &state.columns[*at];
+            self.mend_files(&state, column, examined, rows_after, dry_run, &mut set_aside).await?;
+        }
+        for aside in &set_aside {
+            notes.push(match &aside.renamed {
+                Some(renamed) => format!("{} is kept as {renamed}: {}", aside.file, aside.reason),
+                None => format!("{} would be set aside: {}", aside.file, aside.reason),
+            });
+        }
+        Ok(Repaired { rows_before, rows_after, set_aside, notes })
+    }
+
+    /// Writes the tail that a length needs, if it is not there; the file that was in its place, which
+    /// may be a full one, is kept.
+    async fn mend_tail(
+        &self,
+        state: &State,
+        at: usize,
+        examined: &Examined,
+        len: u64,
+        dry_run: bool,
+        notes: &mut Vec<String>,
+    ) -> Result<Option<SetAside>> {
+        let column = &state.columns[at];
+        let full = len / column.chunklen.max(1);
+        let rows = column.rows_in(full, len);
+        let has_tail = examined.tails.get(&full).is_some_and(|tail| tail.rows >= rows);
+        if rows == 0 || has_tail {
+            return Ok(None);
+        }
+        notes.push(format!("{}: {rows} rows of chunk {full} become a tail", column.path));
+        let (file, slot) = column.place_of(full);
+        let index = usize::try_from(file).ok().and_then(|file| examined.files.get(file));
+        let Some(index) = index.filter(|_| slot > 0) else { return Ok(None) };
+        let tail = column.tail_file(full);
+        let in_the_way = examined.all.iter().find(|(number, _)| *number == tail);
+        let mut kept = in_the_way.map(|(_, path)| SetAside {
+            file: path.clone(),
+            renamed: None,
+            reason: format!("the last of {len} rows go where it was"),
+        });
+        if dry_run {
+            return Ok(kept);
+        }
+        let plain = self.check_chunk(column, index, slot).await?;
+        let wanted = usize::try_from(rows.saturating_mul(column.row_bytes())).unwrap_or(0);
+        if let Some(kept) = &mut kept {
+            let renamed = aside_name(&kept.file)?;
+            self.keep(&kept.file, &renamed).await?;
+            kept.renamed = Some(renamed);
+        }
+        self.put_tail(state, at, full, &plain.slice(..wanted.min(plain.len()))).await?;
+        Ok(kept)
+    }
+
+    /// Gives a file a second name, durably, before its first becomes that of another one.
+    async fn keep(&self, path: &str, renamed: &str) -> Result<()> {
+        self.store.link(path, renamed).await?;
+        let (folder, _) = path.rsplit_once('/').unwrap_or(("", path));
+        self.store.sync_dir(folder).await
+    }
+
+    async fn write_sizes(
+        &self,
+        state: &State,
+        len: u64,
+        columns: &[(usize, u64, Examined)],
+    ) -> Result<()> {
+        let mut cbytes = Vec::with_capacity(columns.len());
+        for (at, _, examined) in columns {
+            let column = &state.columns[*at];
+            let full = len / column.chunklen.max(1);
+            let count = usize::try_from(full).unwrap_or(usize::MAX);
+            let mut all = examined.files.iter().flat_map(|index| &index.chunks);
+            let stored: u64 = all.by_ref().take(count).map(|chunk| chunk.end - chunk.start).sum();
+            // Of rows that were in a full chunk, the tail is about as long.
+            let tail = match (column.rows_in(full, len), examined.tails.get(&full)) {
+                (0, _) => 0,
+                (_, Some(tail)) => tail.encoded,
+                (_, None) => all.next().map_or(0, |chunk| chunk.end - chunk.start),
+            };
+            cbytes.push((stored + tail) as i64);
+        }
+        let sizes = state.sizes_for(len, &cbytes);
+        self.put_sizes(state, &sizes, &cbytes).await
+    }
+
+    /// Makes every file hold what counts and nothing else, and sets aside what is not needed.
+    async fn mend_files(
+        &self,
+        state: &State,
+        column: &Column,
+        examined: &Examined,
+        len: u64,
+        dry_run: bool,
+        set_aside: &mut Vec<SetAside>,
+    ) -> Result<()> {
+        let full = len / column.chunklen.max(1);
+        let tail = column.tail_file(full);
+        let rows = column.rows_in(full, len);
+        for (file, index) in (0..).zip(&examined.files) {
+            let begins = column.superchunk.saturating_mul(file);
+            let count = full.saturating_sub(begins).min(column.superchunk);
+            if count == 0 || index.rooted.url.is_some() {
+                continue;
+            }
+            let mut index = index.clone();
+            index.chunks.truncate(usize::try_from(count).unwrap_or(usize::MAX));
+            let grows = self.style == Style::Superchunk;
+            if !grows || self.is_whole(column, file, &index).await? {
+                continue;
+            }
+            let path = column.file(self.style, file);
+            let reason = format!("only its first {count} chunks are whole and count");
+            let renamed = match dry_run {
+                true => None,
+                false => {
+                    let chunks = self.chunks_of(&index, count).await?;
+                    let spec = column.file_spec(self.style, begins, column.superchunk)?;
+                    let (parts, _) = render(&spec, &path, self, &chunks, begins)?;
+                    let renamed = aside_name(&path)?;
+                    self.keep(&path, &renamed).await?;
+                    self.move_in(&path, parts).await?;
+                    self.store.sync_dir(&column.folder).await?;
+                    Some(renamed)
+                }
+            };
+            set_aside.push(SetAside { file: path, renamed, reason });
+        }
+        for (number, path) in examined.all.iter().rev() {
+            let needed = *number < tail || (*number == tail && rows > 0);
+            if needed || !state.files.roots.is_here(*number) {
+                continue;
+            }
+            let reason = format!("it is behind the last of {len} rows");
+            let renamed = match dry_run {
+                true => None,
+                false => {
+                    let renamed = aside_name(path)?;
+                    self.store.rename(path, &renamed).await?;
+                    self.store.sync_dir(&column.folder).await?;
+                    Some(renamed)
+                }
+            };
+            set_aside.push(SetAside { file: path.clone(), renamed, reason });
+        }
+        Ok(())
+    }
+}
+
+/// Another name for a file, which nobody looks for.
+fn aside_name(path: &str) -> Result<String> {
+    Ok(format!("{path}{ASIDE}{}", Uid::fresh()?))
+}

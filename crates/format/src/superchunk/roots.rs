@@ -1,0 +1,77 @@
+//! Which store a file is in: that of the dataset, or one that `meta/sizes` names and the reader allows.
+
+use std::sync::Arc;
+
+use chunkyard_store::{Error, Remotes, Result, Store};
+
+use super::meta::Shards;
+
+/// The store of a dataset, and where else its files may be. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(super) struct Roots {
+    pub(super) store: Store,
+    pub(super) remotes: Arc<Remotes>,
+    shards: Arc<Shards>,
+}
+
+/// A file and the store that it is in.
+#[derive(Debug, Clone)]
+pub(super) struct Rooted {
+    pub(super) store: Store,
+    pub(super) path: Arc<str>,
+    /// Its URL, if it is not in the dataset's own store.
+    pub(super) url: Option<Arc<str>>,
+}
+
+impl Rooted {
+    /// Its name in messages.
+    pub(super) fn name(&self) -> String {
+        match &self.url {
+            Some(url) => url.to_string(),
+            None => self.path.to_string(),
+        }
+    }
+}
+
+impl Roots {
+    pub(super) fn new(store: Store, remotes: Arc<Remotes>, shards: Shards) -> Self {
+        Self { store, remotes, shards: Arc::new(shards) }
+    }
+
+    /// Which files are elsewhere.
+    pub(super) fn shards(&self) -> &Shards {
+        &self.shards
+    }
+
+    /// The same with files elsewhere.
+    pub(super) fn with_shards(&self, shards: Shards) -> Self {
+        Self { shards: Arc::new(shards), ..self.clone() }
+    }
+
+    /// Whether a file is in the dataset's own store.
+    pub(super) fn is_here(&self, file: u64) -> bool {
+        self.base_of(file).is_none()
+    }
+
+    fn base_of(&self, file: u64) -> Option<&str> {
+        // Counted as the names of files are, from 1.
+        self.shards.base_of(file.saturating_add(1))
+    }
+
+    /// Where a file is. `path` is its place below the dataset, which it has below any other root too.
+    pub(super) async fn resolve(&self, folder: &str, path: &str, file: u64) -> Result<Rooted> {
+        let Some(base) = self.base_of(file) else {
+            let path = path.into();
+            return Ok(Rooted { store: self.store.clone(), path, url: None });
+        };
+        let url = format!("{}/{path}", base.trim_end_matches('/'));
+        if !self.remotes.allows(&url) {
+            return Err(Error::invalid(format!(
+                "files of {folder} are kept at {base}, which nobody allowed to be read: allow it by \
+                 its prefix"
+            )));
+        }
+        let (store, path) = self.remotes.resolve(&url).await?;
+        Ok(Rooted { store, path: path.into(), url: Some(url.into()) })
+    }
+}

@@ -1,0 +1,41 @@
+//! What dead writers left beside `meta/sizes`: files under names that nobody looks for.
+//!
+//! Those in folders of data go when a writer settles. Here that is not enough of a proof: whoever sets
+//! attributes writes a file aside without a lock. It has its name a moment later, so only what is old goes.
+
+use std::collections::BTreeSet;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use chunkyard_store::Result;
+
+use super::handle::Inner;
+use super::names;
+
+/// How long nobody takes to give a file its name.
+const ABANDONED_MS: i64 = 60 * 60 * 1000;
+
+impl Inner {
+    /// Deletes what was abandoned. Only for whoever holds the lock.
+    pub(super) async fn sweep_meta(&self) -> Result<()> {
+        let paths = self.sizes_paths();
+        let folders: BTreeSet<&str> =
+            paths.iter().filter_map(|path| Some(path.rsplit_once('/')?.0)).collect();
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now_ms = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
+        let mut abandoned = Vec::new();
+        for folder in folders {
+            for meta in self.store.list_dir(folder).await?.objects {
+                let name = meta.path.rsplit('/').next().unwrap_or_default();
+                let old = now_ms.saturating_sub(meta.modified_ms) > ABANDONED_MS;
+                // Of some files a store does not say when they were written.
+                if name.starts_with(names::TEMP) && old && meta.modified_ms > 0 {
+                    abandoned.push(meta.path);
+                }
+            }
+        }
+        match abandoned.is_empty() {
+            true => Ok(()),
+            false => self.store.delete(&abandoned).await,
+        }
+    }
+}

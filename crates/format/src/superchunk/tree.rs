@@ -1,0 +1,240 @@
+//! Several datasets in one directory, which are one dataset to whoever opens it.
+//!
+//! ```text
+//!  meta/hierarchy      {"format": "blz-hierarchy/1", "sealed": true, "groups": {path: attributes}, "arrays": [paths]}
+//!  a/b/meta, a/b/data  the array /a/b, a dataset of its own that any reader of BLZ can open
+//! ```
+//!
+//! The list is written last and makes it a tree; without it each dataset is only itself.
+
+use std::collections::BTreeMap;
+
+use chunkyard_array::{Attributes, GroupSpec, non_finite};
+use chunkyard_store::{ChunkRef, Error, Result, Store};
+use futures::{StreamExt, TryStreamExt, stream};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::directory;
+use super::handle::{Blz, BlzOptions};
+use super::meta;
+use super::names;
+use crate::check_node_path;
+
+/// The file that lists what a tree holds.
+pub(super) const HIERARCHY: &str = "meta/hierarchy";
+/// What it says it is.
+const FORMAT: &str = "blz-hierarchy/1";
+/// The one name of a folder at the root that is not free.
+const META: &str = "meta";
+/// Datasets that are opened at once.
+const OPENED: usize = 16;
+
+/// A dataset of a tree.
+#[derive(Debug)]
+pub(super) struct Member {
+    /// Where it is in the tree: `/` if it is all there is.
+    pub(super) path: String,
+    /// Its folder, with a slash at the end; empty if it is all there is.
+    pub(super) folder: String,
+    pub(super) blz: Blz,
+}
+
+impl Member {
+    /// A reference within the dataset as one within the tree.
+    pub(super) fn reference(&self, reference: ChunkRef) -> ChunkRef {
+        match reference {
+            ChunkRef::Object { path, range, guard, check } if !self.folder.is_empty() => {
+                let path = format!("{}{path}", self.folder).into();
+                ChunkRef::Object { path, range, guard, check }
+            }
+            other => other,
+        }
+    }
+
+    /// Damage, with the name that a file has in the tree.
+    pub(super) fn named(&self, error: Error) -> Error {
+        match error {
+            Error::Corrupt { file, what, expected, found } => {
+                Error::Corrupt { file: format!("{}{file}", self.folder), what, expected, found }
+            }
+            other => other,
+        }
+    }
+
+    /// Whether a file of the tree is one of this dataset.
+    pub(super) fn owns(&self, path: &str) -> bool {
+        path.strip_prefix(&self.folder).is_some_and(|inner| self.blz.inner.owns(inner))
+    }
+}
+
+/// What a tree holds.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Hierarchy {
+    format: String,
+    /// Whether it ends with a checksum: said at its beginning, so that no damage to one end hides the other.
+    #[serde(default)]
+    sealed: bool,
+    groups: BTreeMap<String, Attributes>,
+    arrays: Vec<String>,
+}
+
+impl Hierarchy {
+    pub(super) fn new(groups: BTreeMap<String, Attributes>, arrays: Vec<String>) -> Self {
+        Self { format: FORMAT.to_owned(), sealed: true, groups, arrays }
+    }
+
+    fn parse(bytes: &[u8]) -> Result<Self> {
+        let wrong = |expected: &str, found: String| {
+            super::corrupt(HIERARCHY, "the list of arrays", expected, found)
+        };
+        let no_list =
+            |error: serde_json::Error| wrong("JSON of groups and arrays", error.to_string());
+        let mut found = non_finite::parse(bytes).map_err(no_list)?;
+        let has_seal = found.get(meta::SEAL).is_some();
+        if has_seal {
+            meta::seal::check(HIERARCHY, bytes)?;
+        }
+        // Attributes are kept verbatim, which the way through types does not.
+        let groups = match found.get_mut("groups").map(Value::take) {
+            Some(Value::Object(groups)) => groups,
+            other => {
+                let found = other.unwrap_or_default().to_string();
+                return Err(wrong("an object of groups", found));
+            }
+        };
+        found["groups"] = Value::Object(Map::new());
+        let mut found: Self = serde_json::from_value(found).map_err(no_list)?;
+        if found.sealed != has_seal {
+            return Err(meta::unsealed(HIERARCHY));
+        }
+        for (path, attributes) in groups {
+            let Value::Object(attributes) = attributes else {
+                return Err(wrong("attributes of a group", format!("{path}: {attributes}")));
+            };
+            found.groups.insert(path, attributes);
+        }
+        if found.format != FORMAT {
+            return Err(Error::unsupported(format!(
+                "{HIERARCHY} says {:?}; this reads {FORMAT:?}",
+                found.format
+            )));
+        }
+        for path in found.arrays.iter().chain(found.groups.keys()) {
+            let inner = path.strip_prefix('/');
+            match inner {
+                Some("") => {}
+                Some(inner) => check_node_path(inner)
+                    .map_err(|error| wrong("paths from the root", error.to_string()))?,
+                None => return Err(wrong("paths from the root", format!("{path:?}"))),
+            }
+        }
+        Ok(found)
+    }
+
+    pub(super) fn render(&self) -> Result<Vec<u8>> {
+        let rendered = serde_json::to_vec(self);
+        rendered
+            .map(meta::seal::sealed)
+            .map_err(|error| Error::invalid(format!("{HIERARCHY}: {error}")))
+    }
+
+    /// The groups and what is said of each.
+    pub(super) fn groups(&self) -> Vec<(String, GroupSpec)> {
+        let all = self.groups.iter();
+        all.map(|(path, attributes)| (path.clone(), GroupSpec::new(attributes.clone()))).collect()
+    }
+
+    /// Opens all datasets.
+    pub(super) async fn open(&self, store: &Store, options: &BlzOptions) -> Result<Vec<Member>> {
+        stream::iter(self.arrays.clone())
+            .map(|path| async move {
+                let folder = folder_of(&path);
+                let below = store.below(folder.trim_end_matches('/'))?;
+                let Some(found) = directory::read(&below).await? else {
+                    let what = format!("the array {path}");
+                    let expected = format!("a dataset in {folder}");
+                    return Err(super::corrupt(HIERARCHY, &what, expected, "none"));
+                };
+                let blz = Blz::of_directory(below, found, options)?;
+                Ok(Member { path, folder, blz })
+            })
+            .buffered(OPENED)
+            .try_collect()
+            .await
+    }
+}
+
+/// What the list at the root says, if there is one.
+pub(super) async fn read(store: &Store) -> Result<Option<Hierarchy>> {
+    match directory::get(store, HIERARCHY).await? {
+        Some(object) => Hierarchy::parse(&object.bytes).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// Whether a file is the list.
+pub(super) fn is_hierarchy(path: &str) -> bool {
+    path == HIERARCHY
+}
+
+/// The folder of an array of a tree, with a slash at the end.
+pub(super) fn folder_of(path: &str) -> String {
+    let mut folder = String::new();
+    for (depth, name) in path.trim_matches('/').split('/').enumerate() {
+        match depth == 0 && name == META {
+            true => folder.push_str("%6Deta"),
+            false => folder.push_str(&names::field_dir(name)),
+        }
+        folder.push('/');
+    }
+    folder
+}
+
+/// The path of a node of a dataset that is at a path itself.
+pub(super) fn joined(above: &str, path: &str) -> String {
+    match (above, path) {
+        ("/", path) => path.to_owned(),
+        (above, "/") => above.to_owned(),
+        (above, path) => format!("{above}{path}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_of_arrays_are_their_paths_and_never_that_of_the_list() {
+        assert_eq!(folder_of("/a/b c"), "a/b%20c/");
+        assert_eq!(folder_of("/meta"), "%6Deta/");
+        assert_eq!(folder_of("/a/meta"), "a/meta/");
+        assert_eq!(folder_of("/__1"), "%5F_1/");
+    }
+
+    #[test]
+    fn a_list_with_another_bit_is_refused_and_one_without_a_checksum_is_read() {
+        let groups = BTreeMap::from([("/".to_owned(), Attributes::new())]);
+        let whole = Hierarchy::new(groups, vec!["/a".to_owned()]).render().unwrap();
+        assert!(Hierarchy::parse(&whole).is_ok());
+        for at in 0..whole.len() {
+            for bit in 0..8 {
+                let mut other = whole.clone();
+                other[at] ^= 1 << bit;
+                assert!(Hierarchy::parse(&other).is_err(), "{at}.{bit}");
+            }
+        }
+        let old = br#"{"format":"blz-hierarchy/1","groups":{"/":{}},"arrays":["/a"]}"#;
+        assert!(Hierarchy::parse(old).is_ok());
+    }
+
+    #[test]
+    fn a_list_that_leads_out_of_the_tree_is_refused() {
+        let list = |path: &str| Hierarchy::new(BTreeMap::new(), vec![path.to_owned()]);
+        assert!(Hierarchy::parse(&list("/a/b").render().unwrap()).is_ok());
+        let deep = "/a".repeat(65);
+        for path in ["a", "/../a", "/a//b", "", &deep] {
+            assert!(Hierarchy::parse(&list(path).render().unwrap()).is_err(), "{path}");
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! A session as the keys of a Zarr v3 hierarchy, for those who speak Zarr's store interface:
+//! zarr-python, and whoever serves a version over HTTP.
+//!
+//! ```text
+//!  zarr.json        the document of the root group
+//!  a/zarr.json      the document of a node: its specification and its attributes, as one
+//!  a/c/0/1          an encoded chunk, by the chunk key encoding of its array
+//! ```
+//!
+//! It behaves like a map from keys to bytes, with these differences:
+//!
+//! - A document is rendered from the node. It has the members that were written, not their order nor
+//!   their white space. `consolidated_metadata` is not kept: it would be stale after the next change,
+//!   and a session has all metadata at hand anyway.
+//! - Keys may come in any order. What fits nothing yet waits in the memory of the session, and can be
+//!   read and listed like all others; a commit refuses while something waits.
+//! - A document that contradicts what is there is refused at once: one that does not parse in place
+//!   of one that does, another data type while there are chunks, an array in place of a group that
+//!   holds nodes.
+//! - Deleting the document of an array deletes the array, its chunks included. A smaller shape deletes
+//!   the chunks outside it.
+//! - A commit gives every group above a node a document.
+//!
+//! `place` tells what a key names, `document` renders and parses, `read`, `write` and `list` are the
+//! operations.
+
+mod document;
+mod list;
+mod place;
+mod range;
+mod read;
+mod write;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+pub use self::list::Listing;
+pub use self::range::ByteRange;
+
+use chunkyard_store::Uid;
+
+use self::place::Layout;
+use super::session::Session;
+
+/// The last part of the key of every metadata document.
+const DOCUMENT: &str = "zarr.json";
+
+/// A session as keys and values. Several of one session see the same. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Keys {
+    session: Arc<Session>,
+    /// How the chunks of arrays are named, for arrays that were asked about.
+    layouts: Arc<Mutex<HashMap<Uid, Arc<Layout>>>>,
+}
+
+impl Keys {
+    /// The keys of a session.
+    pub fn new(session: Arc<Session>) -> Self {
+        Self { session, layouts: Arc::default() }
+    }
+
+    /// The session.
+    pub fn session(&self) -> &Arc<Session> {
+        &self.session
+    }
+}
+
+/// A prefix as that of a folder: nothing, or ending in `/`.
+fn folder(prefix: &str) -> String {
+    match prefix.trim_end_matches('/') {
+        "" => String::new(),
+        name => format!("{name}/"),
+    }
+}
+
+/// The path of the node that a folder would be.
+fn path_of(folder: &str) -> String {
+    format!("/{}", folder.trim_end_matches('/'))
+}
+
+/// What all keys of a node begin with.
+fn folder_of(path: &str) -> String {
+    folder(path.trim_start_matches('/'))
+}

@@ -1,0 +1,164 @@
+//! Reading values.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use bytes::Bytes;
+use chunkyard_store::{ChunkRef, Result, Uid};
+
+use super::Keys;
+use super::place::{ArrayKeys, Place};
+use super::range::ByteRange;
+use crate::coord::Coord;
+
+/// Chunks of one array that are asked for together.
+struct Wanted {
+    array: ArrayKeys,
+    coords: Vec<Coord>,
+    /// Their places in the answer.
+    places: Vec<usize>,
+}
+
+/// Chunks on their way from the store.
+#[derive(Default)]
+struct Fetches {
+    whole: Vec<(usize, ChunkRef)>,
+    parts: Vec<(usize, ChunkRef, Range<u64>)>,
+}
+
+impl Keys {
+    /// The value of a key, or a range of it; `None` if there is no such key.
+    pub async fn get(&self, key: &str, range: Option<ByteRange>) -> Result<Option<Bytes>> {
+        let answer = self.get_many(&[(key, range)]).await?;
+        Ok(answer.into_iter().next().flatten())
+    }
+
+    /// The values of many keys, in their order. All chunks are located and fetched together.
+    pub async fn get_many<K: AsRef<str>>(
+        &self,
+        wanted: &[(K, Option<ByteRange>)],
+    ) -> Result<Vec<Option<Bytes>>> {
+        let mut answer: Vec<Option<Bytes>> = vec![None; wanted.len()];
+        let mut arrays: HashMap<Uid, Wanted> = HashMap::new();
+        let tree = self.session.tree();
+        let none_aside = self.session.has_none_aside();
+        for (at, ((key, _), answer)) in wanted.iter().zip(&mut answer).enumerate() {
+            let key = key.as_ref();
+            if !none_aside && let Some(bytes) = self.session.aside(key) {
+                *answer = Some(bytes);
+                continue;
+            }
+            match self.place(&tree, key)? {
+                Place::Nowhere(_) => {}
+                Place::Document(path) => *answer = self.document(&path).await?,
+                Place::Chunk(array, coord) => {
+                    let wanted = arrays.entry(array.node.uid).or_insert_with(|| Wanted {
+                        array,
+                        coords: Vec::new(),
+                        places: Vec::new(),
+                    });
+                    wanted.coords.push(coord);
+                    wanted.places.push(at);
+                }
+            }
+        }
+        // What is here is cut here; chunks may be cut where they are.
+        for ((_, range), answer) in wanted.iter().zip(&mut answer) {
+            *answer = answer.take().map(|bytes| ByteRange::cut(range.as_ref(), bytes));
+        }
+        let mut fetches = Fetches::default();
+        for array in arrays.into_values() {
+            let located = self.session.locate_references(&array.array.node, &array.coords).await?;
+            for (&at, reference) in array.places.iter().zip(located) {
+                let range = wanted.get(at).and_then(|(_, range)| range.as_ref());
+                if let Some(reference) = reference {
+                    fetches.add(at, reference, range, self.reads_part(&array.array));
+                }
+            }
+        }
+        let name = |at: usize| wanted.get(at).map_or("", |(key, _)| key.as_ref()).to_owned();
+        let (whole, parts) = self.fetch(&fetches, name).await?;
+        for ((at, _), bytes) in fetches.whole.iter().zip(whole) {
+            if let (Some((_, range)), Some(answer)) = (wanted.get(*at), answer.get_mut(*at)) {
+                *answer = bytes.map(|bytes| ByteRange::cut(range.as_ref(), bytes));
+            }
+        }
+        for ((at, ..), bytes) in fetches.parts.iter().zip(parts) {
+            if let Some(answer) = answer.get_mut(*at) {
+                *answer = Some(bytes);
+            }
+        }
+        Ok(answer)
+    }
+
+    /// Whether a range of a chunk may be read without the rest. A checksum is one of the whole chunk,
+    /// so that a part of it cannot be checked; the parts of a shard check themselves.
+    fn reads_part(&self, array: &ArrayKeys) -> bool {
+        array.layout.has_parts || !self.session.repository().inner.options.check_chunks
+    }
+
+    /// The bytes of whole chunks, and of parts.
+    async fn fetch(
+        &self,
+        fetches: &Fetches,
+        name: impl Fn(usize) -> String,
+    ) -> Result<(Vec<Option<Bytes>>, Vec<Bytes>)> {
+        let fetcher = self.session.repository().fetcher();
+        let whole: Vec<&ChunkRef> = fetches.whole.iter().map(|(_, reference)| reference).collect();
+        let parts: Vec<(&ChunkRef, Range<u64>)> =
+            fetches.parts.iter().map(|(_, reference, range)| (reference, range.clone())).collect();
+        let what = |at: usize| fetches.whole.get(at).map_or_else(String::new, |(at, _)| name(*at));
+        let fetched =
+            futures::try_join!(fetcher.fetch_named(&whole, what), fetcher.fetch_within(&parts));
+        match fetched {
+            Ok(fetched) => Ok(fetched),
+            Err(error) => Err(self.session.explain(error).await),
+        }
+    }
+
+    /// Whether there is such a key.
+    pub async fn exists(&self, key: &str) -> Result<bool> {
+        if self.session.aside(key).is_some() {
+            return Ok(true);
+        }
+        match self.place(&self.session.tree(), key)? {
+            Place::Nowhere(_) => Ok(false),
+            Place::Document(path) => Ok(self.session.is_described(&path)),
+            Place::Chunk(array, coord) => {
+                Ok(self.session.locate_coords(&array.node, &[coord]).await? != [None])
+            }
+        }
+    }
+
+    /// How many bytes the value of a key has. No chunk is fetched for it.
+    pub async fn size(&self, key: &str) -> Result<Option<u64>> {
+        if let Some(bytes) = self.session.aside(key) {
+            return Ok(Some(bytes.len() as u64));
+        }
+        match self.place(&self.session.tree(), key)? {
+            Place::Nowhere(_) => Ok(None),
+            Place::Document(path) => {
+                Ok(self.document(&path).await?.map(|bytes| bytes.len() as u64))
+            }
+            Place::Chunk(array, coord) => {
+                let located = self.session.locate_coords(&array.node, &[coord]).await?;
+                Ok(located.into_iter().flatten().next().map(|payload| payload.length()))
+            }
+        }
+    }
+}
+
+impl Fetches {
+    fn add(&mut self, at: usize, reference: ChunkRef, range: Option<&ByteRange>, in_part: bool) {
+        let (Some(range), Some(length)) = (range, reference.len()) else {
+            self.whole.push((at, reference));
+            return;
+        };
+        let within = range.of(length);
+        if within != (0..length) && (in_part || reference.check().is_none()) {
+            self.parts.push((at, reference, within));
+        } else {
+            self.whole.push((at, reference));
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Conflicts between the changes of a session and changes that others committed meanwhile: what
+//! [`Error::Conflict`](crate::Error::Conflict) lists.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// One thing that a session and somebody else changed in ways that exclude each other.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Conflict {
+    /// The node, where the session has it.
+    pub path: String,
+    /// What kind of conflict.
+    pub kind: ConflictKind,
+    /// The chunks concerned, at most [`Conflict::CHUNKS_MAX`] of them.
+    pub chunks: Vec<Vec<u64>>,
+    /// How many chunks are concerned in all.
+    pub chunk_count: u64,
+    /// The commits of the others, oldest first, where they are known.
+    pub theirs: Vec<String>,
+}
+
+/// What excluded what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ConflictKind {
+    /// Both wrote or removed the same chunk.
+    Chunk,
+    /// They changed a chunk that the session read.
+    ReadChunk,
+    /// Both changed the specification, or theirs no longer fits our chunks, or ours theirs.
+    Metadata,
+    /// Both changed the attributes.
+    Attributes,
+    /// They removed a node that the session changed.
+    NodeRemoved,
+    /// They moved a node that the session changed, or both moved it.
+    NodeMoved,
+    /// The session removed a node that they changed.
+    RemovedNodeChanged,
+    /// They added a node inside a group that the session removed or moved.
+    AddedInside,
+    /// Both put a node at the same path, or one put an array where the other needs a group.
+    PathTaken,
+}
+
+impl Conflict {
+    /// How many chunks a conflict lists.
+    pub const CHUNKS_MAX: usize = 100;
+
+    /// A conflict about a whole node.
+    pub fn of_node(path: &str, kind: ConflictKind) -> Self {
+        Self { path: path.to_owned(), kind, chunks: Vec::new(), chunk_count: 0, theirs: Vec::new() }
+    }
+}
+
+impl fmt::Display for Conflict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.path)?;
+        f.write_str(match self.kind {
+            ConflictKind::Chunk => "both changed chunks",
+            ConflictKind::ReadChunk => "they changed chunks that this session read:",
+            ConflictKind::Metadata => "the array metadata changed in ways that do not fit together",
+            ConflictKind::Attributes => "both changed the attributes",
+            ConflictKind::NodeRemoved => "they removed it",
+            ConflictKind::NodeMoved => "they moved it",
+            ConflictKind::RemovedNodeChanged => "this session removed it, they changed it",
+            ConflictKind::AddedInside => {
+                "they added it inside a group this session removed or moved"
+            }
+            ConflictKind::PathTaken => "the path is taken",
+        })?;
+        const SHOWN: usize = 5;
+        for (at, chunk) in self.chunks.iter().take(SHOWN).enumerate() {
+            write!(f, "{}{chunk:?}", if at == 0 { " " } else { ", " })?;
+        }
+        let more = self.chunk_count.saturating_sub(SHOWN.min(self.chunks.len()) as u64);
+        if more > 0 {
+            write!(f, " and {more} more")?;
+        }
+        match self.theirs.as_slice() {
+            [] => Ok(()),
+            [one] => write!(f, " (commit {one})"),
+            many => write!(f, " (commits {})", many.join(", ")),
+        }
+    }
+}

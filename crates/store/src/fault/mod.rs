@@ -1,0 +1,254 @@
+//! A store that fails on purpose: the tool of crash and lost-reply tests.
+//!
+//! [`Fault`] wraps any backend, counts operations and lets one of them go wrong in one of the ways
+//! of [`Mode`]. A test runs the same work again and again with the fault at operation 0, 1, 2, …
+//! until none fires any more, and after each run opens the store afresh and checks what it finds:
+//!
+//! ```
+//! # use chunkyard_store::{Options, Store, fault::{Fault, Mode, Plan}};
+//! # async fn work(store: &Store) -> chunkyard_store::Result<()> {
+//! #     store.put("a", vec!["x".into()]).await?;
+//! #     store.put("b", vec!["y".into()]).await
+//! # }
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> chunkyard_store::Result<()> {
+//! for n in 0.. {
+//!     let store = Store::open(&format!("memory://crash-{n}"), &Options::default())?;
+//!     let (faulty, fault) = Fault::wrap(&store, Plan::new(n, Mode::Die));
+//!     let outcome = work(&faulty).await;
+//!     assert_eq!(outcome.is_err(), fault.fired());
+//!     // … and here: what does a reader of `store` find?
+//!     if !fault.fired() {
+//!         break;
+//!     }
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A process that dies loses nothing that it wrote; a machine that loses power does. With
+//! [`Plan::with_power_cut`], death takes along whatever was not synced.
+
+mod backend;
+mod moves;
+mod plan;
+mod power;
+mod unsynced;
+mod upload;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+pub use self::plan::{Mode, Plan, Refusal, Unsynced};
+use self::power::Ledger;
+use super::Store;
+use super::backend::{Backend, Kind};
+use crate::error::{Error, Result};
+
+/// The cause of every error that a [`Fault`] makes up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("injected fault: {0}")]
+pub struct Injected(&'static str);
+
+/// A backend that goes wrong at a chosen operation. Clones are the same backend.
+#[derive(Debug, Clone)]
+pub struct Fault {
+    inner: Arc<dyn Backend>,
+    plan: Plan,
+    state: Arc<Mutex<State>>,
+    ledger: Arc<Ledger>,
+    awake: Arc<Notify>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    log: Vec<String>,
+    fired: bool,
+    asleep: bool,
+    dead: bool,
+    refusing: Option<Refusal>,
+    over: bool,
+}
+
+/// An operation under way.
+struct Step {
+    op: &'static str,
+    path: String,
+    mode: Option<Mode>,
+}
+
+impl Step {
+    fn injected(&self, what: &'static str) -> Error {
+        Error::store(self.op, self.path.clone(), Injected(what))
+    }
+
+    fn tears(&self) -> bool {
+        self.mode == Some(Mode::Tear)
+    }
+}
+
+impl Fault {
+    /// A backend that works as `inner` does until the plan strikes.
+    pub fn new(inner: Arc<dyn Backend>, plan: Plan) -> Self {
+        Self { inner, plan, state: Arc::default(), ledger: Arc::default(), awake: Arc::default() }
+    }
+
+    /// A store that works as `store` does until the plan strikes, and the means to look at it.
+    pub fn wrap(store: &Store, plan: Plan) -> (Store, Arc<Self>) {
+        let fault = Arc::new(Self::new(store.backend().clone(), plan));
+        (store.with_backend(fault.clone()), fault)
+    }
+
+    /// How many operations were counted.
+    pub fn ops(&self) -> usize {
+        self.state().log.len()
+    }
+
+    /// The operations counted, as `op path`.
+    pub fn log(&self) -> Vec<String> {
+        self.state().log.clone()
+    }
+
+    /// Whether the plan has struck.
+    pub fn fired(&self) -> bool {
+        self.state().fired
+    }
+
+    /// Whether every further operation fails.
+    pub fn dead(&self) -> bool {
+        self.state().dead
+    }
+
+    /// Ends a [refusal](Mode::Refuse), or sees to it that none begins any more: somebody made space.
+    pub fn relent(&self) {
+        let mut state = self.state();
+        (state.refusing, state.over) = (None, true);
+    }
+
+    /// Whether an operation sleeps now.
+    pub fn asleep(&self) -> bool {
+        self.state().asleep
+    }
+
+    async fn sleep(&self) {
+        self.state().asleep = true;
+        self.awake.notified().await;
+        self.state().asleep = false;
+    }
+
+    /// Wakes an operation that [sleeps](Mode::Sleep), or will.
+    pub fn wake(&self) {
+        self.awake.notify_one();
+    }
+
+    /// Pulls the plug now, whatever the plan says.
+    pub async fn die(&self) -> Result<()> {
+        let died_before = std::mem::replace(&mut self.state().dead, true);
+        if died_before || !self.cuts_power() {
+            return Ok(());
+        }
+        self.ledger.lose(&*self.inner, self.plan.unsynced).await
+    }
+
+    /// Whether what is not synced is lost: only a file system has such a state.
+    fn cuts_power(&self) -> bool {
+        self.plan.unsynced != Unsynced::Kept && self.inner.kind() == Kind::Local
+    }
+
+    async fn begin_read(&self, op: &'static str, path: &str) -> Result<Step> {
+        self.step(op, path, self.plan.count_reads, false).await
+    }
+
+    async fn begin_write(&self, op: &'static str, path: &str) -> Result<Step> {
+        self.step(op, path, true, false).await
+    }
+
+    /// Begins an operation that can be done by half.
+    async fn begin_tearable(&self, op: &'static str, path: &str) -> Result<Step> {
+        self.step(op, path, true, true).await
+    }
+
+    async fn step(
+        &self,
+        op: &'static str,
+        path: &str,
+        counted: bool,
+        tearable: bool,
+    ) -> Result<Step> {
+        // The root has no name of its own, and an error must say where.
+        let path = if path.is_empty() { "." } else { path };
+        let mut step = Step { op, path: path.to_owned(), mode: None };
+        {
+            let mut state = self.state();
+            if state.dead {
+                return Err(step.injected("the store is dead"));
+            }
+            if counted {
+                if state.log.len() == self.plan.at && !state.over {
+                    state.fired = true;
+                    step.mode = Some(self.plan.mode);
+                }
+                state.log.push(format!("{op} {path}"));
+            }
+            if let Some(Mode::Refuse(refusal)) = step.mode {
+                state.refusing = Some(refusal);
+            }
+            if let Some(refusal) = state.refusing.filter(|refusal| !refusal.spares(op, path)) {
+                return Err(Error::store(op, path, refusal.error()));
+            }
+        }
+        if step.tears() && !tearable {
+            step.mode = Some(Mode::Die);
+        }
+        match step.mode {
+            Some(Mode::Die) => {
+                self.die().await?;
+                Err(step.injected("the store died"))
+            }
+            Some(Mode::FailOnce) => Err(step.injected("this operation failed")),
+            Some(Mode::Stall(time)) => {
+                tokio::time::sleep(time).await;
+                Ok(step)
+            }
+            Some(Mode::Sleep) => {
+                self.sleep().await;
+                Ok(step)
+            }
+            Some(
+                Mode::DieAfter
+                | Mode::Tear
+                | Mode::LoseReply
+                | Mode::Refuse(_)
+                | Mode::SleepAfter
+                | Mode::SleepAndLose,
+            )
+            | None => Ok(step),
+        }
+    }
+
+    async fn end<T>(&self, step: Step, result: Result<T>) -> Result<T> {
+        match step.mode {
+            Some(Mode::DieAfter | Mode::Tear) => {
+                self.die().await?;
+                result.and(Err(step.injected("the store died")))
+            }
+            Some(Mode::SleepAfter) => {
+                self.sleep().await;
+                result
+            }
+            Some(Mode::SleepAndLose) => {
+                self.sleep().await;
+                result.and(Err(step.injected("the reply was lost")))
+            }
+            Some(Mode::LoseReply) => result.and(Err(step.injected("the reply was lost"))),
+            // Others may have died meanwhile, and a dead client hears no replies.
+            _ if self.dead() => result.and(Err(step.injected("the store is dead"))),
+            _ => result,
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Tests panic by design; what they leave is still a log.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
