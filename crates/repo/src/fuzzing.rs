@@ -1,9 +1,9 @@
-//! Doors to the parsers of a repository, for those who throw hostile bytes at them.
+//! Entry points to the parsers of a repository, for fuzzers.
 //!
 //! The files of a repository are read behind checksums that the state file and the inventories
-//! keep. A fuzzer that stops at a checksum tests nothing, so these functions enter below it, where
-//! an attacker who can compute a CRC-32C enters too. Each parser has its writer beside it: what was
-//! understood must come out the same. Not part of the interface, and free to change.
+//! keep. A fuzzer that stops at a checksum tests nothing, so these functions start below it, as
+//! does an attacker who can compute a CRC-32C. Each parser has its writer beside it: parsed content
+//! must come out the same. Not part of the interface, and free to change.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -21,9 +21,9 @@ use super::pack::{self, PackEntry};
 use super::parquet_file::{Footer, Label, Tail};
 use super::structure::{self, SnapshotLabel};
 use super::tree::Tree;
-use super::{State, attributes, id, state, swap};
+use super::{State, attributes, history, id, state, swap};
 
-/// What files are called in errors.
+/// Name of the file in errors.
 pub const FILE: &str = "fuzzed";
 
 /// A state file with its checksum.
@@ -34,6 +34,21 @@ pub fn parse_state(bytes: &[u8]) -> Result<State> {
 /// A state file, with its checksum.
 pub fn seal_state(state: &State) -> Result<Bytes> {
     swap::seal_state(state)
+}
+
+/// An index of the history below its checksum: parsed and rendered again.
+pub fn reread_history_index(dataset_id: &str, bytes: &[u8]) -> Result<Bytes> {
+    history::reread(history::Document::Index, dataset_id, 0, bytes)
+}
+
+/// A file of `count` write ids, below its checksum: parsed and rendered again.
+pub fn reread_history_writes(dataset_id: &str, count: u64, bytes: &[u8]) -> Result<Bytes> {
+    history::reread(history::Document::Writes, dataset_id, count, bytes)
+}
+
+/// A file of `count` snapshots, below its checksum: parsed and rendered again.
+pub fn reread_history_snapshots(dataset_id: &str, count: u64, bytes: &[u8]) -> Result<Bytes> {
+    history::reread(history::Document::Snapshots, dataset_id, count, bytes)
 }
 
 /// All nodes of a structure file.
@@ -68,7 +83,7 @@ pub fn parse_manifest(dataset_id: &str, bytes: &Bytes) -> Result<Vec<ManifestRow
         .collect()
 }
 
-/// A manifest of these rows, which must be in order. `rank` is that of every array.
+/// A manifest of these rows, which must be in order. Every array has rank `rank`.
 pub fn render_manifest(dataset_id: &str, rank: usize, rows: &[ManifestRow]) -> Result<Bytes> {
     let mut builder = RunBuilder::new(Compat::Wide);
     for array in rows.chunk_by(|a, b| a.0 == b.0) {
@@ -80,9 +95,8 @@ pub fn render_manifest(dataset_id: &str, rank: usize, rows: &[ManifestRow]) -> R
     Ok(builder.finish(label)?.sealed.bytes)
 }
 
-/// Reads some rows of every row group as a lookup does that fetches single pages: footer first,
-/// then the ranges that hold the rows, and nothing but those. `tail` bytes are the footer's.
-/// Returns how many rows came out.
+/// Reads some rows of every row group as a lookup of single pages does: footer first, then only the
+/// ranges that hold the rows. `tail` bytes are the footer's. Returns how many rows came out.
 pub fn read_pages(dataset_id: &str, bytes: &Bytes, tail: usize, coord: &[u8]) -> Result<usize> {
     let label = Label { format: "manifest", dataset_id, created_ms: 0 };
     let size = bytes.len() as u64;
@@ -105,7 +119,7 @@ pub fn read_pages(dataset_id: &str, bytes: &Bytes, tail: usize, coord: &[u8]) ->
     Ok(batches.iter().map(|batch| batch.num_rows()).sum())
 }
 
-/// What the store says of a range that no file has.
+/// The store's error for a range outside the file.
 fn outside(range: &std::ops::Range<u64>) -> Error {
     Error::store("read", FILE, format!("{range:?} is not within the file"))
 }

@@ -1,4 +1,4 @@
-//! Blosc-1 buffers by themselves, as superchunk files hold them: whole, in ranges, with slack.
+//! Blosc-1 buffers by themselves, as in superchunk files: whole, in ranges, with slack.
 
 use chunkyard_array::codec::blosc::{
     HEADER_BYTES, Header, choose, decode_into, decode_range, encode_onto, with_slack,
@@ -6,10 +6,10 @@ use chunkyard_array::codec::blosc::{
 
 use crate::error::is_about_buffer;
 
-/// Larger buffers are not decoded: whoever does has checked the size against what is expected.
+/// Larger buffers are not decoded: callers check the size before they decode.
 const DECODED_BYTES_MAX: u64 = 1 << 20;
 
-/// A buffer and maybe more bytes behind it.
+/// A buffer and maybe more bytes after it.
 pub(crate) fn check(data: &[u8]) {
     let header = match Header::parse(data) {
         Ok(header) => header,
@@ -40,17 +40,17 @@ pub(crate) fn check(data: &[u8]) {
     }
 }
 
-/// What holds of a buffer that can be decoded.
+/// Holds for a buffer that can be decoded.
 fn sound(buffer: &[u8], item: u8, plain: &[u8]) {
     let params = choose(plain, item).expect("any bytes can be tried");
     let mut again = Vec::new();
-    encode_onto(&params, plain, &mut again).expect("what was decoded can be encoded");
+    encode_onto(&params, plain, &mut again).expect("decoded bytes can be encoded");
     assert!(again.len() <= plain.len() + HEADER_BYTES);
     let mut slack = buffer.to_vec();
     assert_eq!(with_slack(&mut slack, 9).is_ok_and(|made| made), slack.len() > buffer.len());
     for buffer in [&again, &slack] {
         let mut found = vec![1; plain.len()];
-        decode_into(buffer, &mut found).expect("what was encoded can be decoded");
+        decode_into(buffer, &mut found).expect("an encoded buffer can be decoded");
         assert_eq!(found, plain);
     }
 }

@@ -1,4 +1,4 @@
-//! Decisions drawn from bytes, for targets that build something valid enough to get far.
+//! Decisions drawn from bytes, for targets that build input valid enough to get far.
 
 /// Reads decisions off the front of some bytes; when they run out, every decision is zero.
 pub(crate) struct Choices<'a>(&'a [u8]);
@@ -45,7 +45,7 @@ impl<'a> Choices<'a> {
         taken
     }
 
-    /// Whether nothing is left to decide by.
+    /// Whether no bytes are left.
     pub(crate) fn is_spent(&self) -> bool {
         self.0.is_empty()
     }

@@ -1,8 +1,8 @@
-//! The columns of Parquet files, typed and valued by the fuzzer and framed soundly.
+//! The columns of Parquet files, with types and values from the fuzzer in a sound frame.
 //!
-//! Mutated bytes seldom survive Parquet's framing. So here the fuzzer decides on columns: each of
-//! the ones a writer of ours makes may be missing, of another type or of any value, and is written
-//! by the Parquet library. What comes out is what a hostile, or just a foreign, writer can make.
+//! Mutated bytes seldom survive Parquet's framing. So here the fuzzer decides on columns: each
+//! column of our own writers may be missing, of another type or of any value, and is written by the
+//! Parquet library. The result is a file that a hostile, or just a foreign, writer can make.
 
 use std::sync::{Arc, LazyLock};
 
@@ -58,7 +58,7 @@ pub(crate) fn check(data: &[u8]) {
     }
 }
 
-/// A Parquet file; `None` for what the library does not write (a struct without fields).
+/// A Parquet file; `None` if the library cannot write it (a struct without fields).
 fn write(columns: &StructArray) -> Option<Vec<u8>> {
     let schema = Arc::new(Schema::new(columns.fields().clone()));
     let batch = RecordBatch::try_new(schema.clone(), columns.columns().to_vec()).ok()?;
@@ -69,7 +69,7 @@ fn write(columns: &StructArray) -> Option<Vec<u8>> {
     Some(file)
 }
 
-/// Columns after a template: most as there, some of another type, some missing.
+/// Columns after a template: most unchanged, some of another type, some missing.
 fn columns(
     choices: &mut Choices<'_>,
     template: &Fields,
@@ -191,7 +191,7 @@ fn lists(
     Arc::new(ListArray::new(item, OffsetBuffer::from_lengths(lengths), values, None))
 }
 
-/// A word that means something somewhere, or any.
+/// A word that means something somewhere, or any word.
 fn text(choices: &mut Choices<'_>) -> String {
     const WORDS: &[&str] = &[
         "/",
@@ -223,7 +223,7 @@ fn text(choices: &mut Choices<'_>) -> String {
     }
 }
 
-/// Bytes that mean something somewhere, or any.
+/// Bytes that mean something somewhere, or any bytes.
 fn binary(choices: &mut Choices<'_>) -> Vec<u8> {
     const VALUES: &[&[u8]] = &[
         b"{}",

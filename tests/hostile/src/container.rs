@@ -1,4 +1,4 @@
-//! Containers: footers, statistics and seals that may say anything.
+//! Containers: footers, statistics and seals with any content.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -13,7 +13,7 @@ use chunkyard_engine::format::container::seal::{self, Seal};
 use chunkyard_engine::format::container::stats_file;
 use chunkyard_engine::{Error, ErrorKind};
 
-/// A footer that is larger is read no further than this many chunks of an array.
+/// Of a larger footer only this many chunks of an array are read.
 const CHUNKS_MAX: u64 = 1000;
 
 fn is_about_bytes(error: &Error) {
@@ -22,7 +22,7 @@ fn is_about_bytes(error: &Error) {
     assert!(expected && !error.to_string().is_empty(), "bytes cannot cause {error:?}");
 }
 
-/// What a parser found; a refusal must be for what the bytes are, and nothing can be lacking.
+/// The result of a parser; a refusal must be about the bytes, and none may be missing.
 fn found<T>(result: Result<T, Stop>) -> Option<T> {
     match result {
         Ok(value) => Some(value),
@@ -34,7 +34,7 @@ fn found<T>(result: Result<T, Stop>) -> Option<T> {
     }
 }
 
-/// All of a footer.
+/// A whole footer.
 #[derive(Debug, PartialEq)]
 struct Whole {
     root: Root,
@@ -93,7 +93,7 @@ impl Whole {
     }
 }
 
-/// The chunks of an array, each of which is also found by its coord where the table ascends.
+/// The chunks of an array. If the table ascends, each is also found by its coord.
 fn read_chunks(view: &dyn View, head: &ArrayHead) -> Option<(Vec<u32>, Vec<ChunkAddress>)> {
     let (rank, table) = (head.meta.shape.len(), &head.chunks);
     let some = 0..table.len.min(CHUNKS_MAX);
@@ -169,24 +169,24 @@ pub(crate) fn footer(data: &[u8]) {
         assert!(!findings.is_empty());
         return;
     };
-    // Piece by piece it says the same as at once.
+    // Piece by piece it gives the same as at once.
     let lazy = Lazy { whole: view.clone(), here: RefCell::default() };
     assert_eq!(lazy.drive(footer::root).as_ref(), Some(&root));
     let piecemeal = lazy.drive(|view| footer::array(view, &root, 0));
     assert_eq!(piecemeal, found(footer::array(&view, &root, 0)));
 
     let Some(whole) = whole else {
-        assert!(!findings.is_empty(), "what cannot be read is not valid");
+        assert!(!findings.is_empty(), "a footer that cannot be read is not valid");
         return;
     };
     let shown = whole.heads.iter().all(|head| head.chunks.len <= CHUNKS_MAX);
     if whole.root.version != 4 || !shown {
         return;
     }
-    // What was understood may have been laid out in another way, but not understood in another.
-    let rendered = whole.render().expect("what was read fits");
+    // The footer may have another layout, but it must have the same meaning.
+    let rendered = whole.render().expect("values that were read fit");
     let view = Resident(rendered.into());
-    let again = Whole::read(&view).expect("what was written can be read");
+    let again = Whole::read(&view).expect("a rendered footer can be read");
     assert_eq!(
         (&again.blocks, &again.keys, &again.values),
         (&whole.blocks, &whole.keys, &whole.values)
@@ -243,7 +243,7 @@ fn check_seal(bytes: &[u8]) {
     let parts = [seal.block_crcs(0..u64::MAX), seal.page_crcs(0..u64::MAX), seal.statistics()];
     assert!(parts[0].start == 0 && parts[0].end == parts[1].start);
     assert!(parts[1].end == parts[2].start && parts[2].end < seal.len());
-    // Where what it counts can be had, it comes out the same.
+    // If the counted parts can be made, the rendering is the same.
     if seal.blocks <= 100 && seal.footer_size <= 1 << 20 && seal.statistics_len <= 1000 {
         let zeros = |len: u64| vec![0; usize::try_from(len).expect("small")];
         let blocks = vec![0; seal.blocks as usize];

@@ -1,4 +1,4 @@
-//! Chunks of a container: lists within lists, and the statistics of whatever is in them.
+//! Chunks of a container: lists within lists, and their statistics.
 
 use chunkyard_engine::format::container::elements::{
     decode, encode, list_chunk_from_offsets_bytes, list_chunk_to_offsets_bytes,
@@ -20,7 +20,7 @@ const LEAVES: &[DType] = &[
     DType::TimestampNs,
 ];
 
-/// A type and a number of elements by the first bytes, which are the rest.
+/// The first bytes choose a type and a number of elements; the rest is the chunk.
 pub(crate) fn elements(data: &[u8]) {
     let (head, bytes) = data.split_at(data.len().min(8));
     let mut choices = Choices::new(head);
@@ -29,7 +29,7 @@ pub(crate) fn elements(data: &[u8]) {
     match decode(&dtype, count, bytes) {
         Err(error) => is_about_bytes(&error),
         Ok(values) => {
-            let again = encode(&dtype, &values).expect("what was decoded can be encoded");
+            let again = encode(&dtype, &values).expect("decoded values can be encoded");
             assert_eq!(again, bytes, "{count} of {dtype:?}");
         }
     }
@@ -37,14 +37,14 @@ pub(crate) fn elements(data: &[u8]) {
         Err(error) => is_about_bytes(&error),
         Ok(elements) => {
             let again = list_chunk_from_offsets_bytes(&dtype, count, &elements);
-            assert_eq!(again.expect("what was made can be undone"), bytes, "{count} of {dtype:?}");
+            assert_eq!(again.expect("a conversion can be undone"), bytes, "{count} of {dtype:?}");
         }
     }
     match list_chunk_from_offsets_bytes(&dtype, count, bytes) {
         Err(error) => is_about_bytes(&error),
         Ok(lists) => {
             let again = list_chunk_to_offsets_bytes(&dtype, count, &lists);
-            assert_eq!(again.expect("what was made can be undone"), bytes, "{count} of {dtype:?}");
+            assert_eq!(again.expect("a conversion can be undone"), bytes, "{count} of {dtype:?}");
         }
     }
     for fill in [None, Some(FillValue::Int(0)), Some(FillValue::Float(f64::NAN))] {

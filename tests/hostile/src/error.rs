@@ -1,10 +1,10 @@
-//! What a refusal must look like.
+//! Rules for errors that refuse bytes.
 
 use chunkyard_array::Error as ArrayError;
 use chunkyard_engine::repo::fuzzing::FILE;
 use chunkyard_engine::{Error, ErrorKind};
 
-/// The engine refused bytes: for what they are, and saying whose they are.
+/// The engine refused bytes: because of their content, and the error names their file.
 pub(crate) fn is_about_bytes(error: &Error) {
     let kind = error.kind();
     assert!(
@@ -30,7 +30,7 @@ pub(crate) fn is_about_chunk(error: &ArrayError) {
     assert!(matches!(error, ArrayError::Corrupt { .. }), "a chunk cannot cause {error:?}");
 }
 
-/// A buffer was refused that tells itself how it was made: it is wrong, or of a kind we do not read.
+/// A self-describing buffer was refused: it is wrong, or of a kind we do not read.
 pub(crate) fn is_about_buffer(error: &ArrayError) {
     if !matches!(error, ArrayError::Unsupported { .. }) {
         is_about_chunk(error);

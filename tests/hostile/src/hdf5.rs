@@ -1,4 +1,4 @@
-//! HDF5 files: whatever they say, every chunk that is found lies within the file.
+//! HDF5 files: whatever their content, every chunk that is found lies within the file.
 
 use chunkyard_engine::format::hdf5::fuzzing;
 

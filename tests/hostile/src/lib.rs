@@ -1,8 +1,8 @@
-//! What bytes from outside must not do, whatever they are.
+//! Checks that no bytes from outside do harm.
 //!
-//! Each target feeds bytes to one parser or decoder and asserts more than that it returns: what was
-//! understood is rendered and understood again as the same, what was refused was refused for what
-//! it is, and neither takes memory on the word of a length field.
+//! Each target feeds bytes to one parser or decoder and asserts more than that it returns: a parsed
+//! value is rendered and parsed again as the same, a refusal is about the bytes, and neither takes
+//! memory because a length field says so.
 //!
 //! ```text
 //!  fuzz/fuzz_targets/<name>.rs ──┐              libFuzzer invents the bytes         make fuzz
@@ -10,8 +10,8 @@
 //!  tests/main.rs ────────────────┘              seeds and regressions, every time   cargo test
 //! ```
 //!
-//! A target gets behind the checksums on purpose: it computes them for the bytes it was given, or
-//! enters below the check. An attacker can compute a CRC-32C too.
+//! A target gets past the checksums on purpose: it computes them for its input, or enters below the
+//! check. An attacker can compute a CRC-32C too.
 
 #![forbid(unsafe_code)]
 #![expect(
@@ -29,6 +29,7 @@ mod container_elements;
 mod coordinate;
 mod error;
 mod hdf5;
+mod history;
 mod metadata;
 mod npy;
 mod pack;
@@ -39,18 +40,19 @@ mod text;
 
 pub use self::parquet::split_pages;
 
-/// A parser or decoder, and what must hold of it for any bytes.
+/// A parser or decoder, and the rules that it keeps for any bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
     /// Name of the fuzz target and of the directory of its seeds.
     pub name: &'static str,
-    /// Panics when something does not hold.
+    /// Panics when a rule is broken.
     pub check: fn(&[u8]),
 }
 
 /// All targets, in the order in which they are reported.
 pub const TARGETS: &[Target] = &[
     target("state", state::check),
+    target("history", history::check),
     target("structure", parquet::structure),
     target("manifest", parquet::manifest),
     target("manifest_pages", parquet::manifest_pages),
@@ -90,7 +92,7 @@ const fn target(name: &'static str, check: fn(&[u8])) -> Target {
     Target { name, check }
 }
 
-/// The target of that name.
+/// The target with that name.
 pub fn find(name: &str) -> Option<&'static Target> {
     TARGETS.iter().find(|target| target.name == name)
 }

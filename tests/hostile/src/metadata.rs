@@ -9,7 +9,7 @@ use crate::error::is_about_document;
 /// Larger chunks than this are bound but neither encoded nor decoded: a document may ask for any.
 const CHUNK_BYTES_MAX: usize = 1 << 16;
 
-/// `zarr.json` of an array. Where its codecs can be bound, they must carry a chunk.
+/// `zarr.json` of an array. If its codecs can be bound, they must carry a chunk.
 pub(crate) fn array(data: &[u8]) {
     let spec = match ArraySpec::parse(data) {
         Ok(spec) => spec,
@@ -23,8 +23,8 @@ pub(crate) fn array(data: &[u8]) {
     }
 }
 
-/// `.zarray` and, after a zero byte, `.zattrs`; read as a group too. An array that is understood can
-/// be read.
+/// `.zarray` and, after a zero byte, `.zattrs`; read as a group too. An array that is parsed can be
+/// read.
 pub(crate) fn v2(data: &[u8]) {
     let mut parts = data.splitn(2, |&byte| byte == 0);
     let (document, attributes) = (parts.next().unwrap_or_default(), parts.next());
@@ -42,16 +42,16 @@ pub(crate) fn v2(data: &[u8]) {
     }
 }
 
-/// What holds of the metadata of any array.
+/// Holds for the metadata of any array.
 fn check(spec: &ArraySpec) {
     let rendered = spec.render();
-    let again = ArraySpec::parse(&rendered).expect("what was rendered can be parsed");
+    let again = ArraySpec::parse(&rendered).expect("a rendered document can be parsed");
     assert_eq!(again.render(), rendered);
     assert!(again.same_encoding(spec));
     match spec.unsharded() {
         Ok((chunks, Some(sharding))) => {
-            let packed = chunks.sharded(&sharding).expect("what was taken off can be put on");
-            assert_eq!(packed.unsharded().expect("and off again"), (chunks, Some(sharding)));
+            let packed = chunks.sharded(&sharding).expect("removed sharding can be added again");
+            assert_eq!(packed.unsharded().expect("and removed again"), (chunks, Some(sharding)));
         }
         Ok((same, None)) => assert_eq!(same, *spec),
         Err(error) => is_about_document(&error),
@@ -75,9 +75,9 @@ fn carry(codecs: &Codecs) {
     let mut chunk = vec![0; len];
     chunkyard_array::fill_slice(&mut chunk, codecs.fill_element());
     let chunk = ElementsBuf::Fixed(chunk);
-    // A chain that cannot be used (a level out of range) may say so when it is used.
+    // A chain that cannot be used (a level out of range) may fail only when it is used.
     let Ok(encoded) = codecs.encode(chunk.as_ref()) else { return };
-    let decoded = codecs.decode(&encoded).expect("what was encoded can be decoded");
+    let decoded = codecs.decode(&encoded).expect("an encoded chunk can be decoded");
     assert!(matches!(&decoded, ElementsBuf::Fixed(bytes) if bytes.len() == len));
     for hostile in [&[][..], &[0; 40], &encoded[..encoded.len() / 2]] {
         let _refused = codecs.decode(hostile).is_err();
@@ -91,7 +91,7 @@ pub(crate) fn group(data: &[u8]) {
         Err(error) => return is_about_document(&error),
     };
     let rendered = spec.render();
-    let again = GroupSpec::parse(&rendered).expect("what was rendered can be parsed");
+    let again = GroupSpec::parse(&rendered).expect("a rendered document can be parsed");
     assert_eq!(again.render(), rendered);
     assert_eq!(again.attributes(), spec.attributes());
 }

@@ -1,4 +1,4 @@
-//! NumPy files. The parser is the command's own, and a binary has no interface: its source is
+//! NumPy files. The parser belongs to the command, and a binary has no interface: so its source is
 //! compiled in here.
 
 #[expect(dead_code, unused_imports, reason = "the command uses all of it")]
@@ -36,7 +36,7 @@ pub(crate) fn check(data: &[u8]) {
         let count = header.shape.iter().fold(1u64, |count, &n| count.saturating_mul(n));
         if let Ok(rendered) = Header::render(&header.dtype, &header.shape) {
             let source = Box::new(Cursor::new(rendered));
-            let again = Reader::new("fuzzed", source, None).expect("what is written can be read");
+            let again = Reader::new("fuzzed", source, None).expect("a written file can be read");
             assert_eq!(again.header().shape, header.shape);
             assert_eq!(again.header().dtype, header.dtype);
         }

@@ -7,12 +7,12 @@ use crate::error::is_about_bytes;
 /// Last eight bytes of a pack.
 const MAGIC: &[u8] = b"CYPACK\x00\x01";
 
-/// As they are, and as the index of a pack with everything around it made right.
+/// The bytes as they are, and as the index of a pack with everything around it made right.
 pub(crate) fn check(data: &[u8]) {
     if let Err(error) = fuzzing::parse_pack(data) {
         is_about_bytes(&error);
     }
-    // The first byte says how many of the bytes are chunks before the index.
+    // The first byte is the number of bytes that are chunks before the index.
     let Some((&before, rest)) = data.split_first() else { return };
     let (chunks, index) = rest.split_at(usize::from(before).min(rest.len()));
     let length = index.len() as u64 + 4;

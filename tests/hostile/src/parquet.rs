@@ -1,7 +1,7 @@
 //! The Parquet files of a repository, byte by byte.
 //!
-//! Most mutations die in Parquet's own framing; the seeds are not compressed, so that those of
-//! values live. [`crate::columns`] goes where these rarely get.
+//! Most mutations die in Parquet's own framing; the seeds are not compressed, so that mutated
+//! values survive. [`crate::columns`] goes where these rarely get.
 
 use std::collections::HashSet;
 
@@ -22,7 +22,7 @@ pub(crate) fn structure(data: &[u8]) {
     match fuzzing::render_structure(DATASET, &nodes) {
         Ok(rendered) => {
             let again = fuzzing::parse_structure(DATASET, &rendered);
-            assert_eq!(again.expect("what was rendered can be parsed"), nodes);
+            assert_eq!(again.expect("a rendered file can be parsed"), nodes);
         }
         Err(error) => is_about_bytes(&error),
     }
@@ -34,17 +34,17 @@ pub(crate) fn manifest(data: &[u8]) {
         Ok(rows) => rows,
         Err(error) => return is_about_bytes(&error),
     };
-    // Order and coordinates are for the reader of a row to judge; a writer demands both.
+    // The reader of a row checks order and coordinates; a writer demands both.
     let Some((_, first, _)) = rows.first() else { return };
     let rank = (0..=8).find(|&rank| Coord::from_bytes(first).decode(rank).is_ok());
     if let Some(Ok(rendered)) = rank.map(|rank| fuzzing::render_manifest(DATASET, rank, &rows)) {
         let again = fuzzing::parse_manifest(DATASET, &rendered);
-        assert_eq!(again.expect("what was rendered can be parsed"), rows);
+        assert_eq!(again.expect("a rendered file can be parsed"), rows);
     }
 }
 
-/// Manifests read page by page. Before the file stand a coordinate with its length, and how much of
-/// the end of the file is fetched as footer.
+/// Manifests read page by page. Before the file come a coordinate with its length, and the number
+/// of bytes at the end that are fetched as footer.
 pub(crate) fn manifest_pages(data: &[u8]) {
     let Some((coord, tail, file)) = split_pages(data) else { return };
     let bytes = Bytes::copy_from_slice(file);
@@ -73,7 +73,7 @@ pub(crate) fn attributes(data: &[u8]) {
         .collect();
     let rendered = fuzzing::render_attributes(DATASET, &texts).expect("documents can be rendered");
     let again = fuzzing::parse_attributes(DATASET, &rendered);
-    assert_eq!(again.expect("what was rendered can be parsed"), documents);
+    assert_eq!(again.expect("a rendered file can be parsed"), documents);
 }
 
 /// Lists of announced collections.
@@ -85,6 +85,6 @@ pub(crate) fn collection(data: &[u8]) {
     let list: Vec<String> = files.iter().cloned().collect();
     let rendered = fuzzing::render_collection(DATASET, &list).expect("a list can be rendered");
     let again: HashSet<String> =
-        fuzzing::parse_collection(DATASET, &rendered).expect("what was rendered can be parsed");
+        fuzzing::parse_collection(DATASET, &rendered).expect("a rendered list can be parsed");
     assert_eq!(again, files);
 }

@@ -4,7 +4,7 @@ use chunkyard_engine::repo::{State, Version, fuzzing};
 
 use crate::error::is_about_bytes;
 
-/// Below the checksum, where all of the document is the fuzzer's; and above it.
+/// Below the checksum, where the fuzzer chooses the whole document; and above it.
 pub(crate) fn check(data: &[u8]) {
     if let Err(error) = fuzzing::parse_state(data) {
         is_about_bytes(&error);
@@ -13,11 +13,11 @@ pub(crate) fn check(data: &[u8]) {
         Ok(state) => state,
         Err(error) => return is_about_bytes(&error),
     };
-    let rendered = state.render().expect("what was parsed can be rendered");
-    let again = State::parse(&rendered, fuzzing::FILE).expect("what was rendered can be parsed");
+    let rendered = state.render().expect("a parsed state can be rendered");
+    let again = State::parse(&rendered, fuzzing::FILE).expect("a rendered state can be parsed");
     assert_eq!(again, state);
 
-    // Questions that readers and writers ask of any state they were given.
+    // Questions that readers and writers ask of any state.
     for reference in state.refs.values() {
         assert!(state.ancestry(&reference.snapshot_id).count() <= state.snapshots.len());
     }
@@ -29,6 +29,6 @@ pub(crate) fn check(data: &[u8]) {
     assert_eq!(next.generation, state.generation + 1);
     if !state.unknown.contains_key("crc32c") {
         let sealed = fuzzing::seal_state(&next).expect("a state can be sealed");
-        assert_eq!(fuzzing::parse_state(&sealed).expect("what was sealed can be opened"), next);
+        assert_eq!(fuzzing::parse_state(&sealed).expect("a sealed state can be opened"), next);
     }
 }

@@ -4,7 +4,7 @@ use chunkyard_engine::format::superchunk::bloscpack::{Digest, Header, Layout, Pa
 use chunkyard_engine::format::superchunk::dtype::{self, RowType};
 use chunkyard_engine::format::superchunk::meta::{
     RootDirs, Shards, Sizes, Storage, default_element, default_value, parse_attributes,
-    render_attributes,
+    render_attributes, seal,
 };
 use chunkyard_engine::format::superchunk::names;
 use chunkyard_engine::repo::fuzzing::FILE;
@@ -33,7 +33,7 @@ pub(crate) fn bloscpack_head(data: &[u8]) {
     }
 }
 
-/// The file with the right checksum behind the metadata of its section, if there is room for it.
+/// The file with the right checksum after the metadata of its section, if there is room for it.
 fn sealed(data: &[u8]) -> Option<Vec<u8>> {
     let number = |at: usize| Some(u32::from_le_bytes(*data.get(at..)?.first_chunk()?) as usize);
     let (room, stored) = (number(48)?, number(52)?);
@@ -49,7 +49,7 @@ fn check_head(file: &[u8]) {
     let (layout, offsets) = match Layout::parse(FILE, file, len) {
         Err(error) => {
             is_about_bytes(&error);
-            // A writer that died may have left it so; then what can be known is told.
+            // A writer that died may have left it so; then a part of it can still be read.
             if let Err(error) = Layout::parse_torn(FILE, file, len) {
                 is_about_bytes(&error);
             }
@@ -64,7 +64,7 @@ fn check_head(file: &[u8]) {
     let whole = Parsed::Whole(layout.clone(), offsets);
     assert_eq!(Layout::parse_torn(FILE, file, len).expect("it is not even torn"), whole);
 
-    // Turn by turn it says the same as at once.
+    // Piece by piece it gives the same as at once.
     let mut given = 0;
     let piecemeal = loop {
         match Layout::parse(FILE, &file[..given], len).expect("the beginning is right") {
@@ -85,6 +85,14 @@ fn check_head(file: &[u8]) {
 
 /// Any meta file, and the names of files and directories.
 pub(crate) fn meta(data: &[u8]) {
+    check_meta(data);
+    // With a checksum that holds, as far as the bytes are one object.
+    if data.trim_ascii_end().ends_with(b"}") {
+        check_meta(&seal::sealed(data.to_vec()));
+    }
+}
+
+fn check_meta(data: &[u8]) {
     round_trip(data, Sizes::parse, Sizes::render);
     round_trip(data, RootDirs::parse, RootDirs::render);
     round_trip(data, Shards::parse, |shards| shards.render(false));
@@ -109,7 +117,7 @@ pub(crate) fn meta(data: &[u8]) {
     }
 }
 
-/// What is understood is rendered as one line of ASCII, and understood again as the same.
+/// A parsed value is rendered as one line of ASCII, and parsed again as the same.
 fn round_trip<T: PartialEq + std::fmt::Debug>(
     data: &[u8],
     parse: impl Fn(&str, &[u8]) -> Result<T, Error>,
@@ -163,7 +171,7 @@ fn parse_type(text: &str) -> Option<RowType> {
     };
     let rendered = dtype::render(&kind).expect("a type of NumPy");
     let again = dtype::parse(&rendered).expect("what was printed can be read");
-    // NumPy has two names for the same unit of time; printed they are one.
+    // NumPy has two names for the same unit of time; both are printed alike.
     assert_eq!(dtype::render(&again).expect("a type of NumPy"), rendered);
     assert_eq!(dtype::item_bytes(&again), dtype::item_bytes(&kind));
     assert!(dtype::item_bytes(&kind) > 0 && dtype::typesize(&kind) > 0);

@@ -1,4 +1,4 @@
-//! What people type: regions, codecs, names, times.
+//! Text that people type: regions, codecs, names, times.
 
 use chunkyard_array::{DType, Region, codec};
 use chunkyard_engine::repo::{fuzzing, normalise_path};
@@ -17,7 +17,7 @@ pub(crate) fn region(data: &[u8]) {
         Err(error) => return is_about_document(&error),
     };
     assert!(Region::whole(&shape).contains(&region), "{region} is not within {shape:?}");
-    let again = Region::parse(&region.to_string(), &shape).expect("what is printed can be read");
+    let again = Region::parse(&region.to_string(), &shape).expect("a printed region can be read");
     assert_eq!(again, region);
 }
 
@@ -31,7 +31,7 @@ pub(crate) fn shorthand(data: &[u8]) {
     if let Ok((dtype, _)) = DType::from_numpy(&text)
         && let Some(descr) = dtype.to_numpy()
     {
-        let (again, _) = DType::from_numpy(&descr).expect("what is printed can be read");
+        let (again, _) = DType::from_numpy(&descr).expect("a printed type can be read");
         assert_eq!(again, dtype, "{text} {descr}");
     }
     match codec::parse_shorthand(&text, &dtype) {

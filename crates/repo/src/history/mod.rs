@@ -1,9 +1,9 @@
 //! What a state no longer holds itself: old snapshots, and the write ids of old generations.
 //!
-//! A state is rewritten by every commit, so it must stay small however long the history is. It keeps
-//! the newest snapshots and write ids; older ones move to immutable files under `s/`, and one *index*
-//! names these. A commit reads the state alone. Whatever asks for older snapshots *completes* the
-//! state first.
+//! A state is rewritten by every commit, so it must stay small however long the history is. It
+//! keeps the newest snapshots and write ids; older ones move to immutable files under `s/`, and one
+//! *index* names these. A commit reads the state alone. An operation that needs older snapshots
+//! *completes* the state first.
 //!
 //! ```text
 //!  state.json ──▶ index ──▶ runs of snapshots      oldest first; four of a size become one
@@ -11,7 +11,7 @@
 //!  snapshots        └─────▶ runs of write ids      which write made which generation
 //! ```
 //!
-//! The write ids are kept for good, thirty bytes for each generation: they alone can tell a writer
+//! The write ids are kept for good, thirty bytes for each generation: only they can tell a writer
 //! that slept, however long, whether its change is in history. `docs/design/013-history.md` has the
 //! failure that this prevents.
 
@@ -25,9 +25,11 @@ mod tests;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use bytes::Bytes;
+use chunkyard_store::{Error, Result};
 use serde::{Deserialize, Serialize};
 
-use self::index::Index;
+use self::index::{Index, RunFile, Snapshots, Writes};
 use super::state::Snapshot;
 use super::swap::{Memory, lock};
 
@@ -51,7 +53,7 @@ pub(super) enum Held {
     /// None: the state is as its file says it.
     #[default]
     None,
-    /// All, so many.
+    /// All, with their number.
     All(usize),
     /// All, and some have changed: the files are to be written anew.
     Changed,
@@ -73,7 +75,7 @@ impl Memory {
         kept.index.as_ref().filter(|(known, _)| known == file).map(|(_, index)| index.clone())
     }
 
-    /// Keeps an index, and of the runs only those it names.
+    /// Keeps an index, and only the runs that it names.
     fn keep_index(&self, file: &str, index: Index) -> Arc<Index> {
         let index = Arc::new(index);
         let mut kept = lock(&self.history);
@@ -88,5 +90,40 @@ impl Memory {
 
     fn keep_run(&self, file: &str, run: &Run) {
         lock(&self.history).runs.insert(file.to_owned(), run.clone());
+    }
+}
+
+/// A document of the history, as [`super::fuzzing`] names it.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Document {
+    Index,
+    Writes,
+    Snapshots,
+}
+
+/// Parses a document, asks of it what its readers ask, and renders it. A run must hold `count` entries.
+pub(super) fn reread(
+    document: Document,
+    dataset_id: &str,
+    count: u64,
+    bytes: &[u8],
+) -> Result<Bytes> {
+    let path = super::fuzzing::FILE;
+    let run = |first| RunFile { file: path.to_owned(), first, count, size: 0, crc32c: 0 };
+    match document {
+        Document::Index => {
+            let index = Index::parse(path, dataset_id, bytes)?;
+            let newest = &index.newest_writes;
+            let last = newest.end().checked_sub(1).and_then(|last| newest.id_of(last));
+            if last.map(str::to_owned) != newest.ids.last().cloned() && newest.end() < u64::MAX {
+                return Err(Error::invalid("the last generation has the last write id"));
+            }
+            index::render(&index)
+        }
+        Document::Writes => {
+            let said: Writes = serde_json::from_slice(bytes).unwrap_or_default();
+            index::render(&Writes::parse(path, dataset_id, &run(said.first), bytes)?)
+        }
+        Document::Snapshots => index::render(&Snapshots::parse(path, dataset_id, &run(0), bytes)?),
     }
 }

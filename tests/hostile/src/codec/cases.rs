@@ -49,7 +49,7 @@ impl Seal {
         }
     }
 
-    /// The chunk without its checksum: what [`Seal::close`] completes.
+    /// The chunk without its checksum, the inverse of [`Seal::close`].
     pub fn open(self, sealed: &[u8]) -> Vec<u8> {
         let mut chunk = sealed.to_vec();
         let at = match self {
@@ -79,7 +79,7 @@ impl Case {
     }
 }
 
-/// All cases; those of one target are picked by their position among each other.
+/// All cases; a byte picks one of a target by its position among the target's cases.
 pub fn cases() -> Vec<Case> {
     let mut cases = vec![
         Case::new("codec_bytes", "uint32", &[6, 7], vec![bytes("little")]),
@@ -137,7 +137,7 @@ pub fn cases() -> Vec<Case> {
         let codec = shard(&[4, 3], location, codecs);
         cases.push(Case::new("codec_shard", "uint16", &[8, 6], vec![codec]).sealed(seal));
     }
-    // A shard of shards: of two inner ones, with one inner chunk each.
+    // A shard of two inner shards, with one inner chunk each.
     let nested = shard(&[2, 3], "end", vec![shard(&[1, 3], "end", vec![bytes("little")])]);
     let nested = Case::new("codec_shard", "uint16", &[4, 3], vec![nested]);
     cases.push(nested.sealed(Seal::IndexLast(2 * 16)));

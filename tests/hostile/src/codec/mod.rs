@@ -1,8 +1,8 @@
 //! Chunks: the decoder of every codec, through the interface that readers use.
 //!
-//! The first byte of an input picks a [`Case`], an array with a small chunk; the rest is
-//! the encoded chunk. Where a codec keeps a checksum, the input does not hold it: it is computed
-//! here, so that what is behind it is reached.
+//! The first byte of an input picks a [`Case`], an array with a small chunk; the rest is the
+//! encoded chunk. If a codec keeps a checksum, the input lacks it: it is computed here, so that the
+//! code after the check is reached.
 
 mod cases;
 
@@ -89,13 +89,13 @@ fn check(bound: &Bound, encoded: &[u8]) {
         Ok(decoded) => decoded,
         Err(error) => return is_about_chunk(&error),
     };
-    let encoded = codecs.encode(decoded.as_ref()).expect("what was decoded can be encoded");
-    let again = codecs.decode(&encoded).expect("what was encoded can be decoded");
+    let encoded = codecs.encode(decoded.as_ref()).expect("decoded bytes can be encoded");
+    let again = codecs.decode(&encoded).expect("encoded bytes can be decoded");
     assert_eq!(again, decoded, "{:?}", bound.case);
 }
 
 /// Whole, into a buffer, and the middle of it through a view: all succeed or fail alike, except
-/// that a view may not look at what it does not want.
+/// that a view may skip parts that it does not want.
 fn same_by_all_ways(bound: &Bound, encoded: &[u8], decoded: Option<&ElementsBuf>) {
     let (codecs, shape) = (&bound.codecs, bound.codecs.chunk_shape());
     let size = codecs.item_size().expect("types of fixed size");

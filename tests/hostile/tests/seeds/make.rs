@@ -68,6 +68,23 @@ fn make_seeds_of_a_repository() {
     }
     let draft = br#"{"id":"d","generation":0,"snapshots":[{"snapshot-id":"s","timestamp-ms":1,"structure-file":"f"}]}"#;
     keep("state", "draft", draft);
+    let run = |file: &str, first: u64, count: u64| {
+        format!(r#"{{"file":"{file}","first":{first},"count":{count},"size":99,"crc32c":7}}"#)
+    };
+    let index = format!(
+        r#"{{"dataset-id":"{DATASET}","snapshots":[{}],"writes":[{}],"newest-writes":{{"first":4,"ids":["d","e"]}}}}"#,
+        run("a.snapshots.json", 0, 2),
+        run("b.writes.json", 0, 4),
+    );
+    let writes = format!(r#"{{"dataset-id":"{DATASET}","first":0,"ids":["a","b","c","d"]}}"#);
+    let snapshots = format!(
+        r#"{{"dataset-id":"{DATASET}","snapshots":[{{"snapshot-id":"s","timestamp-ms":1,"structure-file":"f","message":"m"}}]}}"#
+    );
+    for (name, count, text) in
+        [("index", 0, index), ("writes", 4, writes), ("snapshots", 1, snapshots)]
+    {
+        keep("history", name, &[&[count], text.as_bytes()].concat());
+    }
     for (target, kind) in [("structure", "s"), ("manifest", "i"), ("attributes", "a")] {
         for (at, (name, bytes)) in golden(kind).into_iter().enumerate() {
             if at == 0 {
