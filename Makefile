@@ -68,7 +68,8 @@ test-in-bucket:
 
 .PHONY: stress
 stress: ## the tests that take minutes: many writers, killed processes, every flipped bit, bad networks
-	$(CARGO) test --release -p chunkyard-engine --lib --test main -- --ignored --test-threads 1 --skip s3::
+	$(CARGO) test --release -p chunkyard-repo --lib -- --ignored --test-threads 1
+	$(CARGO) test --release -p chunkyard-engine --test main -- --ignored --test-threads 1 --skip s3::
 	$(CARGO) test --release -p chunkyard-cli --test main -- --ignored stress --test-threads 1
 	scripts/with-s3-server $(CARGO) test --release -p chunkyard-engine --test main -- --ignored s3:: --test-threads 1
 	PROPTEST_RNG_SEED=$$RANDOM PROPTEST_CASES=2000 $(CARGO) test --release -p chunkyard-engine --test main -- \

@@ -1,15 +1,20 @@
-//! The Chunkyard engine: a store, a versioned repository on it, and the pipeline that moves arrays.
+//! The Chunkyard engine: opens arrays in any format and moves them to any other.
 //!
 //! ```text
-//!  repo ──▶ pipeline::cpu          async where one waits, threads where one computes
-//!    │
-//!    ▼
-//!  store                           directories and object stores behind one interface
+//!  array ◀── store ◀── format ◀── repo ◀── engine      each crate uses those on its left
+//!
+//!  engine = open ──▶ which of the formats is at a URL
+//!           pipeline ──▶ any source into any sink, copying, transcoding or regridding
 //! ```
 //!
-//! - [`store`] opens URLs; everything else reads and writes through it.
+//! A program depends on this crate alone; it gives the others on under short names.
+//!
+//! - [`store`] opens URLs: directories, memory, object stores. Everything reads and writes through it.
+//! - [`format`](mod@format) has the traits of a format ([`Source`](format::Source), [`Sink`](format::Sink)), and Zarr, HDF5,
+//!   containers and superchunks.
 //! - [`repo`] keeps arrays under version control: transactions, branches, tags, time travel.
-//! - [`pipeline`] is the bridge from waiting to computing.
+//! - [`open`] lists all formats and recognises what is at a URL.
+//! - [`pipeline`] converts and links, in bounded memory, resumable, by one process or many.
 //! - [`Error`] is sorted by what a caller does about it.
 
 #![forbid(unsafe_code)]
@@ -18,5 +23,5 @@ pub mod open;
 pub mod pipeline;
 
 pub use chunkyard_format::Meter;
-pub use chunkyard_store::{Error, ErrorKind, Result, error};
+pub use chunkyard_store::{Error, ErrorKind, Noun, Result, error};
 pub use {chunkyard_format as format, chunkyard_repo as repo, chunkyard_store as store};

@@ -2,6 +2,8 @@
 
 // Clippy lets functions outside `#[test]` unwrap only below a `cfg(test)`.
 #[cfg(test)]
+mod architecture;
+#[cfg(test)]
 mod bucket;
 #[cfg(test)]
 mod cases;
