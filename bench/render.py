@@ -1,10 +1,10 @@
-"""Writes what `run.py` and `scale.py` found into a document: no number is typed by hand.
+"""Writes the results of `run.py` and `scale.py` into a document: no number is typed by hand.
 
     render.py DOCUMENT [--result FILE] [--python FILE] [--scale FILE] [--sections NAME …]
 
-What stands between `<!-- begin NAME -->` and `<!-- end NAME -->` is replaced, the rest is left
-alone. With `--sections` only those are, for a run of some rows; in the table of verdicts, rows that
-the run does not have stay.
+The text between `<!-- begin NAME -->` and `<!-- end NAME -->` is replaced, the rest stays. With
+`--sections` only those sections are replaced, for a run of some rows; in the table of verdicts,
+rows that the run does not have stay.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ def replace(document: str, name: str, text: str) -> str:
 
 
 def inside(document: str, name: str) -> str:
-    """What stands in a section now."""
+    """The present text of a section."""
     begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
     return document.partition(begin)[2].partition(end)[0].strip()
 
 
 def merge_rows(old: str, new: str) -> str:
-    """A table with the rows of another one, which replace those that begin alike."""
+    """A table with the rows of another one, which replace rows with the same beginning."""
     rows = numbered(new)
     kept = [rows.pop(key, line) for key, line in numbered(old).items()]
     return "\n".join([*kept, *rows.values()])
 
 
 def numbered(table: str) -> dict[tuple[str, int], str]:
-    """Lines of a table by how they begin; several may begin alike, and are told apart by number."""
+    """Lines of a table by their beginning; a number tells equal beginnings apart."""
     found: dict[tuple[str, int], str] = {}
     for line in table.splitlines():
         name = line.split("|")[1].strip()

@@ -41,7 +41,7 @@ def wanted(row: Row, only: list[str] | None) -> bool:
 
 
 def of_engine(size: Size, data: Path) -> tuple[list[Row], list[Workload]]:
-    """What ours in Rust is measured by."""
+    """The rows and workloads of our Rust side."""
     tables = (arrays, plain, converts, containers, superchunks)
     rows = [row for table in (commits, *tables) for row in table.rows(size)]
     of_arrays = [work for table in tables for work in table.workloads(size, data)]
@@ -49,7 +49,7 @@ def of_engine(size: Size, data: Path) -> tuple[list[Row], list[Workload]]:
 
 
 def of_python(size: Size, data: Path) -> tuple[list[Row], list[Workload]]:
-    """What ours in Python is measured by."""
+    """The rows and workloads of our Python side."""
     return python.rows(size), python.workloads(size, data)
 
 
@@ -65,7 +65,7 @@ def measure_limits(work: Path, data: Path) -> Limits:
 def run(
     workloads: list[Workload], rows: list[Row], size: Size, work: Path, limits: Limits
 ) -> Iterator[tuple[results.Records, list[dict[str, Any]]]]:
-    """Runs workload after workload and shows its rows; yields all that is known after each."""
+    """Runs workload after workload and shows its rows; yields all results after each."""
     records: results.Records = {}
     found: dict[str, dict[str, Any]] = {}
     for workload in workloads:
@@ -80,7 +80,7 @@ def run(
 
 
 def shown(workload: Workload, rows: list[Row]) -> Workload:
-    """The workload with those sides only that its rows show."""
+    """The workload with only the sides that its rows show."""
     names = {name for row in rows for name in (row.ours, *row.rivals)}
     if any(not row.rivals for row in rows):
         return workload
@@ -132,7 +132,7 @@ def main() -> None:
         "limits": limits.to_json(),
     }
     file = options.json or work / ("python.json" if options.python else "result.json")
-    # Written after each workload: a long run that is interrupted keeps what it has.
+    # Written after each workload: an interrupted long run keeps its results.
     for records, found in run(workloads, rows, size, work, limits):
         document = {**about, "rows": found, "samples": samples(records)}
         file.write_text(json.dumps(document, indent=1))

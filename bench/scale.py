@@ -3,7 +3,7 @@
     scale.py [--smoke] [--only references|arrays|commits] [--json FILE] [--work DIRECTORY]
 
 Each repository is made in three sizes, and each step on it is a fresh process: wall and CPU time,
-peak memory above idle, bytes read and written. `render.py` makes the tables of it.
+peak memory above idle, bytes read and written. `render.py` makes the tables.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The page cache: forgotten files are read from the disk, and free memory is there at once."""
+"""The page cache: dropped files are read from the disk, and free memory is available at once."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def drop(directory: Path) -> None:
 
 
 def free_memory() -> None:
-    """Empties the page cache where one may, so that whoever asks for memory gets it at once.
+    """Empties the page cache if that is permitted, so that every side gets memory at once.
 
     With a full cache the system first takes pages away from files: 128 MiB of fresh memory cost
-    20 ms of CPU or 300, whoever happens to ask.
+    20 ms of CPU or 300, by chance.
     """
     os.sync()
     for name, value in (("drop_caches", "3"), ("compact_memory", "1")):

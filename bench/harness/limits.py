@@ -1,4 +1,4 @@
-"""What the machine allows in this run, and the least time a workload can take by it."""
+"""The limits of the machine in this run, and the least time that a workload can take."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ class Limits:
         return best
 
     def time(self, name: str, size: float) -> float:
-        """Seconds that so many bytes take."""
+        """Seconds for a number of bytes."""
         return size * self.seconds(name) / float(self.record.facts[name])
 
     def stored(self, data: str, size: float) -> float:
-        """Bytes on disk of so many bytes of data."""
+        """Bytes on disk for a number of bytes of data."""
         return size / float(self.record.facts[f"{data}-ratio"])
 
     def to_json(self) -> dict[str, Any]:
-        """Speeds in GB/s, and seconds of what has no size."""
+        """Speeds in GB/s, and seconds for limits without a size."""
         found: dict[str, Any] = {}
         for name, measure in self.record.measures.items():
             best = measure.value("best")
@@ -43,7 +43,7 @@ class Limits:
         return found
 
 
-# The least time for so many bytes of decoded data. What can overlap counts once: the slower part.
+# The least time for a number of decoded bytes. Of parts that can overlap, the slower counts.
 Limit = Callable[[Limits, float], float]
 
 
@@ -134,5 +134,5 @@ def replace_durably(limits: Limits, _size: float) -> float:
 
 
 def decode_of_each(data: str, chunks: int, part: int) -> Limit:
-    """The codec alone, two threads, on `part` bytes of each of so many chunks."""
+    """The codec alone, two threads, on `part` bytes of each of a number of chunks."""
     return lambda limits, _size: limits.time(f"{data}-decode-2", chunks * part)

@@ -1,4 +1,4 @@
-"""Where and with what a run was made."""
+"""The machine and the versions of a run."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def describe(bench: Path, load: float) -> dict[str, Any]:
             "model": cpu_model(),
             "memory-bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
             "kernel": platform.release(),
-            # Of the last minute: above zero, somebody else was at work too.
+            # Of the last minute: above zero means that other programs ran too.
             "load": load,
         },
         "versions": versions(bench),

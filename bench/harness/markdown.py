@@ -98,7 +98,7 @@ def limits(found: Document) -> str:
 
 
 def verdicts(rows: list[Document]) -> str:
-    """Every row that has something to reach."""
+    """Every row that has a target."""
     lines = []
     for row in rows:
         if "growth" in row:
@@ -158,7 +158,7 @@ def absolute(row: Document) -> str:
 
 
 def ratio(row: Document, name: str) -> str:
-    """A ratio; bold where the rival is faster, a dash where it does not take part or cannot."""
+    """A ratio; bold if the rival is faster, a dash if it does not take part or cannot."""
     value = row["peers"].get(name, {}).get("ratio")
     if value is None:
         return "–"
@@ -173,7 +173,7 @@ def ratio_with_cpu(row: Document, name: str) -> str:
 
 
 def cpu(rows: list[Document]) -> str:
-    """GB per CPU second, or CPU time where no bytes are moved."""
+    """GB per CPU second, or CPU time if no bytes are moved."""
     names = list(dict.fromkeys(name for row in rows for name in row["peers"]))
     lines = []
     for row in rows:
@@ -212,7 +212,7 @@ def facts(rows: list[Document]) -> str:
 
 
 def about_facts(rows: list[Document]) -> list[Document]:
-    """Rows that are about a fact, and no other."""
+    """Rows that are about a fact, and only that fact."""
 
     def only(side: Document, name: str) -> Document:
         return {**side, "facts": {name: side.get("facts", {}).get(name)}}
@@ -243,7 +243,7 @@ def cannot(rows: list[Document]) -> str:
 
 
 def of_scale(document: Document) -> dict[str, str]:
-    """One table per thing there is much of: a step per line, a size per column."""
+    """One table for each kind of scale: a step per line, a size per column."""
     found = {"scale-run": run({"size": "scale", **document})}
     steps = document["steps"]
     for of in dict.fromkeys(step["of"] for step in steps):
@@ -273,7 +273,7 @@ def scale_cell(step: Document) -> str:
 
 
 def size(count: int) -> str:
-    """Bytes, for people."""
+    """A number of bytes, as people read it."""
     for unit, factor in (("B", 1), ("kB", 1e3), ("MB", 1e6)):
         if count < 1000 * factor:
             return f"{number(count / factor) if factor > 1 else count} {unit}"

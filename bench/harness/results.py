@@ -62,7 +62,7 @@ def of_side(row: Row, record: Record) -> dict[str, Any]:
 
 
 def compare(found: dict[str, Any], row: Row, limits: Limits, earlier: dict[str, Any]) -> None:
-    """Adds ratios. Above 1 the rival takes longer than we."""
+    """Adds ratios. Above 1 the rival takes longer than we do."""
     seconds, cpu = found["ours"]["seconds"], found["ours"]["cpu-seconds"]
     for peer in found["peers"].values():
         if peer["seconds"] is not None:

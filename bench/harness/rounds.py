@@ -28,7 +28,7 @@ def run(workload: Workload, rounds: int, work: Path) -> dict[str, Record]:
     for _ in range(min(max(rounds, workload.rounds_min), workload.rounds_max)):
         for side in workload.sides:
             record = records[side.name]
-            # Whoever failed or cannot at all is not asked again.
+            # A side that failed, or cannot do the workload, does not run again.
             if "*" not in record.cannot:
                 progress(f"{workload.name}: {side.name}")
                 record.add(one(workload, side, work))
@@ -37,7 +37,7 @@ def run(workload: Workload, rounds: int, work: Path) -> dict[str, Record]:
 
 
 def make(source: Source, work: Path) -> dict[str, object] | None:
-    """Makes what all sides read, unless it is there; an answer only where that failed."""
+    """Makes the source of all sides, unless it exists; gives an answer only on failure."""
     place = work / source.place
     if place.exists():
         return None
@@ -64,6 +64,6 @@ def one(workload: Workload, side: Side, work: Path) -> dict[str, object]:
 
 
 def progress(text: str) -> None:
-    """One line that is overwritten, when somebody looks."""
+    """One line that is overwritten, if there is a terminal."""
     if sys.stderr.isatty():
         print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)

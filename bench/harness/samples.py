@@ -1,4 +1,4 @@
-"""Samples of one side of one workload, over all rounds, and what is said about them."""
+"""Samples of one side of one workload, over all rounds, and their statistics."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def quantile(values: list[float], part: float) -> float | None:
 
 @dataclass
 class Record:
-    """What one side answered in all rounds of one workload."""
+    """The answers of one side in all rounds of one workload."""
 
     measures: dict[str, Measure] = field(default_factory=dict)
     cannot: dict[str, str] = field(default_factory=dict)

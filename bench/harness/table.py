@@ -25,7 +25,7 @@ def number(value: float | None) -> str:
 
 
 def verdict(row: dict[str, Any]) -> str:
-    """`must reach 1.9: met`, or nothing where there is no target."""
+    """`must reach 1.9: met`, or nothing if there is no target."""
     if "met" not in row:
         return ""
     word = "met" if row["met"] else "NOT MET"
@@ -46,7 +46,7 @@ def fact(row: dict[str, Any]) -> str:
 
 
 def at_most(row: dict[str, Any]) -> str:
-    """What that fact may be."""
+    """The limit for that fact."""
     if "fact-part" in row:
         return f"at most {row['fact-part']} of the best"
     return f"at most {mib(row['fact-max']) if row['fact-unit'] == 'bytes' else row['fact-max']}"
@@ -58,7 +58,7 @@ def mib(count: float) -> str:
 
 
 def speed(side: dict[str, Any]) -> str:
-    """GB per CPU second, or CPU time where no bytes are moved."""
+    """GB per CPU second, or CPU time if no bytes are moved."""
     if side.get("gb-per-cpu-s"):
         return f"{number(side['gb-per-cpu-s'])} GB/CPU-s"
     return f"{seconds(side.get('cpu-seconds'))} CPU"

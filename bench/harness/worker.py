@@ -17,7 +17,7 @@ TIMEOUT_S = 1800
 
 @dataclass(frozen=True)
 class Side:
-    """Who takes part: ours, or a rival, perhaps in a certain configuration."""
+    """A side: ours, or a rival, perhaps in a certain configuration."""
 
     name: str
     program: str
@@ -50,7 +50,7 @@ def call(
     pairs = [f"{key}={value}" for key, value in {**options, **side.options}.items()]
     command = [*side.command(), workload, str(place), *pairs]
     if memory_max is not None:
-        # The address space, so that a runaway ends alone and not with the machine.
+        # Limits the address space, so that a runaway process cannot take the machine down.
         command = ["prlimit", f"--as={memory_max}", *command]
     quiet = {"ICECHUNK_LOG": "off", "RUST_LOG": "off", "PYTHONWARNINGS": "ignore"}
     try:

@@ -81,7 +81,7 @@ def read_all(peer: ArrayPeer | Column, load: Callable[[], np.ndarray], repeats: 
 
 
 def read_cold(make: Make, _directory: Path, options: Options) -> Answer:
-    """Open and read everything once; whoever calls has dropped the page cache."""
+    """Open and read everything once; the caller has dropped the page cache."""
     samples = Samples()
     clock = Clock()
     peer = make()
@@ -92,7 +92,7 @@ def read_cold(make: Make, _directory: Path, options: Options) -> Answer:
 
 
 def read_chunk(make: Make, _directory: Path, options: Options) -> Answer:
-    """Random chunks, into a reused buffer where the rival can, by one client and by two."""
+    """Random chunks, into a reused buffer if the rival can, by one client and by two."""
     peer, values = make(), load(options).values
     peer.open()
     planes = len(values)

@@ -1,4 +1,4 @@
-"""What a rival must be able to do, so that the workers need not know which one it is."""
+"""The interface of a rival, so that the workers need not know which one it is."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ EVERYTHING: Key = (slice(None), slice(None), slice(None))
 
 @dataclass(frozen=True)
 class Change:
-    """What a conversion changes of an array in plain Zarr; nothing said stays as it is."""
+    """The changes of a conversion to an array in plain Zarr; everything else stays as it is."""
 
     chunk: tuple[int, int, int] | None = None
     # Settings of blosc.
@@ -39,7 +39,7 @@ class Change:
 
 
 class ArrayPeer(ABC):
-    """An array on disk. `options` are those of the command line."""
+    """An array on disk. `options` come from the command line."""
 
     def __init__(self, path: Path, options: dict[str, str]) -> None:
         self.path, self.options = path, options
@@ -58,7 +58,7 @@ class ArrayPeer(ABC):
         """Writes everything."""
 
     def finish(self) -> None:
-        """What the rival does to make a write complete; the harness syncs the files itself."""
+        """Completes a write; the harness syncs the files itself."""
         return
 
     @abstractmethod
@@ -80,7 +80,7 @@ class ArrayPeer(ABC):
         self.select_into(EVERYTHING, out)
 
     def read_chunk(self, plane: int, out: np.ndarray) -> np.ndarray:
-        """One chunk of the field, into `out` where the rival can."""
+        """One chunk of the field, into `out` if the rival can."""
         key: Key = (slice(plane, plane + 1), slice(None), slice(None))
         try:
             self.select_into(key, out)
@@ -101,7 +101,7 @@ def slabs(planes: int, *chunks: tuple[int, ...]) -> Iterator[slice]:
 
 
 class CommitPeer:
-    """A versioned array of many chunks of 1,000 bytes. What a rival lacks, it leaves as here."""
+    """A versioned array of many chunks of 1,000 bytes. A rival does not override what it lacks."""
 
     def __init__(self, path: Path, options: dict[str, str]) -> None:
         self.path, self.options = path, options
@@ -116,7 +116,7 @@ class CommitPeer:
         raise Cannot("no references to stage")
 
     def open(self) -> None:
-        """Opens what `create` and `bulk` made, for commits."""
+        """Opens the array of `create` and `bulk`, for commits."""
         raise Cannot("not for this workload")
 
     def change(self, targets: list[int], value: int) -> None:

@@ -12,7 +12,7 @@ from peers.clock import Cannot
 from peers.data import KINDS
 from peers.superchunk import CHUNK, Column
 
-# Its last release is of 2018 and looks for this where Python had it then.
+# Its last release is from 2018 and looks for this in its old module.
 collections.MutableMapping = collections.abc.MutableMapping  # type: ignore[attr-defined]
 
 import bloscpack  # noqa: E402
@@ -37,7 +37,7 @@ class Columns(Column):
     def read(self) -> np.ndarray:
         if "batches" not in self.options:
             return bloscpack.unpack_ndarray_from_file(self.file())
-        # A file that was appended to does not say what its rows are.
+        # A file that was appended to does not give the type of its rows.
         dtype = KINDS[self.options["name"]].dtype
         return np.frombuffer(bloscpack.unpack_bytes_from_file(self.file())[0], dtype)
 
@@ -49,7 +49,7 @@ class Columns(Column):
 
     def append(self, values: np.ndarray) -> None:
         if not self.started:
-            # Chunks are never larger than what the file began with, and room for them is made once.
+            # Later chunks are never larger than the first, and room for them is made only here.
             room = bloscpack.BloscpackArgs(max_app_chunks=self.expected // len(values) + 1)
             bloscpack.pack_bytes_to_file(
                 values.tobytes(),

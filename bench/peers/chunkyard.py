@@ -1,5 +1,5 @@
-"""Ours, as somebody who writes Python uses it: arrays of a repository, plain Zarr, and zarr-python
-on `session.store`."""
+"""Ours, as a Python program uses it: arrays of a repository, plain Zarr, and zarr-python on
+`session.store`."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Arrays(ArrayPeer):
 
 
 class PlainArrays(Arrays):
-    """A directory of Zarr. With `durable=no` nothing is synced but by the harness."""
+    """A directory of Zarr. With `durable=no` only the harness syncs files."""
 
     def create(self, data: Data) -> None:
         durable = self.options.get("durable") != "no"
@@ -67,7 +67,7 @@ class PlainArrays(Arrays):
 
 
 class StoreArrays(ZarrArrays):
-    """zarr-python on the store of a session; with `pipeline=ours` chunks are ours to code, too."""
+    """zarr-python on the store of a session; with `pipeline=ours` also with our codec pipeline."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)

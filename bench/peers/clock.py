@@ -45,7 +45,7 @@ class Samples:
     cpu: list[float] = field(default_factory=list)
 
     def add(self, clock: Clock, count: int = 1) -> None:
-        """Adds what a clock shows, as the share of each of `count` operations. It runs on."""
+        """Adds the time of a clock, as the share of each of `count` operations. It runs on."""
         now = replace(clock)
         now.stop()
         self.wall.append(now.wall / count)
@@ -54,7 +54,7 @@ class Samples:
 
 @dataclass
 class Answer:
-    """What a worker prints: all samples, whether the data was equal, and facts."""
+    """The output of a worker: all samples, whether the data was equal, and facts."""
 
     measures: dict[str, Samples] = field(default_factory=dict)
     equal: bool | None = None

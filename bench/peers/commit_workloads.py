@@ -18,7 +18,7 @@ Options = dict[str, str]
 
 
 def idle_memory() -> int:
-    """Forgets earlier peaks, where the kernel allows it."""
+    """Forgets earlier peaks, if the kernel allows it."""
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
     return peak_memory()
@@ -39,7 +39,7 @@ def prepare(make: Make, directory: Path, options: Options) -> Answer:
 
 
 def bulk(make: Make, directory: Path, options: Options) -> Answer:
-    """Staging and committing all references at once. Memory is that of the warm-up."""
+    """Staging and committing all references at once. Memory is measured in the warm-up."""
     returned, durable, memory, size = Samples(), Samples(), 0, 0
     refs = int(options["refs"])
     for repeat in range(int(options["repeats"]) + 1):
@@ -59,7 +59,7 @@ def bulk(make: Make, directory: Path, options: Options) -> Answer:
 
 
 def commit(make: Make, directory: Path, options: Options) -> Answer:
-    """Commits that change so many scattered chunks of a prepared array."""
+    """Commits that change a number of scattered chunks of a prepared array."""
     refs, chunks, repeats = (int(options[key]) for key in ("refs", "chunks", "repeats"))
     peer = make()
     peer.open()
@@ -80,7 +80,7 @@ def commit(make: Make, directory: Path, options: Options) -> Answer:
 
 
 def add(returned: Samples, durable: Samples, clock: Clock, files: list[Path], counts: bool) -> None:
-    """Syncs what a commit wrote, and adds the commit without and with that."""
+    """Syncs the files of a commit, and adds the times without and with that."""
     syncing = Clock()
     sync(files)
     syncing.stop()
@@ -92,7 +92,7 @@ def add(returned: Samples, durable: Samples, clock: Clock, files: list[Path], co
 def open_chunk(make: Make, _directory: Path, options: Options) -> Answer:
     """A fresh open and one chunk, which the workload `commit` wrote as the second.
 
-    Without repeats the first counts, for whoever has dropped the page cache.
+    Without repeats the first counts, for a caller that has dropped the page cache.
     """
     target, repeats = (7919 + 17) % int(options["refs"]), int(options["repeats"])
     samples, equal = Samples(), True

@@ -20,7 +20,7 @@ CHANGES = {
 
 
 def convert(make: Make, directory: Path, options: Options) -> Answer:
-    """From opening the source to what is durable, `repeats` times after a warm-up."""
+    """From opening the source to a durable target, `repeats` times after a warm-up."""
     source, change = Path(options["source"]), CHANGES[options["movement"]]
     returned, durable = Samples(), Samples()
     for repeat in range(int(options["repeats"]) + 1):

@@ -1,4 +1,4 @@
-"""`cp -r`: what copying the same bytes costs."""
+"""`cp -r`: the cost of copying the same bytes."""
 
 from __future__ import annotations
 

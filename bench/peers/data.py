@@ -13,7 +13,7 @@ Shape = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Kind:
-    """What an array of the workloads is made of: planes, one after the other."""
+    """The shape and type of an array of the workloads, which is a row of planes."""
 
     dtype: str
     plane: tuple[int, int]
@@ -33,7 +33,7 @@ KINDS = {
     # One long column, by planes: a plane is two chunks.
     "linspace": Kind("<f8", (512, 512), (1, 512, 512), "blosc", (64, 512, 512)),
     "walk": Kind("<i8", (512, 512), (1, 512, 512), "blosc", (64, 512, 512)),
-    # A chunk is a plane of 4 KiB, as it is: what is left is what a chunk costs.
+    # A chunk is a plane of 4 KiB, not compressed: only the overhead of a chunk remains.
     "tiny": Kind("|u1", (64, 64), (1, 64, 64), "none", (64, 64, 64)),
 }
 
@@ -65,7 +65,7 @@ class Data:
 
 
 def make(directory: Path, planes: Mapping[str, int]) -> None:
-    """Makes a file of so many planes for each name, unless it is there in that size."""
+    """Makes a file of a number of planes for each name, unless it exists in that size."""
     directory.mkdir(parents=True, exist_ok=True)
     makers = {
         "field": make_field,
@@ -103,7 +103,7 @@ def make_labels(file: Path, planes: int) -> None:
 
 
 def make_linspace(file: Path, planes: int) -> None:
-    """What `np.linspace(0, 1, n)` is, plane by plane."""
+    """The values of `np.linspace(0, 1, n)`, plane by plane."""
     rows = 512 * 512
     with file.open("wb") as out:
         for step in range(planes):

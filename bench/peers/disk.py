@@ -1,4 +1,4 @@
-"""What a directory holds, and what a workload added to it. Files are told apart by inode."""
+"""The files of a directory, and the bytes that a workload added. Files are told apart by inode."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """h5py: one file. HDF5's own fastest common filter chain, since zstd is not built in; with
-`filters=plugin` those of hdf5plugin, which are the codecs of everybody else."""
+`filters=plugin` the filters of hdf5plugin, which are the codecs of all other sides."""
 
 from __future__ import annotations
 

@@ -34,14 +34,14 @@ class Arrays(ZarrArrays):
 
 
 class Commits(CommitPeer):
-    """Virtual references; `split=N` makes a manifest per so many of them."""
+    """Virtual references; `split=N` makes a manifest for every N of them."""
 
     def config(self) -> icechunk.RepositoryConfig:
         config = icechunk.RepositoryConfig.default()
         store = icechunk.s3_store(region="us-east-1")
         config.set_virtual_chunk_container(icechunk.VirtualChunkContainer(PREFIX, store))
         if split := int(self.options.get("split", "0")):
-            # The array is (n, 1000, 1): `split` references are so many planes.
+            # The array is (n, 1000, 1): axis 0 counts planes of 1,000 references.
             axis = icechunk.ManifestSplitDimCondition.Axis(0)
             sizes: dict[Any, Any] = {
                 icechunk.ManifestSplitCondition.AnyArray(): {axis: max(split // 1000, 1)}

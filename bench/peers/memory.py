@@ -1,4 +1,4 @@
-"""Peak memory above what the process held before."""
+"""Peak memory above the level before."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 class Idle:
-    """Forgets earlier peaks, where the kernel allows it, and notes what is resident now."""
+    """Forgets earlier peaks, if the kernel allows it, and notes the resident memory now."""
 
     def __init__(self) -> None:
         # 5 resets the high-water mark; without the permission, earlier peaks stay in it.
@@ -21,6 +21,6 @@ class Idle:
 
 
 def peak() -> int:
-    """The most memory that this process had resident since, in bytes."""
+    """The peak resident memory of this process since, in bytes."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) << 10 for line in lines if line.startswith("VmHWM:"))

@@ -1,6 +1,6 @@
-"""What a rival must be able to do with one long column that grows.
+"""The interface of a rival for one long column that grows.
 
-What it lacks, it leaves as here.
+A rival does not override methods that it lacks.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ LEVELS = {"lz4": 5, "zstd": 2}
 
 
 class Column:
-    """A column on disk, in chunks of 1 MiB. `options` are those of the command line."""
+    """A column on disk, in chunks of 1 MiB. `options` come from the command line."""
 
     def __init__(self, path: Path, options: dict[str, str]) -> None:
         self.path, self.options = path, options
@@ -46,7 +46,7 @@ class Column:
         raise Cannot("not for this workload")
 
     def begin(self, dtype: np.dtype, expected: int) -> None:
-        """A new, empty column that is going to have about so many rows."""
+        """A new, empty column that will have about this many rows."""
         raise Cannot("not for this workload")
 
     def append(self, values: np.ndarray) -> None:
@@ -54,9 +54,9 @@ class Column:
         raise Cannot("not for this workload")
 
     def flush(self) -> None:
-        """Everything that was appended is in files; the harness syncs them."""
+        """Puts all appended rows into files; the harness syncs them."""
         return
 
     def fill(self, rows: int, value: float) -> None:
-        """A new column of so many equal float64, in chunks as the rival chooses them."""
+        """A new column of equal float64, with the rival's default chunks."""
         raise Cannot("not for this workload")

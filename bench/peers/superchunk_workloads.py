@@ -99,7 +99,7 @@ def random(make: Make, _directory: Path, options: Options) -> Answer:
 
 
 def append(make: Make, directory: Path, options: Options) -> Answer:
-    """Batches of rows, durable once at the end or after each: all of it, and a batch of the first
+    """Batches of rows, durable once at the end or after each: the whole, and a batch of the first
     and of the last tenth."""
     values = load(options)
     batches, rows = int(options["batches"]), int(options["rows"])
@@ -135,7 +135,7 @@ def append(make: Make, directory: Path, options: Options) -> Answer:
 
 
 def files(make: Make, directory: Path, options: Options) -> Answer:
-    """How many files so many equal rows are, when nobody chooses."""
+    """How many files a large column of equal rows has with default options."""
     fresh(directory)
     returned, clock = Samples(), Clock()
     make().fill(int(options["rows"]), 1.5)

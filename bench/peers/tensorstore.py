@@ -66,7 +66,7 @@ class Arrays(ArrayPeer):
 
     def convert(self, source: Path, change: Change) -> None:
         """By one write of the opened source, with `way=transaction` in a transaction, which writes
-        chunks when all of them are there. Slab by slab, and with a cache, it takes longer."""
+        chunks once all of them are complete. Slab by slab, and with a cache, it takes longer."""
         array = ts.open(spec(source / "a"), read=True).result()
         old = array.spec().to_json()["metadata"]
         metadata = {key: old[key] for key in ("shape", "data_type", "chunk_grid", "codecs")}

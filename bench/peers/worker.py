@@ -1,6 +1,6 @@
 """One workload of one rival: `python -m peers.worker PEER WORKLOAD DIRECTORY [KEY=VALUE …]`.
 
-Prints one JSON line, see `peers.clock.Answer`. The data is compared outside of what is timed.
+Prints one JSON line, see `peers.clock.Answer`. The data is compared outside the timed part.
 """
 
 from __future__ import annotations

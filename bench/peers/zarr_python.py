@@ -1,4 +1,4 @@
-"""zarr-python on a directory, with its own codec pipeline or that of zarrs."""
+"""zarr-python on a directory, with its own codec pipeline or the pipeline of zarrs."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Arrays(ArrayPeer):
         self.array.get_basic_selection(key, out=NDBuffer.from_numpy_array(out))
 
     def convert(self, source: Path, change: Change) -> None:
-        """Slab by slab: a virtual copy there is none."""
+        """Slab by slab: it has no virtual copy."""
         array = zarr.open_array(str(source), path="a", mode="r")
         target = zarr.create_array(
             self.store(),

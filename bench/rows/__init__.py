@@ -1,1 +1,1 @@
-"""What is measured, by whom, and what must be reached."""
+"""Workloads, their sides, and targets."""

@@ -1,7 +1,7 @@
 """C1: commits to arrays of many references.
 
-Ours are durable when they return. The rivals' are not: `durable` rows add the syncing of the files
-that they wrote, all others count what the rivals do by themselves.
+Ours are durable when they return. The rivals' are not: `durable` rows add the time to sync their
+files, all others count only what the rivals do by themselves.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PLAIN = (OURS, ICECHUNK, TILEDB, LANCE)
 
 
 def power(count: int) -> str:
-    """10^5 where it is one, digits where not."""
+    """10^5 if it is a power of ten, else digits."""
     exponent = round(math.log10(count))
     return f"10^{exponent}" if 10**exponent == count else f"{count:,}"
 

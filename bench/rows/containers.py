@@ -1,6 +1,6 @@
 """Containers: one file of many arrays, with layers, against two releases of array-format.
 
-0.9 has the file format that is ours too; 0.15 is the newest, which gave up layers. Everything is
+0.9 has our file format; 0.15 is the newest, which gave up layers. Everything is
 measured on a local directory and in memory, behind stores that count requests.
 """
 
@@ -21,7 +21,7 @@ NEWEST = Side("array-format 0.15", "array-format", {"release": "0.15"})
 SIDES = (OURS, LAYERED, NEWEST)
 
 CODECS = ("none", "lz4", "zstd")
-# The word of the worker, and what rows say.
+# The word of the worker, and the text in rows.
 STORES = {"local": "", "memory": ", in memory"}
 LAYERS = 100
 
@@ -42,7 +42,7 @@ def arrays(size: Size) -> int:
 
 
 def by(word: str) -> dict[str, Any]:
-    """What makes the directory of a workload, also of one that loads it into memory first."""
+    """Makes the directory of a workload, also if the workload loads it into memory first."""
     return {"prepare": f"container-{word}", "prepare_options": {"store": "local"}}
 
 
@@ -58,7 +58,7 @@ def written(size: Size, data: Path, name: str, codec: str, store: str) -> list[W
 
 
 def opened(size: Size, data: Path, store: str) -> list[Workload]:
-    """Opens and changes containers that are there."""
+    """Opens and changes existing containers."""
     many = {"chunks": chunks(size), "store": store}
     field = {"data": data, "name": "field", "mib": min(64, size.field_planes), "store": store}
     tiny, planes = by("chunks"), by("planes")
@@ -81,7 +81,7 @@ def opened(size: Size, data: Path, store: str) -> list[Workload]:
             **by("arrays"),
         ),
         workload("first chunk", "first", "planes", field, rounds_min=3, **planes),
-        # A round adds layers to what is there.
+        # A round adds layers to the container.
         workload("change", "change", f"changed-{store}", field, rounds_max=2, **planes),
     ]
 
@@ -99,7 +99,7 @@ def layered(layers: int, store: str) -> Workload:
 
 def tiny(count: int) -> Workload:
     options = {"chunks": count, "store": "local"}
-    # Of 0.9, 10^5 take a minute.
+    # With 0.9, 10^5 take a minute.
     place = f"container-tiny-{count}"
     return Workload(f"container tiny {count}", "container-tiny", place, SIDES, options, rounds_max=2)
 

@@ -1,7 +1,7 @@
 """Conversions: copy, transcode, regrid, and the memory that a large one takes.
 
-All sides convert the same source, which is made once. Times are from opening it to what is
-complete, and to what is durable.
+All sides convert the same source, which is made once. Times are from opening it to a
+complete target, and to a durable one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A workload is what is run; a row is what is said about it."""
+"""A workload is run; a row reports about it."""
 
 from __future__ import annotations
 
@@ -95,11 +95,11 @@ class Workload:
     place: str
     sides: tuple[Side, ...]
     options: Mapping[str, Any] = field(default_factory=dict)
-    # The worker that makes the directory, if it is not there; without one, each call begins afresh.
+    # The worker that makes the directory, if it is missing; without one, each call begins afresh.
     prepare: str | None = None
-    # Options that it is given besides.
+    # Its further options.
     prepare_options: Mapping[str, Any] = field(default_factory=dict)
-    # What all sides are given as `source`.
+    # The `source` of all sides.
     source: Source | None = None
     # Whether the page cache is dropped before each call. Such a call gives one sample.
     cold: bool = False
@@ -120,12 +120,12 @@ class Row:
     # Decoded bytes that are moved, for GB/s and the limit; none for a commit.
     size: int = 0
     limit: Limit | None = None
-    # How many times longer than we the best rival must take.
+    # How many times longer than ours the best rival must take.
     target: float | None = None
-    # How near to the limit we must be: 1 is there.
+    # How near to the limit we must be: 1 is the limit itself.
     limit_part: float | None = None
-    # A fact of ours that the row is about, and what it may be at most: as such, or as a part of what
-    # the best rival has.
+    # A fact of ours that the row is about, and its limit: absolute, or as a part of the best
+    # rival's value.
     fact: str | None = None
     fact_unit: str = "bytes"
     fact_max: int | None = None

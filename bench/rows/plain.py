@@ -1,7 +1,7 @@
 """W1, R1, R2, R3, S1 on plain Zarr: one file per chunk, and shards of 64 chunks.
 
-Only those who write the very same take part. In rows that say "returned" nobody's data is durable,
-ours neither; what we do when not told otherwise is "durable".
+Only programs that write the very same format take part. In rows that say "returned" no side's data
+is durable, not even ours; our default is "durable".
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SIDES = (
     Side("zarr + zarrs", "zarr+zarrs"),
     Side("zarr", "zarr"),
 )
-# The word that rows and workloads of a layout begin with, and what the worker is told.
+# The word that rows and workloads of a layout begin with, and the options of the worker.
 LAYOUTS = {"plain": "no", "shards": "yes"}
 
 

@@ -1,6 +1,6 @@
 """The same from Python: W1, R1, R2, R3, S1, every n-th element, and tiny chunks.
 
-Everybody is called from Python here, ours too: arrays of a repository and plain Zarr through
+Every side is called from Python here, ours too: arrays of a repository and plain Zarr through
 `chunkyard.open`, and zarr-python on `session.store`, with its own codec pipeline and with ours. All
 take turns in the same workloads. The first word of a key says which of ours the row is about.
 """
@@ -20,7 +20,7 @@ from rows.targets import PYTHON_TARGET, TARGETS
 OURS = Side("ours", "chunkyard")
 # Shards of 32 KiB inside the chunk of 1 MiB: a point needs one of them.
 OWN = Side("ours, sharded", "chunkyard", {"codec": "own"})
-# What is only returned is not durable, ours neither; what is durable is synced by ours itself.
+# "Returned" data is not durable, not even ours; "durable" data of ours is synced by ours itself.
 PLAIN = Side("ours, plain Zarr", "chunkyard-plain", {"durable": "no"})
 PLAIN_DURABLE = Side("ours, plain Zarr, durable", "chunkyard-plain")
 STORE = Side("ours, store of zarr", "chunkyard-store")
@@ -34,7 +34,7 @@ ZARR = (
 PEERS = (
     *ZARR,
     ICECHUNK,
-    # Warm and cold, it reads fastest from a file that is mapped.
+    # Warm and cold, it reads fastest from a mapped file.
     Side("blosc2", "blosc2", {"mapped": "yes"}),
     Side("h5py + hdf5plugin", "h5py", {"filters": "plugin"}),
 )
@@ -44,16 +44,16 @@ WRITE = (*READ, PLAIN_DURABLE)
 
 @dataclass(frozen=True)
 class Face:
-    """One of ours, and whom it is compared with."""
+    """One interface of ours, and its rivals."""
 
     side: Side
     what: str
     rivals: tuple[Side, ...]
-    # Who it is in rows about what is durable, if that is another.
+    # The side for durable rows, if that is another.
     durable: Side | None = None
 
     def name(self, row: Row) -> str:
-        """Whose figures a row shows."""
+        """The side whose figures a row shows."""
         if row.ours == OWN.name:
             return OWN.name
         return (self.durable if self.durable and row.measure == "durable" else self.side).name
@@ -215,7 +215,7 @@ def reads(size: Size) -> list[Row]:
 
 
 def own(size: Size) -> list[Row]:
-    """What our own layout is for."""
+    """Rows for our own layout."""
     return [
         Row(
             "R3 codec of our choice",

@@ -1,7 +1,7 @@
 """Superchunks: one long column in a BLZ directory, against the programs of the Blosc family.
 
-Everybody has chunks of 1 MiB and the same codec after a byte shuffle: lz4 level 5, or zstd level 3,
-which is Blosc's 2. Blocks, files and checksums are what each does by itself.
+All sides have chunks of 1 MiB and the same codec after a byte shuffle: lz4 level 5, or zstd level
+3, which is Blosc's 2. Blocks, files and checksums are the default of each side.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SIDES = (
 )
 
 CODECS = ("lz4", "zstd")
-# What the rows are, by the name of the data.
+# A description of the rows, by the name of the data.
 DATA = {
     "linspace": "linspace float64",
     "walk": "random-walk int64",
@@ -37,7 +37,7 @@ DATA = {
 }
 # Rows of a batch that is appended, and rows of 10 GB.
 BATCH, MANY = 1000, 1_250_000_000
-# When appended rows are durable, and what the worker is told.
+# When appended rows are durable, and the option of the worker.
 DURABLE = {"at the end": "no", "after each batch": "yes"}
 
 
@@ -127,7 +127,7 @@ def moved_rows(size: Size, name: str, codec: str) -> list[Row]:
 
 
 def random_rows(name: str, codec: str) -> list[Row]:
-    """Here and there."""
+    """Random rows and chunks."""
     work, key = f"{name} {codec} random", f"{name} {codec}"
     median: dict[str, Any] = {"statistic": "median"}
     return [

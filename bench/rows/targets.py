@@ -1,8 +1,8 @@
-"""What must be reached: how many times longer than we the best rival takes, in the same run.
+"""Targets: how many times longer than ours the best rival takes, in the same run.
 
-This is the one place where a target stands. Rows on plain Zarr and from Python have the targets of
-the same workload. Where the aim is an absolute time, the ratio is that of the best rival's time to
-it, on the machine where the aim was set.
+Targets are written only here. Rows on plain Zarr and from Python have the targets of the same
+workload. If the aim is an absolute time, the target is the best rival's time divided by it, on the
+machine where the aim was set.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ TARGETS: dict[str, float] = {
     **{f"containers read {data} {codec}": 2 for data in DATA for codec in CODECS},
 }
 
-# From Python, where nothing else is said: ahead of every rival.
+# From Python, if no other target is given: ahead of every rival.
 PYTHON_TARGET = 1.0
 
 # How near to the limit a row must be.
@@ -42,17 +42,17 @@ LIMIT_PARTS: dict[str, float] = {
     "convert transcode returned": 0.9,  # of decoding and encoding alone
 }
 
-# What a conversion may take, whatever its size, when it is not told otherwise.
+# The memory that a conversion may take by default, at any size.
 MEMORY_MAX = 1 << 30
 
-# A commit must not grow with what is there already: ours against ours.
+# The cost of a commit must not grow with the repository: ours against ours.
 INDEPENDENT_OF_REFERENCES = 1.25
 INDEPENDENT_OF_HISTORY = 1.25
 
 # Reading a container: how near to its codec alone, on two cores.
 CODEC_PART = 0.8
 
-# What an open container may keep in memory, of what the best rival keeps.
+# The memory that an open container may keep, as a part of the best rival's.
 MEMORY_PART = 0.25
 
 # A chunk under many layers against one under a single one, and ten times as many tiny chunks.
@@ -65,11 +65,11 @@ SUPERCHUNK_CODEC_PART = 0.9
 # A batch that is appended late against an early one.
 APPEND_GROWTH = 1.25
 
-# What writing a superchunk dataset may take, whatever its size, and the files that 10 GB may be.
+# The memory for writing a superchunk dataset of any size, and the most files for 10 GB.
 SUPERCHUNK_MEMORY_MAX = 256 << 20
 FILES_MAX = 128
 
-# What must be reached against single rivals. Our commits are durable, the rival's are not.
+# Targets against single rivals. Our commits are durable, the rival's are not.
 AGAINST: dict[str, dict[str, float]] = {
     "C1 one chunk, 10^6, returned": {"Icechunk": 400},
     "C1 one chunk, 10^5, returned": {"Icechunk, splits of 2,000": 1},

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the files beside it with h5py and netCDF4, and expected.json with what these libraries read back.
+"""Writes the files beside it with h5py and netCDF4, and expected.json with the values they read back.
 
     pip install h5py==3.16.0 hdf5plugin==7.1.0 netCDF4==1.7.5.1.post1 numpy==2.4.6
     ./make.py
@@ -173,7 +173,7 @@ def unfiltered_edges(file: h5py.File, name: str, maxshape=None) -> None:
 
 
 def small(file: h5py.File) -> None:
-    """One of each structure, for those who bend bytes."""
+    """One of each structure, for tests that change bytes."""
     file.attrs["text"] = "é"
     file.create_dataset("g/chunked", data=GRID, chunks=CHUNKS, compression="gzip", shuffle=True)
     file.create_dataset("grows", data=GRID[0], chunks=(4,), maxshape=(None,))
@@ -215,7 +215,7 @@ def netcdf(file: netCDF4.Dataset) -> None:
 
 
 def expected(path: Path) -> dict:
-    """What must be read: little-endian bytes in C order as hex, or strings."""
+    """The expected data: little-endian bytes in C order as hex, or strings."""
     arrays = {}
     entered = set()
 

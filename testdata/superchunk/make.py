@@ -5,9 +5,9 @@
 
 with CPython 3.11 or 3.12 writes the directories beside this file again, the same to the byte.
 
-No program writes versions 2 and 3 "interim" any more: those are put together here from chunks of
-Blosc, as the formats lay them out. BLZ 0.6 does not run any more either: its directories are those of
-bcolz with the metadata that BLZ has. Expected elements are `.npy` files of the same name.
+No program writes versions 2 and 3 "interim" any more: this script builds them from chunks of Blosc,
+as the formats lay them out. BLZ 0.6 does not run any more either: its directories are bcolz
+directories with the metadata of BLZ. Expected elements are `.npy` files of the same name.
 """
 
 import collections
@@ -20,7 +20,7 @@ import zlib
 
 import numpy as np
 
-# bloscpack 0.16 is of 2018: it looks for what newer releases of Python and NumPy have moved.
+# bloscpack 0.16 is from 2018: it uses names that newer releases of Python and NumPy have moved.
 collections.MutableMapping = collections.abc.MutableMapping
 
 import bcolz  # noqa: E402
@@ -159,7 +159,7 @@ def rewrite(file: pathlib.Path, change) -> None:
 
 
 def as_blz(root: pathlib.Path) -> None:
-    """Gives an array of bcolz the metadata of BLZ 0.6, which does not tell the codec."""
+    """Gives an array of bcolz the metadata of BLZ 0.6, which does not name the codec."""
 
     def change(storage):
         shuffle = bool(storage["cparams"]["shuffle"])

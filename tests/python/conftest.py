@@ -29,7 +29,7 @@ def run(*arguments: object, check: bool = True) -> subprocess.CompletedProcess:
 
 @dataclass
 class Built:
-    """A repository on disk and what must be in it, version by version."""
+    """A repository on disk and its expected content, version by version."""
 
     root: Path
     scratch: Path

@@ -9,7 +9,7 @@ import tensorstore as ts
 import zarr
 from zarr.core.dtype import VariableLengthUTF8
 
-# What TensorStore has no type for.
+# Types that TensorStore lacks.
 NOT_IN_TENSORSTORE = {"M", "m", "T", "O", "U", "S", "V"}
 
 
@@ -36,7 +36,7 @@ def open_tensorstore(root: Path, path: str) -> ts.TensorStore:
 
 
 def readers(dtype: np.dtype) -> list:
-    """Those that know a type."""
+    """The implementations that know a type."""
     if dtype.kind in NOT_IN_TENSORSTORE:
         return [read_zarr_python, read_zarrs]
     return [read_zarr_python, read_zarrs, read_tensorstore]

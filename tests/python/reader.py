@@ -164,7 +164,7 @@ class Reference:
 
 
 class Repository:
-    """One repository directory, read by the book."""
+    """One repository directory, read by the document."""
 
     def __init__(self, root: Path) -> None:
         self.root = root

@@ -1,4 +1,4 @@
-"""docs/formats/repo.md, sections 6.5 and 6.6: the bytes of the chunks, decoded by others."""
+"""docs/formats/repo.md, sections 6.5 and 6.6: chunk bytes, decoded by other programs."""
 
 import json
 from collections import defaultdict
@@ -24,7 +24,7 @@ def test_zarr_decodes_every_version(repo, version, tmp_path):
     nodes = repo.nodes(snapshot)
     assert {path for path, node in nodes.items() if node["type"] == "array"} == set(expected)
     for path, values in expected.items():
-        # A plain Zarr v3 array made of our document and our chunk bytes, read by zarr-python.
+        # A plain Zarr v3 array made from our document and our chunk bytes, read by zarr-python.
         store = tmp_path / path.strip("/")
         store.mkdir(parents=True)
         document = array_document(nodes[path])
@@ -66,7 +66,7 @@ def test_chunks_are_placed_by_size(repo):
     assert all(row["offset"] == 0 and row["length"] == 2 << 20 for row in large)
 
 
-def test_chunks_of_nothing_but_fill_value_are_not_stored(repo, built):
+def test_chunks_of_only_the_fill_value_are_not_stored(repo, built):
     references = repo.references(repo.nodes(repo.tip())["/group/sparse"])
     values = built.expected["/group/sparse"]
     stored = {
@@ -79,7 +79,7 @@ def test_chunks_of_nothing_but_fill_value_are_not_stored(repo, built):
     assert (0, 0) not in stored
 
 
-def test_pack_trailers_tell_what_the_manifests_tell(repo, built):
+def test_pack_trailers_agree_with_the_manifests(repo, built):
     uids, ranks, native = {}, {}, defaultdict(dict)
     for snapshot in repo.state["snapshots"]:
         for node in repo.nodes(snapshot).values():

@@ -1,4 +1,4 @@
-"""What the command prints and returns agrees with what is in the files."""
+"""The output of the command agrees with the files."""
 
 import json
 import shutil
@@ -15,7 +15,7 @@ def get(built, path, *options):
     return np.load(file)
 
 
-def test_get_returns_what_was_set(built):
+def test_get_returns_the_values_that_were_set(built):
     for path, values in built.expected.items():
         found = get(built, path)
         assert found.dtype == values.dtype
@@ -75,6 +75,6 @@ def test_a_flipped_bit_is_found(built, tmp_path, directory):
     assert done.returncode == 5, done.stdout + done.stderr
 
 
-def test_what_is_not_there_is_exit_code_3(built):
+def test_a_missing_array_is_exit_code_3(built):
     done = run("repo", "get", built.root, "/nowhere", "-o", built.scratch / "x.npy", check=False)
     assert done.returncode == 3

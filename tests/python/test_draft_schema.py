@@ -1,5 +1,5 @@
 """Strict draft mode writes the Arrow schemas of the early Icechunk draft, and a repository that another program
-wrote by the draft alone is read and carried on."""
+wrote by the draft alone can be read and committed to."""
 
 import json
 
@@ -135,7 +135,7 @@ def node_row(identifier, kind, path, metadata=None, inventories=()):
 
 @pytest.fixture
 def foreign(tmp_path):
-    """By the draft alone, and otherwise than we do it wherever the draft leaves that open."""
+    """Follows the draft alone, and differs from our files wherever the draft permits it."""
     root = tmp_path / "foreign"
     for directory in "sic":
         (root / directory).mkdir(parents=True)
@@ -168,7 +168,7 @@ def values(root, tmp_path, *version):
     return np.load(out).tolist()
 
 
-def test_a_repository_of_another_program_is_read_and_carried_on(foreign, tmp_path):
+def test_a_repository_of_another_program_is_read_and_committed_to(foreign, tmp_path):
     assert values(foreign, tmp_path) == [1, 2, 0, 0, 3, 4]
     assert values(foreign, tmp_path, "--snapshot", "first") == [0] * 6
     log = json.loads(run("--json", "repo", "log", foreign).stdout)

@@ -47,7 +47,7 @@ def compare(file: Path, converted: Path) -> int:
 
 @pytest.fixture(params=["earliest", "v110", "latest"])
 def written(request, tmp_path) -> Path:
-    """A file with every layout and filter that can be expressed."""
+    """A file with every layout and filter that Zarr can express."""
     random = np.random.default_rng(5)
     smooth = np.cumsum(random.integers(-2, 3, (70, 90)), axis=1).astype("f4")
     noise = random.standard_normal((70, 90))
@@ -86,7 +86,7 @@ def test_a_linked_file_is_read_where_it_is(written, tmp_path):
     assert "references" in linked.stdout + linked.stderr
     out = convert(repo, tmp_path / "out.zarr", "--allow", str(tmp_path))
     assert compare(written, out) == 20
-    # Nothing was copied, so nothing is there without the file.
+    # Nothing was copied, so without the file there is no data.
     written.rename(tmp_path / "gone.h5")
     failed = run("convert", repo, tmp_path / "again.zarr", "--allow", str(tmp_path), check=False)
     assert failed.returncode != 0
@@ -125,7 +125,7 @@ def test_the_golden_netcdf_file_opens_in_xarray(tmp_path):
         same(found["temperature"].values, np.asarray(file["temperature"][:]))
 
 
-def test_what_would_be_lost_is_said_first(tmp_path):
+def test_losses_are_listed_before_anything_is_written(tmp_path):
     shutil.copy(GOLDEN / "latest.h5", tmp_path / "x.h5")
     refused = run("convert", tmp_path / "x.h5", tmp_path / "out.zarr", check=False)
     assert refused.returncode == 6

@@ -96,7 +96,7 @@ def test_every_byte_is_covered_by_a_checksum(repo, entries):
         check_blocks(path, tail_size)
 
 
-def test_a_change_file_holds_exactly_what_its_commit_changed(repo):
+def test_a_change_file_holds_exactly_the_changes_of_its_commit(repo):
     snapshots = {s["snapshot-id"]: s for s in repo.state["snapshots"]}
     for snapshot in repo.state["snapshots"][1:]:
         data = repo.manifest_path(snapshot["change-file"]).read_bytes()
@@ -119,7 +119,7 @@ def test_a_change_file_holds_exactly_what_its_commit_changed(repo):
 
 
 def place(references, index):
-    """Where a chunk is, whatever manifest says so."""
+    """Where a chunk is, independent of the manifest."""
     if index not in references:
         return None
     row = references[index].row

@@ -101,7 +101,7 @@ def test_a_flipped_bit_of_the_state_is_found(built):
         parse_state(bytes(data))
 
 
-def test_the_root_holds_only_what_is_documented(built):
+def test_the_root_holds_only_documented_names(built):
     locks = {"state.lock", "state.next", "state.turn"}
     documented = {"state.json", *locks, "s", "i", "a", "c", "g", "gc", ".tmp"}
     assert {entry.name for entry in built.root.iterdir()} <= documented

@@ -1,4 +1,4 @@
-"""What zarr-python, TensorStore and xarray write converts to a repository and back, with equal data."""
+"""Data of zarr-python, TensorStore and xarray converts to a repository and back without change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What we write opens in zarr-python, TensorStore, zarrs and xarray, with equal data."""
+"""Our Zarr opens in zarr-python, TensorStore, zarrs and xarray, with equal data."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def values_of(dtype: str, shape=(37, 29)) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory):
-    """A hierarchy by zarr-python with every data type, and what is in it."""
+    """A hierarchy by zarr-python with every data type, and its expected content."""
     root = tmp_path_factory.mktemp("written") / "source.zarr"
     group = zarr.create_group(root, attributes={"title": "all types", "nested": {"a": [1, None]}})
     expected = {}
@@ -68,7 +68,7 @@ def two_dimensional(expected):
     return {name: values for name, values in expected.items() if values.ndim == 2}
 
 
-def test_as_it_is(source, tmp_path):
+def test_a_copy_without_changes(source, tmp_path):
     root, expected = source
     run("convert", root, tmp_path / "out.zarr")
     check(tmp_path / "out.zarr", expected)
@@ -153,7 +153,7 @@ def climate() -> xr.Dataset:
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_a_climate_dataset_stays_one(climate, tmp_path, version):
+def test_a_climate_dataset_stays_complete(climate, tmp_path, version):
     climate.to_zarr(tmp_path / "in.zarr", zarr_format=version, encoding={"t": {"chunks": (4, 10, 10)}})
     run("convert", tmp_path / "in.zarr", tmp_path / "r.repo")
     run("convert", tmp_path / "r.repo", tmp_path / "out.zarr")

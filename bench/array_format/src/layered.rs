@@ -39,7 +39,7 @@ impl Release for Layered {
         Ok(file.flush().await?)
     }
 
-    /// Through the footer: writing 10^6 chunks by the API takes time that grows with their square.
+    /// Through the footer: to write 10^6 chunks by the API takes time that grows with their square.
     async fn make_chunks(place: &Place, chunks: usize) -> Result<()> {
         let mut layer = Layer::default();
         let entries = (0..chunks).map(|at| layer.push(at)).collect();
@@ -89,7 +89,7 @@ impl Release for Layered {
     }
 }
 
-/// A layer in the making, packed by the crate's rule: blocks of 8 MiB.
+/// An unfinished layer, packed by the crate's rule: blocks of 8 MiB.
 #[derive(Default)]
 struct Layer {
     bytes: Vec<u8>,
@@ -146,7 +146,7 @@ impl Layer {
     }
 }
 
-/// The statistics file; the crate keeps its own way to itself.
+/// The statistics file; the crate does not export its own function.
 fn rendered(stats: &StatsFile) -> Result<Vec<u8>> {
     let mut bytes = rkyv::to_bytes::<rkyv::rancor::Error>(stats)?.to_vec();
     let size = bytes.len() as u64;
@@ -170,7 +170,7 @@ fn meta(name: &str, length: usize, chunks: Vec<ChunkEntry>, attributes: u16) -> 
     }
 }
 
-/// Statistics that are plausible; no workload asks for them, opening reads them.
+/// Plausible statistics; no workload asks for them, but opening reads them.
 fn stats_of(array: &ArrayMeta) -> ArrayStats {
     let rows = array.layout.shape.iter().map(|&axis| u64::from(axis)).product();
     let (min, max) = (Some(StatValue::Float(0.0)), Some(StatValue::Float(rows as f64)));

@@ -19,7 +19,7 @@ fn writer(codec: &str) -> ArrayWriter {
     }
 }
 
-/// The elements of so many tiny chunks.
+/// The elements of a number of tiny chunks.
 fn tiny_values(chunks: usize) -> ArcArray<f32, IxDyn> {
     ArcArray::from_iter((0..chunks * TINY).map(tiny_value)).into_dyn()
 }
@@ -74,7 +74,7 @@ impl Release for Newest {
         Ok(file.read_array::<T>(name, start.to_vec(), shape.to_vec()).await?)
     }
 
-    /// By a new file in its place, which is how this release changes one.
+    /// Writes a new file in its place: this release has no other way to change one.
     async fn change(
         place: &Place,
         name: &str,

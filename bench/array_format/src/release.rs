@@ -1,4 +1,4 @@
-//! What the workloads need of a release of the crate.
+//! The operations that the workloads need from a release of the crate.
 
 use std::error::Error;
 
@@ -6,7 +6,7 @@ use ndarray::{ArcArray, ArrayViewD, IxDyn};
 
 use crate::store::Place;
 
-/// What everything here may fail with.
+/// The error of every function here.
 pub type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 /// An element that both releases know.
@@ -47,10 +47,10 @@ pub trait Release {
     /// Writes a container of one array at once.
     async fn write<T: Element>(place: &Place, codec: &str, array: &Array<'_, T>) -> Result<()>;
 
-    /// Makes a container of one array with so many chunks of 16 elements, by the fastest way there is.
+    /// Makes a container of one array with this many chunks of 16 elements, in the fastest way.
     async fn make_chunks(place: &Place, chunks: usize) -> Result<()>;
 
-    /// Makes a container of so many arrays of 16 elements with one attribute, likewise.
+    /// Makes a container of this many arrays of 16 elements with one attribute, likewise.
     async fn make_arrays(place: &Place, arrays: usize) -> Result<()>;
 
     /// Opens a container.
@@ -76,7 +76,7 @@ pub trait Release {
     ) -> Result<Change>;
 }
 
-/// What a change was made with; dropped outside of what is timed.
+/// The objects that a change used; dropped outside the timed part.
 pub type Change = Box<dyn std::any::Any>;
 
 /// The name of the `at`-th of many arrays.

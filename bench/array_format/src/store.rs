@@ -23,14 +23,14 @@ pub const BASE: &str = "c.af";
 /// A store for one container, in a directory or in memory.
 #[derive(Clone)]
 pub struct Place {
-    /// What the crate is given.
+    /// The store for the crate.
     pub store: Arc<Counted>,
     /// The base object.
     pub base: Path,
 }
 
 impl Place {
-    /// The directory, or memory that is filled with what the directory holds: `store=memory`.
+    /// The directory, or memory with the files of the directory: `store=memory`.
     pub async fn open(options: &Options) -> std::result::Result<Self, Box<dyn Error>> {
         let directory = &options.directory;
         std::fs::create_dir_all(directory)?;

@@ -22,7 +22,7 @@ impl<T: Element> Planes<T> {
         Ok(Self { values: ArrayD::from_shape_vec(shape, values)?, item_size: data.item_size })
     }
 
-    /// As one array in chunks of so many bytes.
+    /// As one array in chunks of this many bytes.
     fn array(&self, chunk_bytes: usize) -> Array<'_, T> {
         let planes = chunk_bytes / (self.item_size << 18);
         Array { name: "a".into(), chunk: vec![planes, 512, 512], values: self.values.view() }
@@ -71,7 +71,7 @@ pub async fn arrays<R: Release>(options: &Options) -> Result<Answer> {
     Ok(Answer::default())
 }
 
-/// Opens, once per process: how long that takes, and what it keeps in memory.
+/// Opens, once per process: how long that takes, and how much memory it keeps.
 pub async fn open<R: Release>(options: &Options) -> Result<Answer> {
     let place = Place::open(options).await?;
     let mut opened = Samples::default();
@@ -91,7 +91,7 @@ pub async fn open<R: Release>(options: &Options) -> Result<Answer> {
     Ok(answer.fact("requests", requests))
 }
 
-/// Reads 16 values here and there, from an open container that has seen all of its blocks.
+/// Reads 16 values at random places, from an open container that has read all of its blocks.
 pub async fn point<R: Release>(options: &Options) -> Result<Answer> {
     let place = Place::open(options).await?;
     let chunks = count(options, "chunks")?;
@@ -139,7 +139,7 @@ pub async fn planes<R: Release>(options: &Options) -> Result<Answer> {
     Ok(Answer::default())
 }
 
-/// Changes one chunk of 1 MiB of an array that is there: from opening to what is visible.
+/// Changes one chunk of 1 MiB of an existing array: from opening until the change is visible.
 pub async fn change<R: Release>(options: &Options) -> Result<Answer> {
     let place = Place::open(options).await?;
     let mut returned = Samples::default();
@@ -159,7 +159,7 @@ pub async fn change<R: Release>(options: &Options) -> Result<Answer> {
     Ok(Answer::default().measure("returned", &returned).fact("requests", requests).equal(equal))
 }
 
-/// Makes a container of so many layers, each of which changes one of 256 chunks of 4 KiB.
+/// Makes a container of many layers; each changes one of 256 chunks of 4 KiB.
 pub async fn layers<R: Release>(options: &Options) -> Result<Answer> {
     let place = Place::open(options).await?;
     let values = ArrayD::from_elem(IxDyn(&[256 * 1024]), 0.0);
@@ -189,7 +189,7 @@ pub async fn deep<R: Release>(options: &Options) -> Result<Answer> {
     Ok(Answer::default().measure("latency", &latency).fact("requests", requests).equal(equal))
 }
 
-/// Requests of reading one chunk from a container that was just opened.
+/// Requests to read one chunk from a container that was just opened.
 pub async fn first<R: Release>(options: &Options) -> Result<Answer> {
     let place = Place::open(options).await?;
     let file = R::open(&place).await?;
@@ -206,7 +206,7 @@ fn count(options: &Options, key: &str) -> Result<usize> {
     Ok(options.number(key, 1000)? as usize)
 }
 
-/// Some place of `count`, never the same twice in a row.
+/// A place below `count`, never the same twice in a row.
 fn scattered(at: usize, count: usize) -> usize {
     (at * 7_919 + 13) * 104_729 % count
 }

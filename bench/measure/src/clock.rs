@@ -48,12 +48,12 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// Adds what passed since the clock was started.
+    /// Adds the time since the clock was started.
     pub fn add(&mut self, clock: Clock) {
         self.add_shared(clock, 1);
     }
 
-    /// Adds what passed since the clock was started, as the share of each of `count` operations.
+    /// Adds the time since the clock was started, as the share of each of `count` operations.
     pub fn add_shared(&mut self, clock: Clock, count: u64) {
         self.wall.push(clock.wall().as_secs_f64() / count as f64);
         self.cpu.push(clock.cpu() / count as f64);

@@ -14,7 +14,7 @@ pub struct Data {
     pub chunk: [u64; 3],
     /// Of a shard of 64 chunks.
     pub shard: [u64; 3],
-    /// In the words of Zarr v3.
+    /// The name in Zarr v3.
     pub data_type: &'static str,
     /// Bytes of an element.
     pub item_size: usize,

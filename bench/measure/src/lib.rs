@@ -7,7 +7,7 @@
 //! {"measures": {"returned": {"wall": [0.5], "cpu": [0.9]}}, "equal": true, "facts": {}}
 //! ```
 //!
-//! All samples are printed; what they mean is decided in one place, by the harness.
+//! All samples are printed; only the harness evaluates them.
 
 mod clock;
 mod data;
@@ -23,7 +23,7 @@ pub use data::{Data, series_point};
 pub use memory::{Idle, bytes_read, peak, resident};
 pub use options::Options;
 
-/// What a workload returns.
+/// The result of a workload.
 pub type Outcome = Result<Answer, Box<dyn Error>>;
 
 /// The answer of a worker.
@@ -42,7 +42,7 @@ impl Answer {
         self
     }
 
-    /// With something else worth knowing.
+    /// With another fact.
     #[must_use]
     pub fn fact(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.facts.insert(name.into(), value.into());

@@ -1,10 +1,10 @@
-//! Peak memory, in all and above what the process held before, and bytes read.
+//! Peak memory, in all and above the level before, and bytes read.
 
 /// Peak memory at one moment.
 pub struct Idle(u64);
 
 impl Idle {
-    /// Forgets earlier peaks, where the kernel allows it, and notes what is resident now.
+    /// Forgets earlier peaks, if the kernel allows it, and notes the resident memory now.
     pub fn now() -> Self {
         // 5 resets the high-water mark; without the permission, earlier peaks stay in it.
         std::fs::write("/proc/self/clear_refs", "5").unwrap_or_default();
@@ -17,12 +17,12 @@ impl Idle {
     }
 }
 
-/// The most memory that this process ever had resident, in bytes.
+/// The peak resident memory of this process, in bytes.
 pub fn peak() -> u64 {
     field("/proc/self/status", "VmHWM:") * 1024
 }
 
-/// What this process has resident now, in bytes.
+/// The resident memory of this process now, in bytes.
 pub fn resident() -> u64 {
     field("/proc/self/status", "VmRSS:") * 1024
 }
@@ -32,7 +32,7 @@ pub fn bytes_read() -> u64 {
     field("/proc/self/io", "rchar:")
 }
 
-/// A number of a file of `NAME VALUE` lines; zero where there is no such file.
+/// A number of a file of `NAME VALUE` lines; zero if there is no such file.
 fn field(file: &str, name: &str) -> u64 {
     let text = std::fs::read_to_string(file).unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix(name));

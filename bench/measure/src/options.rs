@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::error::Error;
 
-/// What a worker was called with.
+/// The arguments of a worker.
 pub struct Options {
-    /// What to do.
+    /// The workload.
     pub workload: String,
-    /// Where to do it.
+    /// The directory.
     pub directory: String,
     values: HashMap<String, String>,
 }
@@ -30,12 +30,12 @@ impl Options {
         self.values.get(key).map_or("", String::as_str)
     }
 
-    /// Whether something is asked for: `KEY=yes`.
+    /// Whether an option is on: `KEY=yes`.
     pub fn is(&self, key: &str) -> bool {
         self.text(key) == "yes"
     }
 
-    /// A number, or what it is when not given.
+    /// A number, or its default.
     pub fn number(&self, key: &str, default: u64) -> Result<u64, Box<dyn Error>> {
         match self.values.get(key) {
             None => Ok(default),

@@ -27,7 +27,7 @@ struct Counting {
 }
 
 impl Counting {
-    /// The directory, or memory that is filled with what the directory holds: `store=memory`.
+    /// The directory, or memory with the files of the directory: `store=memory`.
     async fn open(options: &Options) -> Result<Self> {
         std::fs::create_dir_all(&options.directory)?;
         let mut settings = store::Options::default();
@@ -50,13 +50,13 @@ impl Counting {
         Ok(Self { place: Place::within(store, BASE)?, counted })
     }
 
-    /// Requests since the last time that somebody asked.
+    /// Requests since the last call.
     fn requests(&self) -> u64 {
         let Counts { gets, puts, lists, heads, deletes, moves, .. } = self.counted.take();
         gets + puts + lists + heads + deletes + moves
     }
 
-    /// An empty container in place of what is there.
+    /// An empty container, in place of an older one.
     async fn create(&self, codec: &str) -> Result<Container> {
         if let Some((store, _)) = self.place.object() {
             let there = store.list_dir("").await?.objects.into_iter().map(|meta| meta.path);
@@ -182,7 +182,7 @@ pub async fn arrays(options: &Options) -> Outcome {
     Ok(Answer::default())
 }
 
-/// Opens, once per process: how long that takes, and what it keeps in memory.
+/// Opens, once per process: how long that takes, and how much memory it keeps.
 pub async fn open(options: &Options) -> Outcome {
     let place = Counting::open(options).await?;
     let mut opened = Samples::default();
@@ -203,7 +203,7 @@ pub async fn open(options: &Options) -> Outcome {
     Ok(answer.fact("requests", requests))
 }
 
-/// Reads 16 values here and there, from an open container that has seen all of its blocks.
+/// Reads 16 values at random places, from an open container that has read all of its blocks.
 pub async fn point(options: &Options) -> Outcome {
     let place = Counting::open(options).await?;
     let chunks = options.number("chunks", 1000)?;
@@ -246,7 +246,7 @@ pub async fn planes(options: &Options) -> Outcome {
     Ok(Answer::default())
 }
 
-/// Changes one chunk of 1 MiB of an array that is there: from opening to what is visible.
+/// Changes one chunk of 1 MiB of an existing array: from opening until the change is visible.
 pub async fn change(options: &Options) -> Outcome {
     let place = Counting::open(options).await?;
     let (mut returned, mut requests) = (Samples::default(), 0);
@@ -268,7 +268,7 @@ pub async fn change(options: &Options) -> Outcome {
     Ok(Answer::default().measure(measure, &returned).fact("requests", requests).equal(equal))
 }
 
-/// Makes a container of so many layers, each of which changes one of 256 chunks of 4 KiB.
+/// Makes a container of many layers; each changes one of 256 chunks of 4 KiB.
 pub async fn layers(options: &Options) -> Outcome {
     let container = Counting::open(options).await?.create("none").await?;
     let definition = Definition::new("a", DType::Float32, &[256 * 1024]);
@@ -302,7 +302,7 @@ pub async fn deep(options: &Options) -> Outcome {
     Ok(Answer::default().measure("latency", &latency).fact("requests", requests).equal(equal))
 }
 
-/// Requests of reading one chunk from a container that was just opened.
+/// Requests to read one chunk from a container that was just opened.
 pub async fn first(options: &Options) -> Outcome {
     let place = Counting::open(options).await?;
     let container = place.container().await?;
@@ -315,7 +315,7 @@ pub async fn first(options: &Options) -> Outcome {
     Ok(Answer::default().measure("latency", &latency).fact("requests", requests))
 }
 
-/// Some place of `count`, never the same twice in a row.
+/// A place below `count`, never the same twice in a row.
 fn scattered(at: u64, count: u64) -> u64 {
     (at * 7_919 + 13) * 104_729 % count
 }

@@ -1,4 +1,4 @@
-//! What a directory holds, and what a workload added to it.
+//! The files of a directory, and the bytes that a workload added.
 //!
 //! Files are told apart by inode: a state file and its claim are two names of one file and count
 //! once.

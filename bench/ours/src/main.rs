@@ -1,6 +1,6 @@
 //! Our side of the benchmarks, and the limits of the machine: `chunkyard-bench WORKLOAD DIRECTORY
-//! [KEY=VALUE …]` does one workload in this process and prints one JSON line; `bench_measure` says
-//! what is in it.
+//! [KEY=VALUE …]` does one workload in this process and prints one JSON line; `bench_measure`
+//! describes it.
 
 mod arrays;
 mod commits;

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use crate::commits::{self, CHUNK};
 use crate::disk::Disk;
 
-/// What there is much of.
+/// The kind of scale.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Much {
     /// References of one array.
@@ -147,7 +147,7 @@ async fn run(directory: &str, much: Much, count: u64, step: &str) -> Result<Valu
             }
         }
         "locate" => {
-            // A reference of the oldest manifest; the one that `read` reads is in the newest.
+            // A reference of the oldest manifest; `read` reads one of the newest.
             let old = match much {
                 Much::References => ("/a".to_owned(), commits::index(count / 3)),
                 Much::Arrays => (array_path(count / 3), vec![0]),

@@ -1,7 +1,7 @@
 //! The side of the zarrs crate: `zarrs-bench WORKLOAD DIRECTORY [KEY=VALUE …]`.
 //!
-//! A store in the file system, the crate's own parallelism, reads into memory of the caller where
-//! the crate offers that, and an allocator that keeps what it frees.
+//! A store in the file system, the crate's own parallelism, reads into memory of the caller if the
+//! crate offers that, and an allocator that keeps freed memory.
 
 mod read;
 mod write;

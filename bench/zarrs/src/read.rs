@@ -35,8 +35,8 @@ fn into(
     Ok(())
 }
 
-/// A part of the array. With shards through the crate's cache of their indices, without which it
-/// would read and check an index for each part; that gives fresh memory only.
+/// A part of the array. Shards use the crate's cache of their indices, without which it would read
+/// and check an index for each part; the cache gives fresh memory only.
 fn part(
     array: &Array<Store>,
     cache: &ArrayShardedReadableExtCache,
@@ -48,7 +48,7 @@ fn part(
     Ok(bytes.into_fixed()?.into_owned())
 }
 
-/// A chunk, into the memory where that is possible.
+/// A chunk, into the given memory if that is possible.
 fn chunk(
     array: &Array<Store>,
     cache: &ArrayShardedReadableExtCache,
@@ -85,7 +85,7 @@ pub fn all(directory: &str, data: Data, repeats: u64) -> Outcome {
     Ok(Answer::default().measure("fresh", &anew).measure("reused", &reused).equal(equal))
 }
 
-/// Open and read everything once; whoever calls has dropped the page cache.
+/// Open and read everything once; the caller has dropped the page cache.
 pub fn cold(directory: &str, options: &Options) -> Outcome {
     let mut samples = Samples::default();
     let clock = Clock::start();

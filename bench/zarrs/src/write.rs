@@ -70,7 +70,7 @@ fn create(directory: &str, data: &Data, sharded: bool) -> Result<Array<Store>, B
     Ok(array)
 }
 
-/// What the crate does not do: makes everything durable.
+/// Makes everything durable, which the crate does not do.
 fn sync(path: &Path) -> std::io::Result<()> {
     if path.is_dir() {
         for entry in std::fs::read_dir(path)? {

@@ -7,7 +7,7 @@ type Cause = Box<dyn std::error::Error + Send + Sync + 'static>;
 /// The result of everything in this crate that can fail.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// An error of the array model. A variant exists because the caller acts differently on it.
+/// An error of the array model. Each variant exists because some caller acts differently on it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -34,7 +34,7 @@ pub enum Error {
         what: String,
         /// What the check demands.
         expected: String,
-        /// What the bytes say instead.
+        /// What the bytes have instead.
         found: String,
         /// The error of the layer below, where there is one.
         source: Option<Cause>,

@@ -10,8 +10,8 @@ use crate::dtype::TERMINATED;
 use crate::spec::typed_value;
 use crate::{DType, Error, Result, non_finite};
 
-/// Items larger than this are taken for a mistake: a fill value needs their size in memory, on the
-/// word of the metadata alone.
+/// Larger items count as a mistake: a fill value takes their size in memory, and only the metadata
+/// vouches for it.
 pub(crate) const ITEM_BYTES_MAX: usize = 1 << 20;
 
 /// The bytes of the fill value of an array of type `dtype`, in native order.
@@ -39,8 +39,8 @@ pub fn fill_element(dtype: &DType, metadata: &FillValueMetadata) -> Result<Vec<u
     }
 }
 
-/// How a number is written that JSON does not have, for a message about a text that means one: what
-/// Python, C and shells print is not what Zarr and BLZ take.
+/// A hint for a text that means a number JSON does not have: Python, C and shells print it
+/// differently from what Zarr and BLZ accept.
 pub fn hint_at_non_finite(text: &str) -> Option<String> {
     let lower = text.trim().to_ascii_lowercase();
     let (sign, name) = match lower.strip_prefix('-') {
@@ -55,8 +55,8 @@ pub fn hint_at_non_finite(text: &str) -> Option<String> {
     Some(format!("; a floating-point type takes {spelled}, spelled so"))
 }
 
-/// The fill value of a new array: like [`fill_element`], and a number that the type does not hold is
-/// refused. Metadata that is read may say such a number, which then is infinity to all readers.
+/// The fill value of a new array: like [`fill_element`], but refuses a number that the type cannot
+/// hold. Existing metadata may have such a number, which all readers take for infinity.
 pub(crate) fn new_fill_element(dtype: &DType, metadata: &FillValueMetadata) -> Result<Vec<u8>> {
     let element = fill_element(dtype, metadata)?;
     let Some(width) = float_width(dtype) else { return Ok(element) };
@@ -113,7 +113,7 @@ pub fn parse_fill(dtype: &DType, typed: &str) -> Result<Value> {
     Ok(value)
 }
 
-/// Bytes of a number with a point; a complex one is two of them.
+/// Bytes of a floating-point number; a complex one has two of them.
 fn float_width(dtype: &DType) -> Option<usize> {
     match dtype.name() {
         "float16" | "bfloat16" => Some(2),
@@ -134,7 +134,7 @@ fn is_infinite(dtype: &DType, bytes: &[u8]) -> bool {
     }
 }
 
-/// Paints `target` with copies of `element`; a last piece that is too short gets its beginning.
+/// Paints `target` with copies of `element`; a last piece that is too short gets the start of one.
 ///
 /// One `memset` where all bytes are equal, else copies that double in length.
 pub fn fill_slice(target: &mut [u8], element: &[u8]) {
@@ -152,7 +152,7 @@ pub fn fill_slice(target: &mut [u8], element: &[u8]) {
     }
 }
 
-/// Whether `bytes` is nothing but copies of `element`, compared bit by bit.
+/// Whether `bytes` consists of copies of `element`, compared bit by bit.
 pub fn is_filled(bytes: &[u8], element: &[u8]) -> bool {
     // Bytes that begin with the element and equal themselves shifted by it repeat it throughout;
     // the comparison is one `memcmp`.
@@ -261,7 +261,7 @@ mod tests {
             assert!(!refused(dtype, fits), "{dtype} {fits}");
             assert!(refused(dtype, does_not), "{dtype} {does_not}");
         }
-        // What a file says is read as all readers do.
+        // In a file it means the same as to all readers.
         assert_eq!(element("float16", json!(1e10)), Some(vec![0x00, 0x7c]));
     }
 

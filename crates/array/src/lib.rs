@@ -1,7 +1,7 @@
 //! Chunked n-dimensional arrays, without input or output.
 //!
 //! This crate knows what an array *is*: everything here is a pure function of bytes and numbers.
-//! Where chunks lie and how they are fetched is for the layers above.
+//! The layers above know where chunks lie and how to fetch them.
 //!
 //! ```text
 //!  ArraySpec ──▶ Grid ──▶ ChunkIndex          metadata says how an array is cut
@@ -12,15 +12,17 @@
 //!   Codecs ── decode_view ──────┘             encoded chunk in, elements in their place
 //! ```
 //!
-//! - [`ArraySpec`] and [`GroupSpec`] are Zarr v3 metadata, kept without loss; [`parse_v2_array`] and
-//!   [`parse_v2_group`] read those of version 2.
+//! - [`ArraySpec`] and [`GroupSpec`] are Zarr v3 metadata, kept without loss; [`parse_v2_array`]
+//!   and [`parse_v2_group`] read version 2.
 //! - [`Sharding`] is how chunks share an object, [`ChunkKeys`] what the objects are called.
 //! - [`Region`] is a box of elements, [`Grid`] tells which chunks it touches. [`Selection`] and
-//!   [`Points`] are what is no box.
+//!   [`Points`] select other sets of elements.
 //! - [`DType`] is a data type, with its NumPy description.
-//! - [`Cast`] turns elements of one type into equal ones of another, or says which cannot be.
+//! - [`Cast`] turns elements of one type into equal ones of another, or names one that cannot be
+//!   converted.
 //! - [`Codecs`] encodes and decodes chunks; hostile bytes give [`Error::Corrupt`].
-//! - [`Output`] is memory for a region that many threads fill at once, each its own [`View`]s.
+//! - [`Output`] is memory for a region that many threads fill at once, each through its own
+//!   [`View`]s.
 //!
 //! ```
 //! use chunkyard_array::{ArraySpec, Codecs, Elements, Output, Region};

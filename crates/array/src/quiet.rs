@@ -9,11 +9,11 @@ thread_local! {
     static EXPECTED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Makes a call in which a panic is no defect of ours: it ends here as its text, and nothing is printed.
-/// What the call works on must not be used after a panic.
+/// Makes a call in which a panic is not our bug: the panic becomes its text, and nothing is
+/// printed. The data that the call works on must not be used after a panic.
 ///
-/// A panic is told to the process's hook before it can be caught, and the usual hook prints it. The
-/// first call therefore puts a hook before the one that is there, which keeps such panics from it.
+/// A panic reaches the process's hook before it can be caught, and the usual hook prints it. So the
+/// first call installs a hook that keeps such panics from the existing one.
 pub fn quietly<T>(call: impl FnOnce() -> T) -> Result<T, Option<String>> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {

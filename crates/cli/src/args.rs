@@ -58,14 +58,14 @@ pub(crate) struct Global {
     pub(crate) allow: Vec<String>,
 }
 
-/// Which version a command looks at; the tip of the default branch if nothing is said.
+/// Which version a command looks at; by default the tip of the default branch.
 #[derive(Debug, Args)]
 pub(crate) struct VersionArgs {
     /// The tip of this branch
     #[arg(long, value_name = "NAME")]
     branch: Option<String>,
 
-    /// What this tag names
+    /// The version that this tag names
     #[arg(long, value_name = "NAME", conflicts_with = "branch")]
     tag: Option<String>,
 
@@ -80,7 +80,7 @@ pub(crate) struct VersionArgs {
 }
 
 impl VersionArgs {
-    /// The version that is meant.
+    /// The version that the options name.
     pub(crate) async fn version(&self, repo: &Repository) -> Result<Version> {
         Ok(match (&self.branch, &self.tag, &self.snapshot, self.as_of) {
             (_, Some(tag), _, _) => Version::Tag(tag.clone()),
@@ -94,7 +94,7 @@ impl VersionArgs {
         })
     }
 
-    /// The version that is meant at a place of any format; `None` if nothing was said.
+    /// The version that the options name, at a place of any format; `None` without options.
     pub(crate) async fn of_any(
         &self,
         format: &dyn Format,
@@ -120,7 +120,7 @@ impl VersionArgs {
     }
 }
 
-/// The branch that was named, or the repository's default one.
+/// The named branch, or the default one of the repository.
 pub(crate) async fn branch_or_default(repo: &Repository, branch: Option<&str>) -> Result<String> {
     match branch {
         Some(branch) => Ok(branch.to_owned()),
@@ -128,8 +128,8 @@ pub(crate) async fn branch_or_default(repo: &Repository, branch: Option<&str>) -
     }
 }
 
-/// The value of an attribute that was typed: JSON, NaN or an infinity as Python writes them, or else
-/// plain text.
+/// The value of an attribute as the user types it: JSON, NaN or an infinity as Python writes them, or
+/// else plain text.
 pub(crate) fn attribute_value(text: &str) -> Value {
     non_finite::parse(text.as_bytes()).unwrap_or_else(|_| Value::from(text))
 }
@@ -145,7 +145,7 @@ pub(crate) struct CommitArgs {
     #[arg(long, short, value_name = "TEXT")]
     pub(crate) message: Option<String>,
 
-    /// If the branch moved meanwhile, put the change on top, as long as the two do not collide
+    /// If the branch moved meanwhile, put the change on top, unless the two collide
     #[arg(long)]
     pub(crate) rebase: bool,
 
@@ -154,7 +154,7 @@ pub(crate) struct CommitArgs {
     pub(crate) amend: bool,
 }
 
-/// What an array is to be that a file of elements does not tell.
+/// Properties of a new array that a file of elements does not give.
 #[derive(Debug, Args)]
 pub(crate) struct NewArrayArgs {
     /// Chunk shape of a new array, such as 250,250; about 1 MiB if not given
@@ -171,7 +171,7 @@ pub(crate) struct NewArrayArgs {
 }
 
 impl NewArrayArgs {
-    /// Whether anything was said.
+    /// Whether any option was given.
     pub(crate) fn any(&self) -> bool {
         self.chunks.is_some() || self.fill.is_some() || self.dims.is_some()
     }

@@ -1,4 +1,4 @@
-//! What all commands share: how to open what they are about and how to print.
+//! What all commands share: how to open a place and how to print.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -14,7 +14,7 @@ use crate::args::Global;
 use crate::output::Output;
 use crate::progress::{Progress, Watch};
 
-/// The global options, as they are meant.
+/// The global options, and the facts about the running command that hints need.
 #[derive(Debug)]
 pub(crate) struct Context {
     /// Where results go.
@@ -22,9 +22,11 @@ pub(crate) struct Context {
     options: OpenOptions,
     /// The place a command is about, for hints.
     place: OnceLock<String>,
-    /// Whether a repository is there.
-    repo: AtomicBool,
-    /// Whether the same command, run again, goes on where this one ended.
+    /// The format of that place, once it is known.
+    format: OnceLock<&'static str>,
+    /// The place that a command writes to, and its format, if that is another place.
+    target: OnceLock<(String, &'static str)>,
+    /// Whether the same command, run again, continues where this one ended.
     resumable: AtomicBool,
 }
 
@@ -38,7 +40,8 @@ impl Context {
             output: Output::new(global.json, global.quiet),
             options,
             place: OnceLock::new(),
-            repo: AtomicBool::new(true),
+            format: OnceLock::new(),
+            target: OnceLock::new(),
             resumable: AtomicBool::new(false),
         }
     }
@@ -59,7 +62,7 @@ impl Context {
         Options { limits, ..self.options.store.clone() }
     }
 
-    /// Finds out what is at a URL, and remembers where it is.
+    /// Finds out which format is at a URL, and remembers both.
     pub(crate) async fn recognise(
         &self,
         url: &str,
@@ -69,22 +72,22 @@ impl Context {
         let store = self.store_options(limits);
         let place = Place::new(url, &store)?;
         let format = recognise(&place).await?;
-        self.repo.store(format.name() == RepoFormat.name(), Ordering::Relaxed);
+        self.format.get_or_init(|| format.name());
         let allowed = self.options.allowed.clone();
         Ok((place, format, format::OpenOptions { store, allowed, version: None }))
     }
 
-    /// Says that what is done from here on is found again by the same command.
+    /// Says that from here on the same command, run again, continues where this one ended.
     pub(crate) fn resumable(&self) {
         self.resumable.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the same command, run again, goes on where this one ended.
+    /// Whether the same command, run again, continues where this one ended.
     pub(crate) fn is_resumable(&self) -> bool {
         self.resumable.load(Ordering::Relaxed)
     }
 
-    /// Opens what was recognised, and says what its reader should know.
+    /// Opens a place that was recognised, and prints its cautions.
     pub(crate) async fn open_source(
         &self,
         place: &Place,
@@ -96,10 +99,23 @@ impl Context {
         Ok(source)
     }
 
-    /// Says which container the command is about.
-    pub(crate) fn about_container(&self, url: &str) {
+    /// Says which place the command is about, and its format.
+    pub(crate) fn about_format(&self, url: &str, format: &dyn Format) {
         self.about(url);
-        self.repo.store(false, Ordering::Relaxed);
+        self.format.get_or_init(|| format.name());
+    }
+
+    /// Says which place the command writes to, if it reads another one.
+    pub(crate) fn writes_to(&self, url: &str, format: &dyn Format) {
+        self.target.get_or_init(|| (url.to_owned(), format.name()));
+    }
+
+    /// The place that the command writes to, as it was typed, and the name of its format.
+    pub(crate) fn target(&self) -> Option<(&str, &'static str)> {
+        match self.target.get() {
+            Some((url, format)) => Some((url.as_str(), *format)),
+            None => Some((self.place()?, self.format())),
+        }
     }
 
     /// Says which place the command is about.
@@ -117,14 +133,19 @@ impl Context {
         &self.options.meter
     }
 
-    /// A bar that follows the engine through a long work, until it is dropped.
+    /// A bar that follows a long operation of the engine, until it is dropped.
     pub(crate) fn watch(&self, what: &str) -> Watch {
         Watch::new(what, self.options.meter.clone(), self.output.talks())
     }
 
-    /// Whether the command is about a repository, or must be taken to be.
+    /// Whether the command is about a repository.
     pub(crate) fn is_repo(&self) -> bool {
-        self.repo.load(Ordering::Relaxed)
+        self.format() == RepoFormat.name()
+    }
+
+    /// The name of the format of the place the command is about; a repository until it is known.
+    fn format(&self) -> &'static str {
+        self.format.get().copied().unwrap_or_else(|| RepoFormat.name())
     }
 
     /// A bar that counts to `bytes`.

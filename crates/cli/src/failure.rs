@@ -5,9 +5,8 @@ use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
-use chunkyard_engine::pipeline::UNFINISHED;
 use chunkyard_engine::store::is_refusal;
-use chunkyard_engine::{Error, ErrorKind};
+use chunkyard_engine::{Error, ErrorKind, Noun};
 
 use crate::context::Context;
 use crate::output::{paint_stderr, talk};
@@ -28,7 +27,7 @@ impl fmt::Display for Interrupted {
 
 impl std::error::Error for Interrupted {}
 
-/// What is wrong is wrong with the user's file, not with the repository.
+/// The fault lies in the user's file, not in the repository.
 #[derive(Debug)]
 pub(crate) struct Input;
 
@@ -38,7 +37,7 @@ impl fmt::Display for Input {
     }
 }
 
-/// What is wrong is wrong with the place that something was to be written to.
+/// The fault lies in the place that the command writes to.
 #[derive(Debug)]
 pub(crate) struct Target;
 
@@ -58,7 +57,7 @@ pub(crate) struct Unsound {
 impl fmt::Display for Unsound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let s = if self.errors == 1 { "" } else { "s" };
-        write!(f, "what is there is damaged: {} error{s}", self.errors)
+        write!(f, "the data is damaged: {} error{s}", self.errors)
     }
 }
 
@@ -67,7 +66,7 @@ impl std::error::Error for Unsound {}
 /// Prints an error with its hint, and gives the exit code.
 pub(crate) fn report(error: &anyhow::Error, context: &Context) -> ExitCode {
     if is_broken_pipe(error) {
-        // Whoever read our output has seen enough.
+        // The reader of our output has seen enough.
         return ExitCode::SUCCESS;
     }
     talk(format_args!("{} {}", paint_stderr("1;31", "error:"), message(error)));
@@ -78,7 +77,7 @@ pub(crate) fn report(error: &anyhow::Error, context: &Context) -> ExitCode {
     ExitCode::from(exit_code(error))
 }
 
-/// The error and its causes, like `{:#}`, without those that the text before them quotes already.
+/// The error and its causes, like `{:#}`, without causes that the text before them already quotes.
 fn message(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {
@@ -92,9 +91,9 @@ fn message(error: &anyhow::Error) -> String {
     cut(&text, chars_max).unwrap_or(text)
 }
 
-/// Services answer with whole documents, of which the beginning says it.
+/// Services answer with whole documents; the beginning says what is wrong.
 const SERVICE_CHARS_MAX: usize = 600;
-/// Files may hold names without end. Our own messages may be lists.
+/// Names in files may have any length, and our own messages may be lists.
 const MESSAGE_CHARS_MAX: usize = 4000;
 
 fn is_of_a_store(error: &anyhow::Error) -> bool {
@@ -103,7 +102,7 @@ fn is_of_a_store(error: &anyhow::Error) -> bool {
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let broken = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
-    // Of our own output only: a store's broken connection is a failure.
+    // Only our own output counts: a store's broken connection is a failure.
     match error.downcast_ref::<Error>() {
         Some(Error::Store { path, source, .. }) if path == "-" => {
             source.downcast_ref::<io::Error>().is_some_and(broken)
@@ -113,23 +112,35 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 }
 
 fn exit_code(error: &anyhow::Error) -> u8 {
-    error.chain().find_map(code_of).unwrap_or(ErrorKind::Store.exit_code())
+    error.chain().find_map(code_of).unwrap_or(code_of_kind(ErrorKind::Store))
+}
+
+/// The exit code of a command that ends with this kind of error.
+fn code_of_kind(kind: ErrorKind) -> u8 {
+    match kind {
+        ErrorKind::Store => 1,
+        ErrorKind::Invalid => 2,
+        ErrorKind::NotFound => 3,
+        ErrorKind::Conflict => 4,
+        ErrorKind::Corrupt => 5,
+        ErrorKind::Unsupported => 6,
+    }
 }
 
 fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
     if let Some(error) = cause.downcast_ref::<Error>() {
-        return Some(error.kind().exit_code());
+        return Some(code_of_kind(error.kind()));
     }
     if let Some(error) = cause.downcast_ref::<chunkyard_array::Error>() {
         return Some(match error {
-            chunkyard_array::Error::Corrupt { .. } => ErrorKind::Corrupt.exit_code(),
-            chunkyard_array::Error::Unsupported { .. } => ErrorKind::Unsupported.exit_code(),
-            chunkyard_array::Error::OutOfMemory { .. } => ErrorKind::Store.exit_code(),
-            _ => ErrorKind::Invalid.exit_code(),
+            chunkyard_array::Error::Corrupt { .. } => code_of_kind(ErrorKind::Corrupt),
+            chunkyard_array::Error::Unsupported { .. } => code_of_kind(ErrorKind::Unsupported),
+            chunkyard_array::Error::OutOfMemory { .. } => code_of_kind(ErrorKind::Store),
+            _ => code_of_kind(ErrorKind::Invalid),
         });
     }
     if cause.is::<Unsound>() {
-        return Some(ErrorKind::Corrupt.exit_code());
+        return Some(code_of_kind(ErrorKind::Corrupt));
     }
     cause.is::<Interrupted>().then_some(INTERRUPTED)
 }
@@ -137,7 +148,7 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
 /// Where S3's credentials are looked for first.
 const KEY: &str = "AWS_ACCESS_KEY_ID";
 
-/// How a long work is taken up again.
+/// How the user continues a long command.
 fn going_on(error: &anyhow::Error, resumable: bool) -> Option<&'static str> {
     let kind = match engine_error(error) {
         Some(Error::AlreadyExists { .. }) => return None,
@@ -148,10 +159,10 @@ fn going_on(error: &anyhow::Error, resumable: bool) -> Option<&'static str> {
         Some(ErrorKind::Invalid | ErrorKind::Unsupported) => {
             "to try other options, begin anew with --restart"
         }
-        // For a reason that may pass.
+        // The reason may pass.
         _ => {
-            "what is done is kept: run the same command again to go on, or with --restart to begin \
-             anew"
+            "finished work is kept: run the same command again to continue, or add --restart to \
+             begin anew"
         }
     })
 }
@@ -160,7 +171,7 @@ fn engine_error(error: &anyhow::Error) -> Option<&Error> {
     error.chain().find_map(|cause| cause.downcast_ref::<Error>())
 }
 
-/// The next step, where there is one.
+/// The next step, if there is one.
 fn hint(error: &anyhow::Error, context: &Context) -> Option<String> {
     if error.is::<Input>() {
         return None;
@@ -169,46 +180,48 @@ fn hint(error: &anyhow::Error, context: &Context) -> Option<String> {
     let error = engine_error(error)?;
     let place = context.place()?;
     match error {
-        Error::NotFound { what: "dataset", .. } => Some("is that the right place?".into()),
-        Error::AlreadyExists { what: UNFINISHED, .. } => {
-            Some("finish that one with those, or begin anew with --restart".into())
+        Error::NotFound { what: Noun::Dataset, .. } => Some("is that the right place?".into()),
+        Error::AlreadyExists { what: Noun::UnfinishedConversion, .. } => {
+            Some("finish the old one with its own options, or begin anew with --restart".into())
         }
-        Error::AlreadyExists { what: "array" | "group" | "something", .. } if converting => {
+        Error::AlreadyExists { what: Noun::Array | Noun::Group | Noun::Occupant, .. }
+            if converting =>
+        {
             Some("nothing was changed; --overwrite replaces it, another name keeps both".into())
         }
         Error::AlreadyExists { .. } if converting => {
             Some("nothing was changed; choose another name, or remove it first".into())
         }
         Error::Conflict { .. } if converting => None,
-        Error::NotFound { what: "branch", .. } if converting => {
+        Error::NotFound { what: Noun::Branch, .. } if converting => {
             Some("`chunkyard repo branch` creates one".into())
         }
-        Error::NotFound { what: "repository", .. } => {
+        Error::NotFound { what: Noun::Repository, .. } => {
             Some(format!("is that the right place? `chunkyard repo init {place}` creates one"))
         }
-        Error::NotFound { what: "node" | "array", .. } => {
-            Some(format!("`chunkyard ls {place}` lists what is there"))
+        Error::NotFound { what: Noun::Node | Noun::Array, .. } => {
+            Some(format!("`chunkyard ls {place}` lists arrays and groups"))
         }
         Error::NotFound {
-            what: "branch" | "tag" | "snapshot" | "branch, tag or snapshot", ..
+            what: Noun::Branch | Noun::Tag | Noun::Snapshot | Noun::Version, ..
         } => Some(format!("`chunkyard repo log {place} --all` lists branches, tags and snapshots")),
-        Error::NotFound { what: "container", .. } => {
+        Error::NotFound { what: Noun::Container, .. } => {
             Some(format!("is that the right place? `chunkyard af create {place}` creates one"))
         }
-        Error::NotFound { what: "layer", .. } => {
+        Error::NotFound { what: Noun::Layer, .. } => {
             Some(format!("`chunkyard af layers {place}` lists them"))
         }
-        Error::AlreadyExists { what: "file of a container", .. } => {
-            Some(format!("nothing was changed; `chunkyard af layers {place}` tells what is there"))
+        Error::AlreadyExists { what: Noun::ContainerFile, .. } => {
+            Some(format!("nothing was changed; `chunkyard af layers {place}` lists its layers"))
         }
-        Error::AlreadyExists { what: "torn layer", .. } => {
+        Error::AlreadyExists { what: Noun::TornLayer, .. } => {
             Some("nothing was changed; it is from an earlier repair: move it away".into())
         }
-        Error::AlreadyExists { what: "repository", .. } => {
+        Error::AlreadyExists { what: Noun::Repository, .. } => {
             Some(format!("nothing was changed; `chunkyard info {place}` describes it"))
         }
         Error::Conflict { .. } if !context.is_repo() => {
-            Some("nothing was changed; run the command again to change what is there now".into())
+            Some("nothing was changed; run the command again to change the new state".into())
         }
         Error::Conflict { conflicts, .. } if conflicts.is_empty() => {
             let advice = "nothing was changed; try again; a commit goes on top by itself with \
@@ -235,12 +248,17 @@ fn hint(error: &anyhow::Error, context: &Context) -> Option<String> {
         Error::Store { .. } if place.starts_with("s3://") && env::var_os(KEY).is_none() => {
             Some(format!("{KEY} is not set, so the credentials of this machine's role were used"))
         }
-        Error::OutcomeUnknown { .. } if !context.is_repo() => Some(format!(
-            "look at `chunkyard af layers {place}` before trying again: it may have happened"
-        )),
-        Error::OutcomeUnknown { .. } => Some(format!(
-            "look at `chunkyard repo log {place}` before trying again: it may have happened"
-        )),
+        Error::OutcomeUnknown { .. } => {
+            let (target, format) = context.target()?;
+            let look = match format {
+                "repo" => "repo log",
+                "container" => "af layers",
+                _ => "info",
+            };
+            Some(format!(
+                "look at `chunkyard {look} {target}` before trying again: it may have happened"
+            ))
+        }
         _ => None,
     }
 }
@@ -248,11 +266,20 @@ fn hint(error: &anyhow::Error, context: &Context) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use anyhow::Context as _;
+    use chunkyard_engine::format::Format;
+    use chunkyard_engine::format::container::ContainerFormat;
+    use chunkyard_engine::format::superchunk::BlzFormat;
+    use chunkyard_engine::repo::RepoFormat;
 
     use super::*;
+    use crate::args::Global;
+
+    fn new_context() -> Context {
+        Context::new(&Global { json: false, quiet: false, storage: vec![], allow: vec![] })
+    }
 
     #[test]
-    fn the_exit_code_is_that_of_the_engine_error_wherever_it_is_in_the_chain() {
+    fn the_engine_error_gives_the_exit_code_wherever_it_is_in_the_chain() {
         let error = anyhow::Error::from(Error::invalid("no")).context("while trying");
         assert_eq!(exit_code(&error), 2);
         let array = anyhow::Error::from(chunkyard_array::Error::unsupported("that"));
@@ -263,9 +290,33 @@ mod tests {
     }
 
     #[test]
-    fn a_cause_that_is_quoted_already_is_not_repeated() {
+    fn a_quoted_cause_is_not_repeated() {
         let error = anyhow::anyhow!("refused").context("connect: refused").context("read x");
         assert_eq!(message(&error), "read x: connect: refused");
+    }
+
+    #[test]
+    fn after_an_unknown_outcome_the_hint_names_the_command_that_shows_the_target() {
+        let unknown = || Error::OutcomeUnknown { what: "commit".into(), source: "lost".into() };
+        let hinted = |context: &Context| hint(&unknown().into(), context).unwrap();
+        let formats: [(&dyn Format, &str); 3] = [
+            (&RepoFormat, "`chunkyard repo log x`"),
+            (&ContainerFormat, "`chunkyard af layers x`"),
+            (&BlzFormat, "`chunkyard info x`"),
+        ];
+        for (format, command) in formats {
+            let context = new_context();
+            context.about_format("x", format);
+            assert!(hinted(&context).contains(command), "{command}");
+
+            let converting = new_context();
+            converting.about_format("source", &BlzFormat);
+            converting.writes_to("x", format);
+            assert!(hinted(&converting).contains(command), "{command}");
+        }
+        let context = new_context();
+        context.about("x");
+        assert!(hinted(&context).contains("`chunkyard repo log x`"));
     }
 
     #[test]

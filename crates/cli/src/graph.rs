@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use chunkyard_engine::repo::Snapshot;
 
-/// One printed row: the lanes, and the snapshot where it stands for one.
+/// One printed row: the lanes, and its snapshot if it has one.
 #[derive(Debug)]
 pub(crate) struct Row<'a> {
     /// The lanes, such as `| * `.
@@ -13,9 +13,9 @@ pub(crate) struct Row<'a> {
     pub(crate) snapshot: Option<&'a Arc<Snapshot>>,
 }
 
-/// Draws snapshots. Each must come before its parent; parents that are not among them are left out.
+/// Draws snapshots. Each must come before its parent; a parent that is not in the list is left out.
 pub(crate) fn draw(snapshots: &[Arc<Snapshot>]) -> Vec<Row<'_>> {
-    // What each lane waits for.
+    // The snapshot that each lane waits for.
     let mut lanes: Vec<&str> = Vec::new();
     let mut rows = Vec::new();
     for snapshot in snapshots {

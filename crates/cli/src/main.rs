@@ -1,7 +1,7 @@
 //! The `chunkyard` command.
 //!
 //! ```text
-//!  args ──▶ cmd/<subcommand> ──▶ engine          what was typed, what it means, who does it
+//!  args ──▶ cmd/<subcommand> ──▶ engine          arguments, one command each, the work
 //!                │
 //!                ├─▶ output, progress            data on stdout, talk on stderr
 //!                │     └─▶ printable            text that a terminal does not obey
@@ -53,7 +53,7 @@ fn main() -> ExitCode {
             () = interrupt() => Err(Interrupted.into()),
         }
     });
-    // A read that blocks, of a pipe for instance, must not keep us here.
+    // A blocked read, of a pipe for instance, must not keep the process alive.
     runtime.shutdown_background();
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -61,14 +61,14 @@ fn main() -> ExitCode {
     }
 }
 
-/// Fails where a process may hardly open anything. Tokio needs about six descriptors for itself, and
-/// panics where it does not get those for signals.
+/// Fails if the process may open hardly any files. Tokio needs about six descriptors for itself, and
+/// panics if it does not get those for signals.
 fn check_descriptors() -> io::Result<()> {
     let _room = (0..4).map(|_| UnixStream::pair()).collect::<io::Result<Vec<_>>>()?;
     Ok(())
 }
 
-/// Returns at Ctrl-C. Where the system does not tell us, it ends the process by itself.
+/// Returns at Ctrl-C. If no handler can be installed, the system itself ends the process.
 async fn interrupt() {
     if tokio::signal::ctrl_c().await.is_err() {
         std::future::pending::<()>().await;

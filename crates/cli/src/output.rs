@@ -76,26 +76,26 @@ impl Output {
         Ok(())
     }
 
-    /// Says something on standard error, unless that is not wanted.
+    /// Prints a remark on standard error, unless the user wants none.
     pub(crate) fn remark(self, text: &str) {
         if self.talks() {
             talk(text);
         }
     }
 
-    /// Says on standard error what the user must know although there is a result.
+    /// Prints a warning on standard error, beside a result.
     pub(crate) fn warn(self, text: &str) {
         if !self.quiet {
             talk(format_args!("{} {}", paint_stderr("1;33", "warning:"), line(text)));
         }
     }
 
-    /// Emphasised, where colours are on.
+    /// Emphasised, if colours are on.
     pub(crate) fn bold(self, text: &str) -> String {
         self.paint("1", text)
     }
 
-    /// Set back, where colours are on.
+    /// Dimmed, if colours are on.
     pub(crate) fn dim(self, text: &str) -> String {
         self.paint("2", text)
     }
@@ -115,8 +115,8 @@ impl Output {
         self.paint("31", text)
     }
 
-    /// Cuts what came out of a file and begins at a column so that it ends with the terminal; elsewhere than in a
-    /// terminal nothing is cut.
+    /// Cuts text from a file, which begins at a column, at the edge of the terminal. Without a terminal nothing is
+    /// cut.
     pub(crate) fn fit(self, text: &str, column: usize) -> String {
         match self.width {
             Some(width) => cut(&line(text), width.saturating_sub(column).max(20)),
@@ -129,8 +129,8 @@ impl Output {
     }
 }
 
-/// Says something on standard error. Where nobody can hear it, because that is a file on a disk that
-/// is full, the work is done all the same and the exit code tells the rest; `eprintln!` would panic.
+/// Prints on standard error. If that fails, because it is a file on a full disk, the command goes on
+/// and the exit code tells the rest; `eprintln!` would panic.
 pub(crate) fn talk(text: impl std::fmt::Display) {
     let colours = wants_colours(io::stderr().is_terminal());
     drop(writeln!(io::stderr(), "{}", render(&text.to_string(), colours)));
@@ -145,12 +145,12 @@ fn paint(colours: bool, code: &str, text: &str) -> String {
     if colours { painted(code, text) } else { text.to_owned() }
 }
 
-/// Colours go to terminals only, and not where <https://no-color.org> says no.
+/// Colours go to terminals only, and not if <https://no-color.org> forbids them.
 fn wants_colours(terminal: bool) -> bool {
     terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// The beginning of a text, with a mark where something is missing.
+/// The beginning of a text, with a mark if the rest is missing.
 fn cut(text: &str, chars_max: usize) -> String {
     match text.char_indices().nth(chars_max) {
         Some(_) => text.chars().take(chars_max.saturating_sub(1)).chain(['…']).collect(),
@@ -174,7 +174,7 @@ pub(crate) fn columns(rows: &[Vec<String>]) -> String {
         let mut line = String::new();
         for (cell, &width) in row.iter().zip(&widths) {
             line.push_str(cell);
-            // Not by a width in a format, which is a `u16` and panics above.
+            // Not with a width in a format, which is a `u16` and panics above it.
             let missing = width.saturating_sub(cell.chars().count());
             line.extend(std::iter::repeat_n(' ', missing + 2));
         }
@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_too_long_is_cut() {
+    fn only_text_that_is_too_long_is_cut() {
         assert_eq!(cut("äöü", 3), "äöü");
         assert_eq!(cut("äöüß", 3), "äö…");
         assert_eq!(cut("", 0), "");

@@ -1,6 +1,6 @@
 //! Text for terminals.
 //!
-//! Names, messages, attributes and parts of errors come out of files, and a file may be a stranger's. A
+//! Names, messages, attributes and parts of errors come out of files, which may be untrusted. A
 //! terminal obeys what it is sent: an escape sequence moves the cursor, changes the title or hides a
 //! line, and a character for bidirectional text shows a name backwards. So everything that is printed
 //! for people passes [`render`], which spells such characters out. JSON does that by itself.
@@ -14,11 +14,11 @@ const BRIEF_CHARS_MAX: usize = 300;
 /// Characters of a cell of a table, which may hold a message and more.
 const CELL_CHARS_MAX: usize = 500;
 
-/// Around the code of a colour. Noncharacters: no text means anything by them, and from a stranger they
-/// are worth a colour at most.
+/// Marks around the code of a colour. They are noncharacters: text does not use them, and in an
+/// untrusted file they can cause a colour at most.
 const BEGIN: char = '\u{fdd0}';
 const END: char = '\u{fdd1}';
-/// The colours that there are.
+/// The codes of all colours.
 const CODES: [&str; 8] = ["0", "1", "2", "31", "32", "33", "1;31", "1;33"];
 
 /// A text in a colour. Its lines stay lines.
@@ -26,8 +26,8 @@ pub(crate) fn painted(code: &str, text: &str) -> String {
     format!("{BEGIN}{code}{END}{}{BEGIN}0{END}", lines(text))
 }
 
-/// What goes to the terminal: lines are kept, marks become colours where these are wanted, and all else
-/// that a terminal would obey is spelled out.
+/// Text for the terminal: lines are kept, marks become colours if these are wanted, and every other
+/// character that a terminal would obey is spelled out.
 pub(crate) fn render(text: &str, colours: bool) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -53,22 +53,22 @@ fn code_at(text: &str) -> Option<(&'static str, &str)> {
     CODES.into_iter().find(|known| *known == code).map(|known| (known, after))
 }
 
-/// Text that came out of a file, in one line; colours of ours in it stay.
+/// Text from a file, in one line; our own colours in it stay.
 pub(crate) fn line(text: &str) -> Cow<'_, str> {
     escaped(text, |c| matches!(c, BEGIN | END))
 }
 
-/// The same with the lines that it has, and without colours.
+/// The same with all its lines, and without colours.
 fn lines(text: &str) -> Cow<'_, str> {
     escaped(text, |c| c == '\n')
 }
 
-/// The beginning of a text that came out of a file, in one line, and how long it is if that is not all.
+/// The beginning of a text from a file, in one line, and the length of the text if that is not all.
 pub(crate) fn brief(text: &str) -> String {
     start(text, BRIEF_CHARS_MAX)
 }
 
-/// The same of what goes into a table.
+/// The same for a cell of a table.
 pub(crate) fn cell(text: &str) -> String {
     start(text, CELL_CHARS_MAX)
 }
@@ -80,7 +80,7 @@ fn start(text: &str, chars_max: usize) -> String {
     }
 }
 
-/// The beginning of a text and how long it is; `None` if it is no longer than that.
+/// The beginning of a text and its length; `None` if nothing needs cutting.
 pub(crate) fn cut(text: &str, chars_max: usize) -> Option<String> {
     let plain = || {
         text.split(BEGIN).enumerate().map(|(at, part)| match at {
@@ -117,7 +117,7 @@ fn push(out: &mut String, c: char, kept: bool) {
     }
 }
 
-/// Whether a terminal does something else than to show a character.
+/// Whether a terminal obeys a character instead of showing it.
 fn commands(c: char) -> bool {
     matches!(
         c,
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_terminal_would_obey_is_spelled_out() {
+    fn control_characters_are_spelled_out() {
         let hostile = "a\x1b]0;title\x07\u{9b}31m\u{202e}b\r\tc\x7f\u{fdd0}31\u{fdd1}";
         let shown = "a\\x1b]0;title\\x07\\u{9b}31m\\u{202e}b\\r\\tc\\x7f";
         assert_eq!(brief(hostile).replace(['\u{fdd0}', '\u{fdd1}'], ""), format!("{shown}31"));

@@ -1,5 +1,5 @@
-//! A bar in bytes, and in packs where there are any, on standard error: hidden when that is no
-//! terminal, with `--quiet` and `--json`.
+//! A bar in bytes, and in packs if there are any, on standard error: hidden without a terminal, with
+//! `--quiet` and with `--json`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::units::count;
 const TEMPLATE: &str =
     "{msg:24!} {bar:30.cyan/dim} {binary_bytes:>11} of {binary_total_bytes} {binary_bytes_per_sec}";
 
-/// With packs, which stand in the prefix, and the time left; the bar takes what the line leaves.
+/// With packs, in the prefix, and the time left; the bar takes the rest of the line.
 const TEMPLATE_PACKS: &str = "{msg} {wide_bar:.cyan/dim} {binary_bytes} of {binary_total_bytes} \
      {prefix} {binary_bytes_per_sec} {eta} left";
 
@@ -34,7 +34,7 @@ impl Progress {
         Self(bar)
     }
 
-    /// So many more bytes are done.
+    /// Adds bytes that are done.
     pub(crate) fn advance(&self, bytes: u64) {
         self.0.inc(bytes);
     }
@@ -51,7 +51,7 @@ fn set_template(bar: &ProgressBar, template: &str) {
     }
 }
 
-/// Shows how far a work of the engine is, for as long as it lives.
+/// Shows the progress of an operation of the engine, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Watch(tokio::task::JoinHandle<()>);
 

@@ -1,12 +1,12 @@
-//! Cutting a region into slabs: what is moved at a time when an array is larger than memory.
+//! Cutting a region into slabs, which move one at a time when an array is larger than memory.
 
 use chunkyard_array::{Region, Result};
 
-/// Slabs are at least this large, where the region is.
+/// Slabs are at least this large, if the region is.
 pub(crate) const SLAB_BYTES: u64 = 64 << 20;
 
 /// Cuts `region` along `axis` into slabs of at least `bytes_min` that end where chunks end, so that
-/// no chunk is touched by two of them.
+/// no two slabs touch the same chunk.
 pub(crate) fn cut(
     region: &Region,
     chunk_shape: &[u64],

@@ -38,7 +38,7 @@ pub(crate) async fn read(
     Ok(())
 }
 
-/// Opens a file. A pipe may let us wait; waiting must not keep Ctrl-C from being heard.
+/// Opens a file. Opening a pipe may block, and Ctrl-C must work meanwhile.
 pub(crate) async fn open(file: &std::path::Path) -> Result<Reader> {
     let file = file.to_owned();
     let opening = tokio::task::spawn_blocking(move || Reader::open(&file));
@@ -63,7 +63,7 @@ pub(crate) async fn write(
         for slab in slabs {
             let bytes = reader.read_slab(slab.shape())?;
             if sender.blocking_send((slab, bytes)).is_err() {
-                // The writing side gave up and says why.
+                // The writer gave up; it reports the reason.
                 break;
             }
         }
@@ -78,7 +78,7 @@ pub(crate) async fn write(
     Ok(())
 }
 
-/// The region of an array that was typed, or all of it.
+/// The region that the user names, or the whole array.
 pub(crate) fn region(typed: Option<&str>, shape: &[u64]) -> Result<Region> {
     match typed {
         Some(text) => Ok(Region::parse(text, shape)?),
@@ -94,7 +94,7 @@ pub(crate) fn target_region(
     header: &Header,
 ) -> Result<Region> {
     let region = region(typed, shape)?;
-    // Compared as NumPy sees them: a name of Zarr may have several spellings. Bytes of one length are
+    // Compared as NumPy sees them: a name of Zarr may have several spellings. Bytes of fixed length are
     // the same with and without an end: a file of the first kind once became an array of the second.
     let kind = |dtype: &DType| dtype.to_numpy().map(|numpy| numpy.replacen("|S", "|V", 1));
     if kind(dtype) != kind(&header.dtype) {

@@ -29,7 +29,7 @@ pub(crate) fn size(bytes: u64) -> String {
 }
 
 /// A number of bytes such as `512MiB`, `2G` or `1000000`. Units are powers of 1024, as memory is
-/// counted; those of 1000 are `kB`, `MB`, `GB`, `TB`.
+/// counted; `kB`, `MB`, `GB` and `TB` are powers of 1000.
 pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     let text = text.trim();
     let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
@@ -63,7 +63,7 @@ pub(crate) fn time(ms: i64) -> String {
     }
 }
 
-/// The present, in milliseconds since 1970.
+/// The current time, in milliseconds since 1970.
 pub(crate) fn now_ms() -> i64 {
     Timestamp::now().as_millisecond()
 }
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_that_passed_has_the_unit_it_needs() {
+    fn a_duration_is_printed_in_fitting_units() {
         let lasting = |ms| lasting(Duration::from_millis(ms));
         assert_eq!(lasting(60), "0.1 s");
         assert_eq!(lasting(59_900), "59 s");

@@ -8,7 +8,7 @@ use chunkyard_format::superchunk::BlzFormat;
 use chunkyard_format::zarr3::Zarr3;
 use chunkyard_format::{Format, OpenOptions, Place, Probe, Source};
 use chunkyard_repo::RepoFormat;
-use chunkyard_store::{Error, Kind, Result};
+use chunkyard_store::{Error, Kind, Noun, Result};
 use futures::future;
 
 /// All formats.
@@ -53,7 +53,7 @@ async fn nothing(place: &Place, tried: &[Verdict]) -> Error {
         return error;
     }
     let name = format!("{} is none of these:{}", place.url(), listed(tried));
-    Error::NotFound { what: "dataset", name }
+    Error::NotFound { what: Noun::Dataset, name }
 }
 
 /// The format named so.

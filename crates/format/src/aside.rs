@@ -1,12 +1,12 @@
-//! Writing packs for a sink elsewhere, whose dataset is [staged](super::staging).
+//! Writing packs for a sink in another process, whose dataset is [staged](super::staging).
 //!
 //! In a directory, each attempt at a pack writes into a directory of its own. The sink renames the
 //! objects of the attempts that it accepts into their places. So attempts that are repeated, slow,
-//! killed or forgotten never touch what counts. On an object store each object is put in its place,
-//! in one step and to the same bytes by whoever makes it.
+//! killed or forgotten never touch accepted objects. On an object store each object is put in its
+//! place in one step, and every worker puts the same bytes there.
 //!
-//! A member writes only while the journal is that of its plan. Whoever comes late, when the dataset
-//! is complete or another one is being written, finds that out and stops.
+//! A member writes only while the journal holds its own plan. A member that comes late, when the
+//! dataset is complete or another one is being written, finds that out and stops.
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -18,17 +18,17 @@ use super::staging::{Shared, Staging};
 use crate::joined::{PLAN, check_plan, plan_of};
 use crate::{HELD_BYTES_MAX, Pack, PackSink, PackWriter, Place, Receipt, Ticket};
 
-/// How the first line of a receipt begins that names an attempt. No path is absolute.
+/// How the first line of a receipt begins if it names an attempt. No path is absolute.
 const ATTEMPT: &str = "/";
 
-/// A ticket for the work that a journal is of.
+/// A ticket for the work that a journal records.
 pub(crate) async fn ticket(journal: &Store) -> Result<Ticket> {
     Ok(Ticket(json!({ PLAN: plan_of(journal).await? })))
 }
 
 /// Where the objects of each array go.
 pub trait Writers: std::fmt::Debug + Send + Sync {
-    /// A writer of a pack, into a store that is the root of the dataset, or as good as that.
+    /// A writer of a pack, into a store that is the root of the dataset or stands in for it.
     fn writer(&self, pack: &Pack, store: Store) -> Result<Box<dyn PackWriter>>;
 
     /// Bytes of a pack that may wait in memory until it is complete.
@@ -119,7 +119,7 @@ impl PackWriter for Aside {
 /// What the receipt of a member says.
 #[derive(Debug)]
 struct Attempt {
-    /// Where the objects are until they are taken over, if not in their places.
+    /// Where the objects are until they are taken over; `None` if they are in their places.
     attempt: Option<String>,
     /// The objects.
     paths: Vec<String>,
@@ -146,7 +146,8 @@ impl Staging {
         self.data.sync(&paths).await
     }
 
-    /// Takes over the pack of a member, and gives the receipt that the sink itself would have given.
+    /// Takes over the pack of a member, and returns the receipt that the sink itself would have
+    /// written.
     pub(crate) async fn accept(&self, given: &Receipt) -> Result<Receipt> {
         let written = Attempt::parse(given)?;
         if let Some(attempt) = &written.attempt {

@@ -1,4 +1,4 @@
-//! The codecs of an array's chunks, those at clipped edges included.
+//! The codecs of an array's chunks, clipped edge chunks included.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -17,7 +17,7 @@ pub struct ChunkCodecs {
     edges: Edges,
     /// Codecs of clipped chunks by shape; there are at most 2^rank of these.
     clipped: Arc<Mutex<HashMap<Vec<u64>, Codecs>>>,
-    /// Those of chunks that were also packed one by one.
+    /// Codecs of chunks that were also packed one by one.
     packed: Arc<[OnceLock<Option<ChunkCodecs>>; 2]>,
 }
 
@@ -68,8 +68,8 @@ impl ChunkCodecs {
         Ok((codecs, true))
     }
 
-    /// The codecs of chunks that are all that a [block](chunkyard_store::Block) holds, packing included;
-    /// `None` where such a block is better unpacked first.
+    /// The codecs, packing included, of chunks that each fill a [block](chunkyard_store::Block) alone;
+    /// `None` where it is better to unpack such a block first.
     pub(crate) fn packed_by(&self, packing: &str) -> Option<&Self> {
         let (at, packing) = match packing {
             "lz4" => (0, Packing::Lz4),

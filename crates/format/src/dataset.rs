@@ -1,17 +1,18 @@
-//! What a source holds and a sink is given: groups and arrays by path.
+//! The content of a source, and the input of a sink: groups and arrays by path.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use chunkyard_array::{ArraySpec, Grid, GroupSpec, Region, Sharding};
-use chunkyard_store::{Error, Result};
+use chunkyard_store::{Error, Noun, Result};
 
-/// How long a path may be, and of how many names. Every group above a node is listed by its own path:
-/// without limits, a name of a megabyte that is every other a slash takes hundreds of gigabytes.
+/// The longest path, in bytes and in names. Every group above a node is listed by its own path:
+/// without limits, a name of a megabyte in which every other byte is a slash takes hundreds of
+/// gigabytes.
 const PATH_BYTES_MAX: usize = 4096;
 const DEPTH_MAX: usize = 64;
 
-/// Refuses a path that comes out of a file, without the slash before it, and is not one of a node.
+/// Refuses a path from a file, given without its leading slash, that cannot be the path of a node.
 pub(crate) fn check_node_path(path: &str) -> Result<()> {
     let (len, depth) = (path.len(), path.split('/').count());
     if len > PATH_BYTES_MAX || depth > DEPTH_MAX {
@@ -27,7 +28,7 @@ pub(crate) fn check_node_path(path: &str) -> Result<()> {
 pub struct Dataset {
     /// The nodes. Every array lies in groups that are listed too, unless it is the root itself.
     pub nodes: BTreeMap<String, Node>,
-    /// What is there but cannot be said in this model.
+    /// Content of the source that this model cannot express.
     pub losses: Vec<Loss>,
 }
 
@@ -58,7 +59,7 @@ pub enum Edges {
     /// As large as all others, padded.
     #[default]
     Padded,
-    /// Only what lies inside the array.
+    /// Clipped to the array.
     Clipped,
 }
 
@@ -87,9 +88,9 @@ impl Dataset {
         match self.nodes.get(path) {
             Some(Node::Array(array)) => Ok(array),
             Some(Node::Group(_)) => {
-                Err(Error::NotFound { what: "array", name: format!("{path} (it is a group)") })
+                Err(Error::NotFound { what: Noun::Array, name: format!("{path} (it is a group)") })
             }
-            None => Err(Error::NotFound { what: "array", name: path.to_owned() }),
+            None => Err(Error::NotFound { what: Noun::Array, name: path.to_owned() }),
         }
     }
 
@@ -126,8 +127,7 @@ impl Dataset {
 }
 
 impl Dataset {
-    /// The same with arrays whose chunks at the edges are as large as all others, for formats that
-    /// know nothing else.
+    /// The same dataset with padded edge chunks, for formats that know nothing else.
     pub fn with_padded_edges(mut self) -> Result<Self> {
         for node in self.nodes.values_mut() {
             if let Node::Array(array) = node
@@ -141,8 +141,8 @@ impl Dataset {
 }
 
 impl ArrayNode {
-    /// An array from the metadata that describes it as a whole: sharding is taken for what it is,
-    /// packing.
+    /// An array from the metadata that describes it as a whole: sharding becomes packing, not a
+    /// codec.
     pub fn new(spec: &ArraySpec) -> Result<Self> {
         let (spec, sharding) = spec.unsharded()?;
         Ok(Self { spec, sharding, edges: Edges::Padded })
@@ -161,7 +161,7 @@ impl ArrayNode {
         Ok(self.spec.grid()?)
     }
 
-    /// Bytes of an element; 16 for types of variable length, of which nobody knows.
+    /// Bytes of an element; for types of variable length, where it is unknown, 16.
     pub fn item_bytes(&self) -> u64 {
         self.spec.dtype().ok().and_then(|dtype| dtype.item_size()).unwrap_or(16) as u64
     }
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_leads_deep_is_none_of_a_node() {
+    fn a_path_that_is_too_deep_is_refused() {
         let deep = vec!["a"; DEPTH_MAX].join("/");
         check_node_path(&deep).unwrap();
         for path in [format!("a/{deep}"), "a/".repeat(1 << 20), "a".repeat(PATH_BYTES_MAX + 1)] {

@@ -1,4 +1,4 @@
-//! Encoding chunks into memory that is used again.
+//! Encodes chunks into memory that is used again.
 
 use std::cell::RefCell;
 
@@ -6,8 +6,8 @@ use bytes::Bytes;
 use chunkyard_array::Codecs;
 use chunkyard_store::{Error, Pooled, Result};
 
-/// Encodes a whole chunk of a type of fixed size; `None` when it is all fill value, and then it need
-/// not be stored.
+/// Encodes a whole chunk of a type of fixed size. `None`: it is all fill value and need not be
+/// stored.
 pub fn encode_chunk(codecs: &Codecs, decoded: &[u8]) -> Result<Option<Bytes>> {
     if codecs.is_fill(decoded) {
         return Ok(None);
@@ -15,13 +15,13 @@ pub fn encode_chunk(codecs: &Codecs, decoded: &[u8]) -> Result<Option<Bytes>> {
     encode_with(|buffer| Ok(codecs.encode_into(decoded, buffer)?)).map(Some)
 }
 
-/// What `encode` appends to an empty buffer, which is that of the thread.
+/// What `encode` appends to an empty buffer. Each thread keeps one buffer.
 pub(crate) fn encode_with(encode: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<Bytes> {
     thread_local! {
         static ENCODED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
     }
-    // How long it gets is known only afterwards: the copy, a fraction of the encoding, is what
-    // keeps a well compressed chunk from holding memory for a bad one.
+    // The length is known only afterwards. The copy costs a fraction of the encoding and keeps a
+    // well compressed chunk from holding the memory of a badly compressed one.
     ENCODED.with_borrow_mut(|buffer| {
         buffer.clear();
         encode(buffer)?;

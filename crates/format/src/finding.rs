@@ -1,4 +1,4 @@
-//! What a verification says: how deep it looked, and what is not as it should be.
+//! The result of a verification: how deep it looked, and what is wrong.
 
 use serde::Serialize;
 

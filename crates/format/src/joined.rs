@@ -1,17 +1,17 @@
-//! Whose work a journal records, as those see it who join it.
+//! Which work a journal records, for the workers that join it.
 //!
-//! A member writes only while the journal is that of its plan. Whoever comes late, when the work is
-//! over or another one is under way, finds that out and stops.
+//! A member writes only while the journal holds its own plan. A member that comes late, when the work
+//! is over or another one is under way, finds that out and stops.
 
 use chunkyard_store::{Error, Result, Store};
 
 use super::sink::JOURNAL_PLAN;
 
-/// The key of a ticket that names the plan, by the checksum of what the journal says of it.
+/// The key of a ticket that names the plan, by a checksum of the plan in the journal.
 pub(crate) const PLAN: &str = "plan";
 
-/// What tells the plan of a journal from others: the checksum at its end. (That of all of it would be
-/// the same for every plan.)
+/// Tells the plan of a journal from other plans: the checksum at its end. (A checksum over the whole
+/// plan, end included, would be the same for every plan.)
 pub(crate) async fn plan_of(journal: &Store) -> Result<u32> {
     let bytes = journal.get(JOURNAL_PLAN).await?.bytes;
     Ok(bytes.last_chunk().map_or(0, |crc| u32::from_le_bytes(*crc)))
@@ -42,13 +42,13 @@ pub(crate) async fn check_plan(journal: &Store, plan: u64, url: &str) -> Result<
     }
 }
 
-/// Says of work that is not where it was left why that is: it goes when the conversion is finished, or
-/// begun anew, and nobody else takes it away.
+/// Explains why work is no longer where it was left: only finishing the conversion, or starting it
+/// anew, removes it.
 pub fn taken_away(journal: &Store, error: Error) -> Error {
     match error {
         Error::NotFound { name, .. } => Error::Conflict {
             message: format!(
-                "somebody else has finished the same conversion meanwhile, or begun it anew: {name}, \
+                "another process has finished or restarted the same conversion meanwhile: {name}, \
                  of {}, is gone",
                 journal.url()
             ),

@@ -2,24 +2,27 @@
 //!
 //! ```text
 //!  Format ─┬─ probe    is this yours?                       by content, never by name
-//!          ├─ open   ─▶ Source   what is there, where each chunk is
-//!          ├─ create ─▶ Sink     what it must be given, pack by pack; finish is the commit
+//!          ├─ open   ─▶ Source   which arrays there are, where each chunk is
+//!          ├─ create ─▶ Sink     takes the dataset, pack by pack; finish is the commit
 //!          └─ join   ─▶ PackSink the same for workers elsewhere, who write packs and never finish
 //! ```
 //!
-//! - A [`Dataset`] is groups and arrays by path. An [`ArrayNode`] is Zarr v3 metadata of its
-//!   *chunks*, plus what the metadata of a chunk does not say: whether chunks are packed into
-//!   shards, and whether those at the edge are clipped.
+//! - A [`Dataset`] holds groups and arrays by path. An [`ArrayNode`] is the Zarr v3 metadata of its
+//!   *chunks*, plus two facts that this metadata lacks: whether chunks are packed into shards, and
+//!   whether chunks at the edge are clipped.
 //! - A [`Source`] locates chunks ([`ChunkRef`](chunkyard_store::ChunkRef)) and never fetches them. Its
 //!   [`Fetcher`](chunkyard_store::Fetcher) does, the same for all formats.
 //! - A [`Sink`] takes packs in any order and in parallel. A [`Pack`] is the unit of work, of resume
 //!   and of distribution: its [`Receipt`] is all that is needed to adopt it later or elsewhere.
 //! - A [`Reader`] reads regions and selections of any source, and [`check`] all of it; a [`Writer`]
-//!   writes them where arrays can be changed. A [`MemorySource`] is elements of the caller, to be
+//!   writes them where arrays can be changed. A [`MemorySource`] holds elements of the caller, to be
 //!   written in any format.
 //!
-//! What is no array (branches, commits, label indices) stays out: rich formats keep their own typed
-//! interface beside these traits. All formats are listed in `FORMATS` of the crate `chunkyard_engine`.
+//! Anything that is not an array (branches, commits, label indices) stays out: rich formats keep their
+//! own typed interface beside these traits. All formats are listed in `FORMATS` of the crate
+//! `chunkyard_engine`.
+
+#![forbid(unsafe_code)]
 
 pub mod aside;
 mod check;
@@ -73,23 +76,23 @@ pub trait Format: Send + Sync {
     /// Its name, as the user types it.
     fn name(&self) -> &'static str;
 
-    /// The endings of names that stand for this format when something is created, without the dot.
+    /// The file name endings, without the dot, that choose this format for a new dataset.
     fn extensions(&self) -> &'static [&'static str] {
         &[]
     }
 
-    /// Whether there is something of this format at a place.
+    /// Whether a place holds a dataset of this format.
     async fn probe(&self, place: &Place) -> Result<Probe>;
 
-    /// Opens what is there.
+    /// Opens a dataset.
     async fn open(
         &self,
         place: &Place,
         options: &OpenOptions,
     ) -> Result<std::sync::Arc<dyn Source>>;
 
-    /// What this format makes of a dataset that is to be written: the same where it can, otherwise
-    /// the nearest it has, otherwise an error that names what it has not.
+    /// How this format writes a dataset: unchanged where it can, otherwise as the nearest it has,
+    /// otherwise an error that names what it lacks.
     fn express(&self, dataset: Dataset) -> Result<Dataset> {
         Err(Error::unsupported(format!(
             "writing {} ({} arrays)",
@@ -106,14 +109,14 @@ pub trait Format: Send + Sync {
         }
     }
 
-    /// Whether every chunk is written, also those that hold the fill value only: for formats that
-    /// have no way to leave one out.
+    /// Whether every chunk is written, even if it holds the fill value only: for formats that cannot
+    /// leave one out.
     fn stores_every_chunk(&self) -> bool {
         false
     }
 
-    /// Begins to write a dataset, as [`Format::express`] gave it. Refuses where something is, unless
-    /// told to replace it.
+    /// Begins to write a dataset, as [`Format::express`] returned it. Refuses an occupied place,
+    /// unless told to replace its content.
     async fn create(
         &self,
         place: &Place,
@@ -138,8 +141,8 @@ pub trait Format: Send + Sync {
 /// What a format says about a place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Probe {
-    /// There is something of this format, recognised by this.
+    /// It holds a dataset of this format, recognised by this.
     Yes(String),
-    /// There is not, and this is missing.
+    /// It does not, and this is missing.
     No(String),
 }

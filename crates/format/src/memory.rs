@@ -1,7 +1,7 @@
 //! Memory of the caller as a source, so that the pipeline writes it in any format.
 //!
 //! The array is one chunk, as large as itself and not encoded, and its reference carries the bytes:
-//! nothing is copied before a target chunk is gathered.
+//! nothing is copied until a target chunk is gathered.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use futures::{StreamExt, stream};
 use super::dataset::{ArrayNode, Dataset, Node};
 use super::source::{ChunkStream, Locate, Source};
 
-/// Where a fetcher looks that is never asked for anything but inline bytes.
+/// The store of a fetcher that only ever gets inline bytes.
 const NOWHERE: &str = "memory://elements";
 
 /// One array whose elements are in memory.
@@ -27,8 +27,8 @@ pub struct MemorySource {
 }
 
 impl MemorySource {
-    /// An array at `path`, described by `spec` except for its chunks and codecs, which are the
-    /// target's business. Its elements are in row-major order, little-endian.
+    /// An array at `path`, described by `spec` except for its chunks and codecs, which the target
+    /// chooses. Its elements are in row-major order, little-endian.
     pub fn new(path: &str, spec: &ArraySpec, elements: Bytes) -> Result<Self> {
         let dtype = spec.dtype()?;
         let Some(item_size) = dtype.item_size() else {
@@ -48,7 +48,7 @@ impl MemorySource {
         let mut dataset = Dataset::default();
         dataset.insert(path, Node::Array(Arc::new(ArrayNode::new(&spec)?)));
         let fetcher = Fetcher::within(&Store::open(NOWHERE, &chunkyard_store::Options::default())?);
-        // No two are the same: what lies in memory cannot be found again by another process.
+        // No two are the same: another process cannot find this memory again.
         let identity = format!("memory {}", Uid::fresh()?);
         Ok(Self { dataset, elements, fetcher, identity })
     }

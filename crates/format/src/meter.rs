@@ -1,9 +1,9 @@
-//! How far a long work is, for whoever watches it.
+//! The progress of long work, for display.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes and packs done, and those known to lie ahead. The work advances it, a progress bar reads
-/// it; neither waits for the other.
+/// Bytes and packs done, and those still ahead. The work advances it, a progress bar reads it;
+/// neither waits for the other.
 #[derive(Debug, Default)]
 pub struct Meter {
     done: AtomicU64,
@@ -13,17 +13,17 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// So many more bytes lie ahead.
+    /// Adds bytes that lie ahead.
     pub fn expect(&self, bytes: u64) {
         self.total.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// So many more bytes are done.
+    /// Adds bytes that are done.
     pub fn advance(&self, bytes: u64) {
         self.done.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// So many more packs lie ahead.
+    /// Adds packs that lie ahead.
     pub fn expect_packs(&self, packs: u64) {
         self.packs_total.fetch_add(packs, Ordering::Relaxed);
     }
@@ -38,7 +38,7 @@ impl Meter {
         self.done.load(Ordering::Relaxed)
     }
 
-    /// Bytes to be done in all, as far as known.
+    /// Bytes in all, as far as known.
     pub fn total(&self) -> u64 {
         self.total.load(Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! A URL before anybody knows what is there: a directory, or one object.
+//! A URL before it is known whether it is a directory or one object.
 
 use chunkyard_store::{Error, Kind, Options, Result, Store, real_directory};
 
@@ -11,8 +11,8 @@ pub struct Place {
 }
 
 impl Place {
-    /// A place. Nothing is opened yet. A link to a directory is that directory: what is put there replaces
-    /// what the link leads to, and the link stays.
+    /// A place. Nothing is opened yet. A link to a directory stands for that directory: a new dataset
+    /// replaces the target of the link, and the link stays.
     pub fn new(url: &str, options: &Options) -> Result<Self> {
         let directory = Store::open(url, options)?;
         let led = match directory.kind() {
@@ -51,7 +51,7 @@ impl Place {
         self.object.as_ref().map(|(store, name)| (store, name.as_str()))
     }
 
-    /// Fails where there is something that is neither a file nor a directory.
+    /// Fails if the place is neither a file nor a directory.
     pub async fn refuse_irregular(&self) -> Result<()> {
         match &self.object {
             Some((store, name)) if store.kind() == Kind::Local => match store.head(name).await {

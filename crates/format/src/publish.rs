@@ -1,4 +1,4 @@
-//! Objects that are there as they were or as they are to be, and nothing in between.
+//! Puts objects so that a reader sees the old one or the new one, never a part.
 
 use std::collections::BTreeSet;
 
@@ -18,12 +18,12 @@ pub(crate) async fn publish(store: &Store, objects: Vec<(String, Bytes)>) -> Res
             .try_collect()
             .await;
     }
-    // A file under its own name could be seen in part, or be so after a power cut: it gets the name
-    // when it is complete and durable.
+    // A file under its own name could be seen in part, or be left in part by a power cut: it gets
+    // the name when it is complete and durable.
     let mut aside = Vec::with_capacity(objects.len());
     let moved = move_in(store, objects, &mut aside).await;
     if moved.is_err() && store.delete(&aside).await.is_err() {
-        // The failure that is reported comes first; names say that the rest may be deleted.
+        // Report the first failure; the names of the rest say that they may be deleted.
     }
     moved
 }

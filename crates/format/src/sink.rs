@@ -10,11 +10,12 @@ use serde::{Deserialize, Serialize};
 
 use super::source::Source;
 
-/// The object of a [journal](Sink::journal) that says whose it is. Without it the others count for
-/// nothing.
+/// The object of a [journal](Sink::journal) that says which work it records. Without it the other
+/// objects count for nothing.
 pub const JOURNAL_PLAN: &str = "plan";
 
-/// What a pack that is not written as it comes holds at most, unless its sink says otherwise.
+/// Bytes of a pack that wait in memory at most if it is not written as it comes, unless its sink
+/// says otherwise.
 pub const HELD_BYTES_MAX: u64 = 64 << 20;
 
 /// How something is created.
@@ -22,12 +23,12 @@ pub const HELD_BYTES_MAX: u64 = 64 << 20;
 pub struct CreateOptions {
     /// How its store is opened.
     pub store: chunkyard_store::Options,
-    /// Replace what is there, in the moment the new is complete and not before.
+    /// Replace the existing dataset, at the moment the new one is complete and not before.
     pub overwrite: bool,
-    /// Names the work, so that an interrupted one is found again by the same name. Empty: work that
+    /// Names the work, so that interrupted work is found again by the same name. Empty: work that
     /// is never resumed.
     pub plan: String,
-    /// Forget what an earlier attempt by the same name has done.
+    /// Forget the work of an earlier attempt by the same name.
     pub restart: bool,
     /// The message of the commit, for formats that keep versions.
     pub message: Option<String>,
@@ -54,7 +55,7 @@ pub struct Receipt {
     pub chunks: u64,
     /// Their encoded bytes.
     pub bytes: u64,
-    /// The format's own words.
+    /// The format's own content.
     pub body: Bytes,
 }
 
@@ -65,16 +66,17 @@ pub struct Published {
     pub snapshot: Option<String>,
 }
 
-/// What those who write packs for a [`Sink`] of another process need to [join](super::Format::join)
-/// it, in the format's own words. Holds no secrets.
+/// The data that a worker needs to [join](super::Format::join) a [`Sink`] of another process and
+/// write packs for it. Its content is up to the format. Holds no secrets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Ticket(pub serde_json::Value);
 
 /// Takes packs: a [`Sink`], or a member of one, which may be in another process.
 ///
-/// Members never lock and never finish. Whatever becomes of one, and however many of them write the
-/// same pack at the same time, only packs whose receipts the sink [accepts](Sink::accept) count.
+/// Members never lock and never finish. Whatever happens to a member, and however many of them
+/// write the same pack at the same time, only packs whose receipts the sink [accepts](Sink::accept)
+/// count.
 #[async_trait]
 pub trait PackSink: std::fmt::Debug + Send + Sync {
     /// Begins a pack. Packs may be written at the same time, and again after a failure.
@@ -96,13 +98,14 @@ pub trait Sink: PackSink {
     /// and must be written again.
     async fn adopt(&self, pack: &Pack, receipt: &Receipt) -> Result<bool>;
 
-    /// Lets others write packs of this work, once its [journal](Sink::journal) says whose it is.
+    /// Lets others write packs of this work, once its [journal](Sink::journal) says which work it
+    /// is.
     async fn ticket(&self) -> Result<Ticket> {
         Err(Error::unsupported("writing this format by several workers"))
     }
 
-    /// Takes over a pack that a member completed, durably. Gives the receipt as it would be had the
-    /// sink written the pack itself. A pack must not be accepted twice.
+    /// Takes over a pack that a member completed, durably. Returns the receipt that the sink itself
+    /// would have written. A pack must not be accepted twice.
     async fn accept(&self, pack: &Pack, receipt: Receipt) -> Result<Receipt> {
         drop(receipt);
         Err(Error::unsupported(format!("taking over {} from a worker", pack.array)))
@@ -112,7 +115,7 @@ pub trait Sink: PackSink {
     /// work alone.
     fn journal(&self) -> &Store;
 
-    /// What has been written so far, to be read back before it is visible.
+    /// The data written so far, to be read back before it is visible.
     async fn written(&self) -> Result<Arc<dyn Source>>;
 
     /// Makes all of it durable, then visible: the commit. Also forgets the journal.
@@ -122,8 +125,8 @@ pub trait Sink: PackSink {
 /// A pack being filled.
 #[async_trait]
 pub trait PackWriter: Send {
-    /// Adds encoded chunks. Those that are never pushed hold the fill value only. They come in any
-    /// order, each once.
+    /// Adds encoded chunks, in any order, each once. Chunks that are never pushed hold the fill
+    /// value only.
     async fn push(&mut self, chunks: Vec<(ChunkIndex, Bytes)>) -> Result<()>;
 
     /// Completes the pack.

@@ -1,4 +1,4 @@
-//! Reading: what is there, and where each chunk is.
+//! Reading: which arrays there are, and where each chunk is.
 
 use async_trait::async_trait;
 use chunkyard_array::{ChunkIndex, Grid, Region};
@@ -14,7 +14,7 @@ pub type ChunkStream<'a> = BoxStream<'a, Result<(ChunkIndex, ChunkRef)>>;
 
 /// Where in an array there are stored chunks: see [`Source::occupied`].
 pub enum Occupied<'a> {
-    /// Everywhere, or so nearly that to go through all chunks is as good; or it cannot be told.
+    /// Everywhere, or so nearly that going through all chunks is as good; or the source cannot tell.
     All,
     /// In these cells, and nowhere else.
     Cells {
@@ -30,8 +30,7 @@ pub enum Occupied<'a> {
 pub struct OpenOptions {
     /// How its store is opened.
     pub store: chunkyard_store::Options,
-    /// URL prefixes that references may lead to. Nothing outside is ever read only because a
-    /// dataset says so.
+    /// URL prefixes that references may lead to. A dataset alone never makes us read anything outside them.
     pub allowed: Vec<String>,
     /// Which version, for formats that keep several.
     pub version: Option<Version>,
@@ -49,17 +48,17 @@ impl OpenOptions {
     }
 }
 
-/// Knows where chunks are: all that reading a region takes.
+/// Knows where chunks are, which is all that reading a region needs.
 #[async_trait]
 pub trait Locate: std::fmt::Debug + Send + Sync {
     /// Where chunks are, in the order asked; `None` for those that hold the fill value only. Costs
     /// the reading of an index at most, never of a chunk.
     async fn locate(&self, array: &str, chunks: &[ChunkIndex]) -> Result<Vec<Option<ChunkRef>>>;
 
-    /// Fetches what was located.
+    /// Fetches located chunks.
     fn fetcher(&self) -> &Fetcher;
 
-    /// What a failed fetch really means, for those who can find out.
+    /// The real reason of a failed fetch, for sources that can find it out.
     async fn explain(&self, error: Error) -> Error {
         error
     }
@@ -67,11 +66,11 @@ pub trait Locate: std::fmt::Debug + Send + Sync {
 
 /// Something that holds arrays. It locates chunks; its [`Fetcher`] fetches them.
 pub trait Source: Locate {
-    /// What is there.
+    /// Its groups and arrays.
     fn dataset(&self) -> &Dataset;
 
-    /// What tells this state of the source from a later one, for whoever resumes work on it: the id
-    /// of a snapshot, the etags of the metadata.
+    /// Tells this state of the source from a later one when work on it is resumed: the id of a snapshot,
+    /// the etags of the metadata.
     fn identity(&self) -> String;
 
     /// The name by which another process finds this very state, for formats that keep several.
@@ -85,16 +84,16 @@ pub trait Source: Locate {
     /// which the rest follows.
     fn chunks<'a>(&'a self, array: &'a str, within: &'a Region) -> ChunkStream<'a>;
 
-    /// Which parts of an array hold stored chunks, so that work costs what is stored and not what the
-    /// grid has room for. Unlike [`Source::chunks`] it looks into nothing that a list does not tell:
-    /// a shard is a cell, whatever is in it.
+    /// Which parts of an array hold stored chunks, so that the cost of work follows the stored chunks
+    /// and not the size of the grid. Unlike [`Source::chunks`] it only lists names and opens nothing:
+    /// a shard is one cell, whatever is in it.
     fn occupied(&self, _array: &str) -> Result<Occupied<'_>> {
         Ok(Occupied::All)
     }
 
-    /// The codecs that an array should have elsewhere unless somebody says otherwise, as
-    /// [`parse_shorthand`](chunkyard_array::codec::parse_shorthand) reads them: for formats that pack
-    /// more than single chunks, and encode those in a way of their own. `None`: those it has.
+    /// The codecs that an array should have elsewhere by default, as
+    /// [`parse_shorthand`](chunkyard_array::codec::parse_shorthand) reads them: for formats that pack more
+    /// than single chunks, and encode those in a way of their own. `None`: the codecs it has.
     fn codecs_elsewhere(&self, _array: &str) -> Option<String> {
         None
     }
@@ -105,24 +104,23 @@ pub trait Source: Locate {
         false
     }
 
-    /// What whoever reads it should be told: all that is given is right, and something was to be
-    /// there that is not.
+    /// Warnings for the reader: all data it gets is right, but something that should be there is missing.
     fn cautions(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// What is wrong with it that no chunk tells, for formats that keep more than chunks. Looks as
-    /// deep as `level` says; an error means that it could not look.
+    /// Damage that no chunk shows, for formats that keep more than chunks. Looks as deep as `level` says;
+    /// an error means that it could not look.
     fn inspect(&self, _level: Level) -> BoxStream<'_, Result<Finding>> {
         stream::empty().boxed()
     }
 
-    /// Meta files without a checksum, for formats whose meta files can have one: what they say is believed.
+    /// Meta files without a checksum, for formats whose meta files can have one: their content is trusted.
     fn unchecked_files(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// Where a chunk is that is given as [`ChunkRef::Inline`], but was made of stored bytes on the way.
+    /// Where a chunk is that is given as [`ChunkRef::Inline`], although it was made from stored bytes.
     fn origin<'a>(
         &'a self,
         _array: &'a str,
@@ -131,7 +129,7 @@ pub trait Source: Locate {
         future::ready(Ok(None)).boxed()
     }
 
-    /// Objects in its place that belong to nothing in it, for formats that own theirs.
+    /// Objects in its place that belong to no part of it, for formats that own all their objects.
     fn strays(&self) -> BoxStream<'_, Result<Meta>> {
         stream::empty().boxed()
     }

@@ -1,25 +1,25 @@
 //! Where a dataset is written until it is complete.
 //!
-//! In a directory: aside, in `.NAME.chunkyard/data`, from where one rename puts it in its place. So a
-//! dataset is there as a whole or not at all, and one that is replaced is the old one until the
-//! moment it is the new one.
+//! In a directory: aside, in `.NAME.chunkyard/data`. One rename then puts it in its place. So a dataset is
+//! complete or absent, and a dataset that is replaced is the old one until the moment it is the new one.
 //!
-//! On an object store: in its place, metadata last and that of the root at the very end. Without
-//! metadata nobody takes the chunks for an array. Nothing can be replaced there in one step, so
-//! nothing is replaced.
+//! On an object store: in its place, with the metadata last and the root's metadata at the very end. Without
+//! metadata no reader takes the chunks for an array. Nothing can be replaced there in one step, so nothing is
+//! replaced.
 //!
 //! Workers of other processes write beside the data, in a directory per attempt at a pack
-//! (`.NAME.chunkyard/attempts/ID`), from where it is taken over; on an object store, in its place.
+//! (`.NAME.chunkyard/attempts/ID`), and the sink takes the pack over from there; on an object store they
+//! write in place.
 
-use chunkyard_store::{Error, Kind, Lock, Result, Store, TEMP_PREFIX};
+use chunkyard_store::{Error, Kind, Lock, Noun, Result, Store, TEMP_PREFIX};
 use futures::TryStreamExt;
 
 use crate::joined::has_plan;
 use crate::{CreateOptions, JOURNAL_PLAN, Place};
 
-/// The folder of work in progress beside a dataset, and on an object store in it.
+/// The folder of work in progress: beside a dataset, or inside it on an object store.
 const SUFFIX: &str = ".chunkyard";
-/// What is in that folder beside a dataset.
+/// The entries of that folder where it is beside a dataset.
 const DATA: &str = "data";
 const JOURNAL: &str = "journal";
 const ATTEMPTS: &str = "attempts";
@@ -48,16 +48,16 @@ pub(crate) fn refuse_long_names<'a>(
     Ok(())
 }
 
-/// By which files a format knows its datasets.
+/// The files by which a format knows its datasets.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Marks {
-    /// What anything else is called.
-    pub(crate) other: &'static str,
+    /// What messages call such a dataset.
+    pub(crate) format: &'static str,
     /// A directory with one of these is such a dataset, and may be replaced by another one.
     pub(crate) known: &'static [&'static str],
     /// A dataset with one of these is complete: they are written last.
     pub(crate) complete: &'static [&'static str],
-    /// Where a dataset is one file: what it begins with.
+    /// Where a dataset is one file: its first bytes.
     pub(crate) file: Option<&'static [u8]>,
 }
 
@@ -75,14 +75,14 @@ impl Marks {
     }
 }
 
-/// A dataset in the making, as those see it who only write packs.
+/// A dataset in the making, as seen by workers that only write packs.
 #[derive(Debug)]
 pub(crate) struct Shared {
     /// The future root of the dataset.
     pub(crate) data: Store,
     /// Where the journal is kept.
     pub(crate) journal: Store,
-    /// Where packs are written until they are taken over; `None` where it is in their places.
+    /// Where packs are written until they are taken over; `None` where they are written in place.
     pub(crate) attempts: Option<Store>,
 }
 
@@ -105,8 +105,8 @@ enum Publish {
 }
 
 impl Staging {
-    /// Prepares a place for a new dataset. Refuses where there is something, unless it is of the same
-    /// format and may be replaced.
+    /// Prepares a place for a new dataset. Refuses an occupied place, unless it holds a dataset of the same
+    /// format that may be replaced.
     pub(crate) async fn begin(
         place: &Place,
         options: &CreateOptions,
@@ -128,20 +128,20 @@ impl Staging {
         let folder = folder_of(name);
         let below = |inner: &str| parent.below(&format!("{folder}/{inner}"));
         let (data, journal) = (below(DATA)?, below(JOURNAL)?);
-        // Whoever comes second waits here, and then finds the work of the first.
+        // A second process waits here, and then finds the work of the first.
         let lock = parent.lock(&format!("{folder}/lock")).await?;
         let replace = match occupant(parent, name, marks).await? {
             Occupant::Nothing => false,
             Occupant::Same if options.overwrite => true,
             occupant => {
-                // An unfinished conversion may lie there, to be resumed when told to replace. What is left of
-                // a finished one has no journal.
+                // An unfinished conversion may lie there, to be resumed when told to replace. A finished one
+                // leaves no journal.
                 if !has_plan(&journal).await? {
                     clear_up(parent, &folder, lock).await;
                 }
                 let what = match occupant {
-                    Occupant::Other => marks.other,
-                    _ => "something",
+                    Occupant::Other => Noun::Foreign(marks.format),
+                    _ => Noun::Occupant,
                 };
                 return Err(Error::AlreadyExists { what, name: place.url().to_owned() });
             }
@@ -154,7 +154,8 @@ impl Staging {
             discard_halves(&data).await?;
         }
         let (parent, name) = (parent.clone(), name.to_owned());
-        // What workers of an earlier attempt wrote and nobody took over. They may still be at it.
+        // Packs that workers of an earlier attempt wrote and the sink did not take over. Those workers may
+        // still be writing.
         parent.delete_dir(&format!("{folder}/{ATTEMPTS}")).await.ok();
         let publish = Publish::Rename { parent, folder, name, replace, marks, lock };
         Ok(Self { data, journal, publish })
@@ -184,20 +185,20 @@ impl Staging {
         for path in paths {
             work.rename(&format!("{ATTEMPTS}/{attempt}/{path}"), &format!("{DATA}/{path}")).await?;
         }
-        // Only its directories are left, which are nobody's.
+        // Only empty directories are left.
         work.delete_dir(&format!("{ATTEMPTS}/{attempt}")).await
     }
 
     async fn in_place(place: &Place, options: &CreateOptions, marks: Marks) -> Result<Self> {
         let data = place.directory().clone();
         let journal = data.below(SUFFIX)?;
-        // What is there without a journal is not ours.
+        // Without a journal, the objects there are not ours.
         let unfinished = has_plan(&journal).await?;
         let found = data.list_dir("").await?;
         let complete = Marks::any(&data, "", marks.complete).await?;
         let occupied = !found.objects.is_empty() || !found.dirs.is_empty();
         if complete && unfinished {
-            // The last attempt got as far as the commit, and not to the cleaning up.
+            // The last attempt got as far as the commit, but did not clean up.
             data.delete_dir(SUFFIX).await?;
         }
         if complete || (occupied && !unfinished) {
@@ -211,7 +212,7 @@ impl Staging {
             return Err(exists(place.url()));
         }
         if unfinished && (options.plan.is_empty() || options.restart) {
-            // The journal's word that this is ours goes last, what it says is done goes first.
+            // First forget the packs that are done, and last the plan, which says that this place is ours.
             forget_packs(&journal).await?;
             for dir in found.dirs.iter().filter(|dir| *dir != SUFFIX) {
                 data.delete_dir(dir).await?;
@@ -226,13 +227,13 @@ impl Staging {
         match self.publish {
             Publish::Rename { parent, folder, name, replace, marks, lock } => {
                 let data = format!("{folder}/{DATA}");
-                // After the next step there is something else under the name of the data, or nothing:
-                // no attempt may find a journal that says it is all there.
+                // After the next step something else, or nothing, is under the name of the data: no attempt
+                // may find a journal that says it is all there.
                 forget(&parent, &folder).await?;
                 if replace {
                     parent.exchange(&data, &name).await?;
                 } else {
-                    // Refused where something appeared meanwhile: only an empty directory goes.
+                    // Refuses if something appeared meanwhile: only an empty directory goes.
                     if !matches!(occupant(&parent, &name, marks).await?, Occupant::Nothing) {
                         return Err(exists(&format!("{}/{name}", parent.url())));
                     }
@@ -269,8 +270,8 @@ impl Staging {
     }
 }
 
-/// Takes the folder of work away once its dataset stands. What stays is rubbish, or of somebody who waited
-/// for the lock and makes the folder anew.
+/// Deletes the folder of work once its dataset stands. What stays is rubbish, or belongs to a process that
+/// waited for the lock and makes the folder anew.
 async fn clear_up(parent: &Store, folder: &str, lock: Lock) {
     parent.delete_dir(folder).await.ok();
     drop(lock);
@@ -322,10 +323,10 @@ async fn occupant(parent: &Store, name: &str, marks: Marks) -> Result<Occupant> 
 }
 
 fn exists(url: &str) -> Error {
-    Error::AlreadyExists { what: "something", name: url.to_owned() }
+    Error::AlreadyExists { what: Noun::Occupant, name: url.to_owned() }
 }
 
-/// Deletes what a killed attempt was writing when it was killed. Its names say what it is.
+/// Deletes files that a killed attempt left half written. It knows them by their names.
 async fn discard_halves(data: &Store) -> Result<()> {
     let objects = data.list("").await?;
     let halves: Vec<String> = objects

@@ -1,4 +1,4 @@
-//! How a user names a version of what is kept in versions.
+//! How a user names a version, in formats that keep versions.
 
 use std::fmt;
 
@@ -21,7 +21,7 @@ pub enum Version {
         /// Milliseconds since 1970.
         time_ms: i64,
     },
-    /// Whatever of branch, tag or snapshot has that name, in this order.
+    /// The branch, tag or snapshot of that name, tried in this order.
     Named(String),
     /// The tip of the default branch.
     Default,

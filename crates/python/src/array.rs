@@ -1,7 +1,7 @@
-//! An array: what is selected of it, read into and written from memory of Python.
+//! An array: selections of it, read into and written from memory of Python.
 //!
 //! A selection is given by its axes: along each a tuple of start, step and count, or indices as
-//! contiguous `uint64`. Those are combined, or with `pointwise` they are coordinates of points.
+//! contiguous `uint64`. The axes are combined, or with `pointwise` they are coordinates of points.
 
 use chunkyard_array::ElementsBuf;
 use chunkyard_engine::format::container::ContainerArray;
@@ -17,11 +17,11 @@ use crate::memory::Lent;
 use crate::runtime::wait;
 use crate::selection::{Along, Wanted};
 
-/// One array of whatever holds it.
+/// One array of any dataset.
 #[pyclass(frozen, module = "chunkyard._engine")]
 pub(crate) struct Array {
     reader: Reader,
-    /// Where it can be changed.
+    /// For changes, if the array can be changed.
     writer: Option<Writer>,
 }
 
@@ -66,7 +66,7 @@ impl Array {
         self.reader.codecs().grid().chunk_shape().to_vec()
     }
 
-    /// NumPy's description of the elements, where it has one.
+    /// NumPy's description of the elements, if it has one.
     #[getter]
     fn numpy_dtype(&self) -> Option<String> {
         self.reader.codecs().whole().dtype().to_numpy()
@@ -78,7 +78,7 @@ impl Array {
         self.reader.codecs().whole().dtype().name()
     }
 
-    /// Bytes of an element; `None` where that varies.
+    /// Bytes of an element; `None` if that varies.
     #[getter]
     fn item_size(&self) -> Option<usize> {
         self.reader.codecs().whole().item_size()
@@ -90,7 +90,7 @@ impl Array {
         PyBytes::new(py, self.reader.codecs().whole().fill_element())
     }
 
-    /// Reads a selection into `out`: writable, contiguous bytes, exactly as many as it takes.
+    /// Reads a selection into `out`: writable, contiguous bytes of exactly its size.
     fn read(
         &self,
         py: Python<'_>,
@@ -104,7 +104,7 @@ impl Array {
         Ok(())
     }
 
-    /// Writes a selection from the bytes of `elements`. Where positions repeat, the last one stays.
+    /// Writes a selection from the bytes of `elements`. If positions repeat, the last one stays.
     fn write(
         &self,
         py: Python<'_>,
@@ -129,7 +129,7 @@ impl Array {
         wait(py, wanted.fill(self.writer()?, element))
     }
 
-    /// Like `read`, for those who wait in asyncio: nothing, or a future of it.
+    /// Like `read`, for callers in asyncio: gives `None`, or a future of it.
     fn read_async(
         &self,
         py: Python<'_>,
@@ -142,7 +142,7 @@ impl Array {
         answer(py, read, |py, ()| Ok(py.None()))
     }
 
-    /// Like `write`, for those who wait in asyncio.
+    /// Like `write`, for callers in asyncio.
     fn write_async(
         &self,
         py: Python<'_>,
@@ -155,7 +155,7 @@ impl Array {
         answer(py, write, |py, ()| Ok(py.None()))
     }
 
-    /// Like `fill`, for those who wait in asyncio.
+    /// Like `fill`, for callers in asyncio.
     fn fill_async(
         &self,
         py: Python<'_>,
@@ -207,7 +207,7 @@ impl Array {
         wait(py, wanted.write_elements(self.writer()?, elements))
     }
 
-    /// The encoded bytes of a chunk; `None` where it was never written.
+    /// The encoded bytes of a chunk; `None` if it was never written.
     fn encoded_chunk<'py>(
         &self,
         py: Python<'py>,

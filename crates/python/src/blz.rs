@@ -14,7 +14,7 @@ use crate::memory::Lent;
 use crate::options::OpenOptions;
 use crate::runtime::wait;
 
-/// A dataset of rows, and what was added to it and waits for a flush.
+/// A dataset of rows, and added rows that wait for a flush.
 #[pyclass(frozen, module = "chunkyard._engine")]
 pub(crate) struct Blz {
     inner: superchunk::Blz,
@@ -33,7 +33,7 @@ pub(crate) fn open_blz(
     Ok(Blz::new(wait(py, superchunk::Blz::open(&place, how))?))
 }
 
-/// Creates a dataset at a URL; without one, in memory that goes with it.
+/// Creates a dataset at a URL; without a URL, in memory that lives as long as the dataset.
 #[pyfunction]
 pub(crate) fn create_blz(
     py: Python<'_>,
@@ -43,7 +43,7 @@ pub(crate) fn create_blz(
     mutable: bool,
 ) -> PyResult<Blz> {
     let how = blz_options(&options, mutable);
-    // Attributes take a way of their own, on which no number is lost.
+    // Attributes are converted separately, so that no number loses digits.
     let words = wanted.copy()?;
     let attributes = match words.get_item("attributes")? {
         Some(given) => json::attributes(&given)?,
@@ -76,7 +76,7 @@ impl Blz {
         Ok(usize::try_from(self.inner.len())?)
     }
 
-    /// How it is laid out: `superchunk`, `document` or `bcolz`.
+    /// The layout of its directory: `superchunk`, `document` or `bcolz`.
     #[getter]
     fn style(&self) -> &'static str {
         self.inner.style().word()
@@ -119,12 +119,12 @@ impl Blz {
         Ok(Array::of_source(self.inner.reader(path).map_err(to_python)?))
     }
 
-    /// The same, to be changed: an error unless it was opened for that.
+    /// The same, to be changed: an error unless it was opened with that mode.
     fn mutable_array(&self, path: &str) -> PyResult<Array> {
         Ok(Array::of_writer(self.inner.writer(path).map_err(to_python)?))
     }
 
-    /// What whoever reads it should be told.
+    /// What a reader should know.
     fn cautions(&self) -> Vec<String> {
         self.inner.cautions()
     }
@@ -139,7 +139,7 @@ impl Blz {
         wait(py, self.inner.set_attributes(attributes))
     }
 
-    /// Adds rows: the bytes of as many for each column.
+    /// Adds rows: for each column the bytes of the same number of rows.
     fn append(&self, py: Python<'_>, columns: Vec<Bound<'_, PyAny>>) -> PyResult<()> {
         let lent = columns.iter().map(|rows| Ok(Lent::new(rows, false)?.into_bytes()));
         let lent = lent.collect::<PyResult<Vec<_>>>()?;
@@ -156,12 +156,12 @@ impl Blz {
         wait(py, self.inner.resize(rows))
     }
 
-    /// Makes all rows that were added visible.
+    /// Makes all added rows visible.
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
         wait(py, self.inner.flush())
     }
 
-    /// Forgets all rows that were added and not flushed.
+    /// Drops all added rows that are not flushed.
     fn discard(&self, py: Python<'_>) -> PyResult<()> {
         wait(py, async {
             self.inner.discard().await;
@@ -188,7 +188,7 @@ impl Blz {
         Ok(PyBytes::new(py, &bytes))
     }
 
-    /// As many rows of these columns as take about so many bytes.
+    /// How many rows of these columns take about this many bytes.
     fn rows_of_bytes(&self, paths: Vec<String>, bytes: u64) -> PyResult<u64> {
         let columns = paths.iter().map(|path| self.inner.column(path));
         let columns = columns.collect::<chunkyard_engine::Result<Vec<_>>>().map_err(to_python)?;

@@ -1,9 +1,8 @@
 //! Futures of the engine as futures of asyncio.
 //!
-//! What the engine can answer at once, from its memory, is answered at once: no future, no other
-//! thread. All else runs on the engine's threads. What they complete goes to a queue, one per event
-//! loop, and the loop is woken only when the queue was empty: a thousand chunks that arrive together
-//! wake it once.
+//! An answer that the engine has in memory is given at once: no future, no other thread. All other
+//! calls run on the engine's threads. Their results go to a queue, one per event loop, and the loop is
+//! woken only when the queue was empty: a thousand chunks that arrive together wake it once.
 //!
 //! A future that is cancelled on either side is over on both.
 
@@ -21,25 +20,25 @@ use tokio::task::AbortHandle;
 use crate::error::to_python;
 use crate::runtime;
 
-/// Makes an object of Python of a result, on the thread of the event loop.
+/// Turns a result into a Python object, on the thread of the event loop.
 type Convert = Box<dyn FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send>;
 
-/// What was completed for one event loop and not handed to it yet.
+/// Results for one event loop that it has not taken yet.
 struct Queue {
     event_loop: Py<PyAny>,
     completed: Mutex<Vec<(Py<PyAny>, Convert)>>,
 }
 
-/// The queues of event loops for which something is under way, by the address of the loop. A queue
-/// holds its loop, so that the address of one that lives is not another's.
+/// The queues of event loops with running calls, by the address of the loop. A queue holds its loop,
+/// so that no two live loops share an address.
 static QUEUES: Mutex<Option<HashMap<usize, Weak<Queue>>>> = Mutex::new(None);
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing is left half done by a panic: each change is one insertion.
+    // A panic leaves no half-made change: each change is one insertion.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The result of a future of the engine, or a future of asyncio where it must be waited for.
+/// The result of a future of the engine, or a future of asyncio if it is not ready.
 pub(crate) fn answer<T, F, C>(py: Python<'_>, future: F, convert: C) -> PyResult<Py<PyAny>>
 where
     T: Send + 'static,
@@ -50,7 +49,7 @@ where
     let mut future = Box::pin(future);
     let polled = py.detach(|| {
         let _entered = handle.enter();
-        // Whoever polls next leaves another waker.
+        // The next poll leaves another waker.
         future.as_mut().poll(&mut Context::from_waker(Waker::noop()))
     });
     match polled {
@@ -110,7 +109,7 @@ impl Queue {
             completed.len() == 1
         };
         if is_first {
-            // No interpreter any more, or a loop that is closed: then nobody waits.
+            // The interpreter is gone or the loop is closed: then no caller waits.
             Python::try_attach(|py| {
                 let drain = Drain(self.clone());
                 self.event_loop.call_method1(py, "call_soon_threadsafe", (drain,)).is_ok()
@@ -119,7 +118,7 @@ impl Queue {
     }
 }
 
-/// Called by the event loop: hands over all that was completed.
+/// Called by the event loop: hands over all results.
 #[pyclass(frozen)]
 struct Drain(Arc<Queue>);
 
@@ -141,14 +140,14 @@ impl Drain {
     }
 }
 
-/// Called by the event loop when a future is done: one that was cancelled stops the engine's.
+/// Called by the event loop when a future is done: if it was cancelled, stops the engine's future.
 #[pyclass(frozen)]
 struct Stop(AbortHandle);
 
 #[pymethods]
 impl Stop {
     fn __call__(&self, _future: &Bound<'_, PyAny>) {
-        // Of no effect on what has ended.
+        // Has no effect on a future that has ended.
         self.0.abort();
     }
 }

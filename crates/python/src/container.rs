@@ -1,7 +1,6 @@
-//! A container, changed in place: what is changed waits for a flush.
+//! A container, changed in place: changes wait for a flush.
 
 use chunkyard_array::ArraySpec;
-use chunkyard_engine::Error;
 use chunkyard_engine::format::container::elements::{element_of_json, json_of_element};
 use chunkyard_engine::format::container::model::{ArrayStats, StatValue};
 use chunkyard_engine::format::container::{
@@ -9,6 +8,7 @@ use chunkyard_engine::format::container::{
     mapping,
 };
 use chunkyard_engine::format::{Node, Place};
+use chunkyard_engine::{Error, Noun};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 use serde_json::json;
@@ -38,7 +38,7 @@ pub(crate) fn open_container(
     let how = ContainerOptions { strict: true, ..ContainerOptions::default() };
     let opened = wait(py, async {
         match container::Container::open(&place, how.clone()).await {
-            Err(Error::NotFound { what: "container", .. }) if create => {
+            Err(Error::NotFound { what: Noun::Container, .. }) if create => {
                 container::Container::create(&place, how).await
             }
             other => other,
@@ -60,20 +60,20 @@ impl Container {
         Ok(source::nodes(&wait(py, self.inner.container().dataset())?))
     }
 
-    /// Whether the node at a path is an array; `None` where there is none.
+    /// Whether the node at a path is an array; `None` if there is none.
     fn is_array(&self, py: Python<'_>, path: &str) -> PyResult<Option<bool>> {
         Ok(self.node(py, path)?.map(|node| matches!(node, Node::Array(_))))
     }
 
     /// The Zarr document of a node.
     fn document(&self, py: Python<'_>, path: &str) -> PyResult<String> {
-        let missing = || Error::NotFound { what: "node", name: path.to_owned() };
+        let missing = || Error::NotFound { what: Noun::Node, name: path.to_owned() };
         let node = self.node(py, path)?.ok_or_else(|| to_python(missing()))?;
         let rendered = node.render().map_err(to_python)?;
         Ok(String::from_utf8_lossy(&rendered).into_owned())
     }
 
-    /// Where the chunks of an array are that are flushed, as columns.
+    /// Where the flushed chunks of an array are, as columns.
     fn chunk_refs<'py>(&self, py: Python<'py>, path: &str) -> PyResult<Bound<'py, PyDict>> {
         let container = self.inner.container().clone();
         source::chunk_refs(py, &wait(py, ContainerSource::new(container))?, path)
@@ -137,14 +137,14 @@ impl Container {
         wait(py, self.inner.delete(path))
     }
 
-    /// Makes all changes visible: the number of the new layer and what else is to be said, or
-    /// nothing where nothing was changed.
+    /// Makes all changes visible. Gives the number of the new layer and a note, or `None` if there
+    /// were no changes.
     fn flush(&self, py: Python<'_>) -> PyResult<Option<(u64, Option<String>)>> {
         let flushed = wait(py, self.inner.container().flush())?;
         Ok(flushed.map(|flushed| (flushed.layer, flushed.note)))
     }
 
-    /// Forgets all changes that are not flushed.
+    /// Drops all changes that are not flushed.
     fn discard(&self, py: Python<'_>) -> PyResult<()> {
         wait(py, async {
             self.inner.container().discard().await;
@@ -164,7 +164,7 @@ impl Container {
         layers(py, self.inner.container())
     }
 
-    /// The statistics of an array, where they are known.
+    /// The statistics of an array, if they are known.
     fn statistics<'py>(&self, py: Python<'py>, path: &str) -> PyResult<Option<Bound<'py, PyDict>>> {
         statistics(py, self.inner.container(), path)
     }
@@ -214,7 +214,7 @@ pub(crate) fn layers<'py>(
     PyList::new(py, documents.collect::<PyResult<Vec<_>>>()?)
 }
 
-/// The statistics of an array of a container, where they are known.
+/// The statistics of an array of a container, if they are known.
 pub(crate) fn statistics<'py>(
     py: Python<'py>,
     container: &container::Container,

@@ -40,7 +40,7 @@ impl Written {
     }
 }
 
-/// A conversion that is planned and not begun.
+/// A planned conversion that has not begun.
 #[pyclass(frozen, module = "chunkyard._engine")]
 pub(crate) struct Conversion {
     inner: pipeline::Conversion,
@@ -68,7 +68,7 @@ impl Conversion {
         Ok(Self { inner: wait(py, pipeline::Conversion::prepare(request))?, limits })
     }
 
-    /// What will be done, as a document.
+    /// The plan, as a document.
     fn plan<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let plan = &self.inner.plan;
         let arrays = plan.arrays.iter().map(|array| {
@@ -90,7 +90,7 @@ impl Conversion {
         json::to_python(py, &document)
     }
 
-    /// Does all of it in this process; gives what was done, as a document.
+    /// Converts everything in this process; gives the outcome, as a document.
     fn run<'py>(
         &self,
         py: Python<'py>,
@@ -104,7 +104,7 @@ impl Conversion {
         json::to_python(py, &outcome_document(&outcome))
     }
 
-    /// Begins it, for others to carry out.
+    /// Begins it; workers then carry it out.
     fn hand_out(
         &self,
         py: Python<'_>,
@@ -125,7 +125,7 @@ impl Conversion {
     }
 }
 
-/// What a conversion has done.
+/// The outcome of a conversion.
 pub(crate) fn outcome_document(outcome: &Outcome) -> Value {
     json!({
         "packs": outcome.packs,
@@ -181,8 +181,8 @@ fn linked_document(linked: &Linked, allow: &str) -> Value {
     })
 }
 
-/// Checks whatever is at a URL. Without a level, a repository is checked for what is there, and other
-/// formats, which keep no checksums beside, by decoding everything.
+/// Checks a dataset of any format. Without a level, a repository is checked for missing files, and
+/// other formats, which keep no separate checksums, are decoded in full.
 #[pyfunction]
 pub(crate) fn verify<'py>(
     py: Python<'py>,

@@ -13,7 +13,7 @@ use crate::options::OpenOptions;
 use crate::runtime::wait;
 use crate::source;
 
-/// A hierarchy of groups and arrays, each object of which changes in one step.
+/// A hierarchy of groups and arrays; each of its objects changes in one step.
 #[pyclass(frozen, module = "chunkyard._engine")]
 pub(crate) struct Editor {
     inner: Zarr3Editor,
@@ -45,7 +45,7 @@ impl Editor {
         source::nodes(&self.inner.dataset())
     }
 
-    /// Whether the node at a path is an array; `None` where there is none.
+    /// Whether the node at a path is an array; `None` if there is none.
     fn is_array(&self, path: &str) -> Option<bool> {
         source::is_array(&self.inner.dataset(), path)
     }

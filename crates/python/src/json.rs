@@ -1,6 +1,6 @@
 //! JSON and Python: numbers keep their value, whatever their size.
 //!
-//! What is typed on the Rust side goes through [`to_python`] and [`of_python`]. Attributes go through
+//! Values with a Rust type go through [`to_python`] and [`of_python`]. Attributes go through
 //! [`attributes`], which also takes numbers that are not finite (`chunkyard_array::non_finite`).
 
 use chunkyard_array::{Attributes, non_finite};
@@ -13,10 +13,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Number, Value};
 
-/// How deep lists and objects may lie in one another; no deeper are they read back.
+/// How deep lists and objects may be nested; deeper ones could not be read back.
 const DEPTH_MAX: usize = 120;
 
-/// What Rust serialises, as Python has it.
+/// A value that Rust serialises, as a Python object.
 pub(crate) fn to_python<'py>(
     py: Python<'py>,
     value: &(impl Serialize + ?Sized),
@@ -27,7 +27,7 @@ pub(crate) fn to_python<'py>(
     object(py, &value)
 }
 
-/// What Rust deserialises, from what Python has.
+/// A value that Rust deserialises, from a Python object.
 pub(crate) fn of_python<T: DeserializeOwned>(given: &Bound<'_, PyAny>) -> PyResult<T> {
     let value = value(given, 0)?;
     if non_finite::has_any(&value) {
@@ -56,7 +56,7 @@ pub(crate) fn properties(given: &Bound<'_, PyAny>) -> PyResult<Map<String, Value
     }
 }
 
-/// A value as Python has it.
+/// A value as a Python object.
 pub(crate) fn object<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
     Ok(match value {
         Value::Null => py.None().into_bound(py),
@@ -88,7 +88,7 @@ fn number<'py>(py: Python<'py>, number: &Number) -> PyResult<Bound<'py, PyAny>> 
     let whole = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
     match whole {
         true => py.get_type::<PyInt>().call1((text,)),
-        // As `json.loads` does, also where the number is out of range or no number.
+        // As `json.loads` does, even if the number is out of range or not a number.
         false => py.get_type::<PyFloat>().call1((text,)),
     }
 }
@@ -140,12 +140,12 @@ fn is_bytes(given: &Bound<'_, PyAny>) -> bool {
     given.cast::<PyBytes>().is_ok() || given.cast::<PyByteArray>().is_ok()
 }
 
-/// A whole number, digit by digit where it is large. Python itself refuses to spell very large ones.
+/// A whole number, digit by digit if it is large. Python itself refuses to print very large ones.
 fn whole(given: &Bound<'_, PyInt>) -> PyResult<Value> {
     if let Ok(value) = given.extract::<i64>() {
         return Ok(value.into());
     }
-    // Of a subclass, an enumeration for instance, the number and not the name.
+    // For a subclass, such as an enumeration, the number and not the name.
     let text = given.call_method0("__int__")?.str()?;
     let number: Number = serde_json::from_str(text.to_str()?)
         .map_err(|error| PyValueError::new_err(format!("{text} is no number: {error}")))?;

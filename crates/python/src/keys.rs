@@ -1,7 +1,7 @@
 //! A session as keys and values, for the store of zarr-python.
 //!
-//! Each method gives its result, or a future of asyncio where it must be waited for; those whose
-//! names end in `_sync` wait themselves.
+//! Each method gives its result, or a future of asyncio if it is not ready; methods whose names end
+//! in `_sync` wait themselves.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -81,7 +81,7 @@ impl Keys {
         wait(py, self.inner.set(key, copied(bytes)?))
     }
 
-    /// Sets a key that is not there; whether it was not.
+    /// Sets a key if it does not exist; gives whether it was set.
     fn set_if_not_exists(
         &self,
         py: Python<'_>,
@@ -184,8 +184,8 @@ fn byte_range(range: Range) -> ByteRange {
     }
 }
 
-/// The bytes of an object that somebody may change when the call is over: zarr-python hands out views
-/// of the user's array where nothing compresses it.
+/// A copy of the bytes of an object, which the caller may change after the call: zarr-python passes
+/// views of the user's array if no codec compresses it.
 fn copied(object: &Bound<'_, PyAny>) -> PyResult<Bytes> {
     Ok(Bytes::copy_from_slice(Lent::new(object, false)?.as_ref()))
 }

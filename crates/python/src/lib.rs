@@ -1,11 +1,11 @@
 //! `chunkyard._engine`: the engine for Python, as thin as it can be.
 //!
 //! Each file is a noun. Arguments are translated, the interpreter is released, the engine is called,
-//! its error becomes an exception; what users see is written in Python on top, in
+//! its error becomes an exception; the interface for users is written in Python on top, in
 //! `python/chunkyard/`.
 //!
 //! - `runtime` is the one place that waits: it lets other Python threads run and honours Ctrl-C.
-//! - `bridge` is for those who wait in asyncio.
+//! - `bridge` is for callers in asyncio.
 //! - `memory` lends memory of Python to the engine, so that chunks are decoded into the NumPy array.
 //! - `error` maps each sort of error once.
 //! - `json` turns documents into objects of Python and back.
@@ -71,11 +71,11 @@ mod _engine {
     }
 }
 
-/// Sends what Rust logs (retries of requests, above all) to `logging`, by the names of the modules.
+/// Sends Rust's log messages (mostly retries of requests) to `logging`, by the names of the modules.
 fn start_logging(py: Python<'_>) {
     let logger = pyo3_log::Logger::new(py, pyo3_log::Caching::LoggersAndLevels);
     let installed = logger.map(|logger| logger.filter(log::LevelFilter::Info).install().is_ok());
     if !matches!(installed, Ok(true)) {
-        // Another extension in this process has it already, and gets our messages too.
+        // Another extension in this process has set the logger, and gets our messages too.
     }
 }

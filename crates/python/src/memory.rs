@@ -1,4 +1,4 @@
-//! Memory of Python, lent to the engine for the time of a call.
+//! Memory of Python, lent to the engine for the duration of a call.
 //!
 //! A NumPy array hands out its bytes by the buffer protocol, which also keeps it from being freed or
 //! resized. The engine then decodes into them, or encodes from them, with no copy between.
@@ -12,7 +12,7 @@ use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-/// The bytes behind an object, held until this is dropped, on whichever thread.
+/// The bytes behind an object, held until this is dropped, on any thread.
 pub(crate) struct Lent {
     buffer: Option<PyBuffer<u8>>,
     start: NonNull<u8>,
@@ -20,15 +20,15 @@ pub(crate) struct Lent {
 }
 
 // SAFETY: the pointer is valid until the buffer is released, which happens in `drop` only, with the
-// interpreter attached. Nobody else is told of the bytes while a call runs, except through Python
-// itself: whoever changes an array from another thread while it is read or written gets mixed
-// elements, as with every library that releases the interpreter, and no more than that.
+// interpreter attached. While a call runs, only Python itself can also reach the bytes: a program that
+// changes an array from another thread while it is read or written gets mixed elements, as with every
+// library that releases the interpreter, and nothing worse.
 unsafe impl Send for Lent {}
 // SAFETY: as above; through a shared reference the bytes are only read.
 unsafe impl Sync for Lent {}
 
 impl Lent {
-    /// Borrows the bytes of an object: contiguous, of unsigned bytes, and writable if so wished.
+    /// Borrows the bytes of an object: contiguous, of unsigned bytes, and writable on request.
     pub(crate) fn new(object: &Bound<'_, PyAny>, writable: bool) -> PyResult<Self> {
         let buffer = PyBuffer::<u8>::get(object)?;
         if !buffer.is_c_contiguous() {
@@ -69,8 +69,8 @@ impl AsRef<[u8]> for Lent {
 
 impl OutputMemory for Lent {
     fn as_mut_slice(&mut self) -> &mut [u8] {
-        // SAFETY: as in `as_ref`; the buffer was asked whether it is writable by whoever made it an
-        // output, and `&mut self` is the only way to the bytes in here.
+        // SAFETY: as in `as_ref`; the caller that made the buffer an output has checked that it is
+        // writable, and `&mut self` is the only way to the bytes in here.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
     }
 }

@@ -1,4 +1,4 @@
-//! How things are opened, and which version is meant, as Python says it.
+//! How a place is opened, and in which version, as Python gives it.
 
 use std::collections::BTreeMap;
 

@@ -7,10 +7,10 @@ use chunkyard_engine::store::{Check, ChunkRef, Guard, Store};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-/// What stands for "not known" in columns of numbers.
+/// The value for "not known" in columns of numbers.
 const MISSING: u64 = u64::MAX;
 
-/// Text of which there are few and each comes often: what is different, and a number per row.
+/// A column of few texts that repeat: the different texts, and a number per row.
 #[derive(Default)]
 struct Names {
     known: HashMap<String, u64>,
@@ -31,8 +31,8 @@ impl Names {
     }
 }
 
-/// The columns of a table of references, for NumPy: numbers as little-endian bytes, all ones where
-/// something is not known; text as its different values and a number per row.
+/// The columns of a table of references, for NumPy: numbers as little-endian bytes, all ones if a
+/// number is not known; text as its different values and a number per row.
 pub(crate) fn columns<'py>(
     py: Python<'py>,
     store: &Store,
@@ -82,13 +82,13 @@ pub(crate) fn columns<'py>(
     Ok(columns)
 }
 
-/// What shows that a chunk is the one that was meant.
+/// The guards that show whether a chunk has changed.
 fn evidence(reference: &ChunkRef) -> (Option<&Guard>, Option<u32>) {
     match reference {
         ChunkRef::Object { guard, check, .. } | ChunkRef::Remote { guard, check, .. } => {
             (guard.as_ref(), check.and_then(Check::crc32c))
         }
-        // The checksum is that of the packed block.
+        // The checksum belongs to the packed block.
         ChunkRef::Slice { block, within } => {
             (block.guard.as_ref(), block.crc32c.filter(|_| block.is_all(within)))
         }

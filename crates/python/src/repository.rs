@@ -60,7 +60,7 @@ impl Repository {
         Ok(Session::new(wait(py, self.inner.writable_session(branch))?))
     }
 
-    /// Opens what [`Session::fork`] returned.
+    /// Opens a fork from [`Session::fork`].
     fn open_fork(&self, py: Python<'_>, fork: &[u8]) -> PyResult<Session> {
         let fork = unpack("a fork", fork)?;
         Ok(Session::new(wait(py, self.inner.open_fork(fork))?))
@@ -84,7 +84,7 @@ impl Repository {
         Ok(found.map(|r| (r.name.clone(), r.snapshot_id.clone())).collect())
     }
 
-    /// The id of the snapshot that a version means.
+    /// The id of the snapshot of a version.
     fn resolve(&self, py: Python<'_>, version: Version) -> PyResult<String> {
         wait(py, async {
             let state = self.inner.state().await?;

@@ -1,8 +1,8 @@
 //! Waiting for the engine: the interpreter released, Ctrl-C honoured, a forked process refused.
 //!
 //! The threads start with the first call. A process that was forked afterwards has none of them, so
-//! every call in it is an error at once, instead of waiting for ever; `spawn` and `forkserver` start
-//! clean. At the exit of the interpreter the threads are told to end and waited for.
+//! every call in it is an error at once, instead of waiting forever; `spawn` and `forkserver` start
+//! clean. When the interpreter exits, it ends the threads and waits for them.
 
 use std::future::Future;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,7 +15,7 @@ use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::error::to_python;
 
-/// How often somebody who waits looks for Ctrl-C.
+/// How often a waiting call looks for Ctrl-C.
 const LOOK_FOR_SIGNALS: Duration = Duration::from_millis(50);
 /// How long the exit of the interpreter waits for work that cannot be stopped.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -29,11 +29,11 @@ enum State {
 static STATE: Mutex<State> = Mutex::new(State::NotStarted);
 
 fn state() -> MutexGuard<'static, State> {
-    // Nothing is left half done by a panic: each change is one assignment.
+    // A panic leaves no half-made change: each change is one assignment.
     STATE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The runtime, started if need be.
+/// The runtime, started on first use.
 pub(crate) fn handle() -> PyResult<Handle> {
     let mut state = state();
     match &*state {
@@ -75,8 +75,8 @@ pub(crate) fn shut_down(py: Python<'_>) {
     });
 }
 
-/// Waits for the engine without holding the interpreter. Ctrl-C drops the future, which is how
-/// everything in the engine is stopped, and is raised.
+/// Waits for the engine without holding the interpreter. Ctrl-C drops the future, which stops the
+/// engine, and is raised.
 pub(crate) fn wait<T, F>(py: Python<'_>, future: F) -> PyResult<T>
 where
     T: Send,
@@ -85,8 +85,8 @@ where
     wait_watching(py, future, |_| Ok(()))
 }
 
-/// Like [`wait`], with something to do for Python from time to time. An exception of it ends the work
-/// as Ctrl-C does.
+/// Like [`wait`], with a Python function that is called from time to time. Its exception ends the
+/// wait as Ctrl-C does.
 pub(crate) fn wait_watching<T, F>(
     py: Python<'_>,
     future: F,

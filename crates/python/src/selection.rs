@@ -1,4 +1,4 @@
-//! What is selected of an array, as Python says it.
+//! A selection of an array, as Python gives it.
 
 use chunkyard_array::{Axis, ElementsBuf, Points, Selection};
 use chunkyard_engine::Result;
@@ -16,7 +16,7 @@ pub(crate) enum Along {
     List(PyBuffer<u64>),
 }
 
-/// All combinations along the axes, or the points that they are the coordinates of.
+/// All combinations along the axes, or points with these coordinates.
 pub(crate) enum Wanted {
     Selection(Selection),
     Points(Points),

@@ -1,4 +1,4 @@
-//! A session: one version, with changes on top where it is writable.
+//! A session: one version, with changes on top if it is writable.
 
 use std::sync::Arc;
 
@@ -31,13 +31,13 @@ impl Session {
     }
 }
 
-/// A reference into somebody else's object: chunk index, URL, offset, length, etag, time of the last
-/// change in milliseconds, CRC-32C.
+/// A reference into an object outside the repository: chunk index, URL, offset, length, etag, time of
+/// the last change in milliseconds, CRC-32C.
 type VirtualChunk = (Vec<u64>, String, u64, u64, Option<String>, Option<i64>, Option<u32>);
 
 #[pymethods]
 impl Session {
-    /// The branch it commits to; `None` where it is read-only.
+    /// The branch it commits to; `None` if it is read-only.
     #[getter]
     fn branch(&self) -> Option<&str> {
         self.inner.branch()
@@ -56,7 +56,7 @@ impl Session {
         nodes.map(|node| (node.path.clone(), matches!(node.kind, NodeKind::Array(_)))).collect()
     }
 
-    /// Whether the node at a path is an array; `None` where there is none.
+    /// Whether the node at a path is an array; `None` if there is none.
     fn is_array(&self, path: &str) -> Option<bool> {
         let tree = self.inner.tree();
         tree.get(path).map(|node| matches!(node.kind, NodeKind::Array(_)))
@@ -119,7 +119,7 @@ impl Session {
         self.inner.move_node(source, target).map_err(to_python)
     }
 
-    /// From now on remembers what is read, for rebases.
+    /// From now on remembers the chunks that are read, for rebases.
     fn track_reads(&self) {
         self.inner.track_reads();
     }
@@ -147,13 +147,13 @@ impl Session {
         .map_err(to_python)
     }
 
-    /// What differs from the base.
+    /// The changes since the base.
     fn status<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let diff = wait(py, self.inner.status())?;
         json::to_python(py, &diff)
     }
 
-    /// Commits; gives the id of the new snapshot. `rebase` is a policy, or nothing.
+    /// Commits; gives the id of the new snapshot. `rebase` is a policy, or `None`.
     fn commit(
         &self,
         py: Python<'_>,
@@ -181,13 +181,13 @@ impl Session {
         Ok(wait(py, self.inner.rebase(policy))?.snapshot_id.clone())
     }
 
-    /// Hands the session out, to be opened elsewhere by `Repository.open_fork`.
+    /// A fork of the session, which `Repository.open_fork` opens in another process.
     fn fork<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let fork = wait(py, self.inner.fork())?;
         pack(py, &fork)
     }
 
-    /// What was written through a fork so far, durable, to be merged.
+    /// The changes of a fork so far, durable, for a merge.
     fn changes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let changes = wait(py, self.inner.changes_so_far())?;
         pack(py, &changes)
@@ -199,7 +199,7 @@ impl Session {
     }
 }
 
-/// What travels between processes: compact, and read back by the same version only.
+/// Bytes for another process: compact, and readable by the same version only.
 pub(crate) fn pack<'py>(
     py: Python<'py>,
     value: &(impl serde::Serialize + Sync),

@@ -1,4 +1,4 @@
-//! Whatever is at a URL, for reading.
+//! A dataset of any format, for reading.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use chunkyard_array::Region;
 use chunkyard_engine::format::container::{Container, ContainerFormat, ContainerSource};
 use chunkyard_engine::format::superchunk::{self, BlzFormat, BlzSource};
 use chunkyard_engine::format::{self, Dataset, Format, Node, Place, Reader};
-use chunkyard_engine::{Error, Result, open, repo};
+use chunkyard_engine::{Error, Noun, Result, open, repo};
 use futures::TryStreamExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
@@ -24,16 +24,16 @@ use crate::runtime::wait;
 pub(crate) struct Source {
     inner: Arc<dyn format::Source>,
     format: &'static str,
-    /// What has layers and statistics, if it is one.
+    /// The container, if it is one: it has layers and statistics.
     container: Option<Container>,
-    /// What has rows, if it is that.
+    /// The BLZ dataset, if it is one: it has rows.
     blz: Option<superchunk::Blz>,
-    /// What it was opened with, to be opened elsewhere.
+    /// The options it was opened with, for another process.
     url: String,
     options: Py<PyAny>,
 }
 
-/// Opens whatever is at a URL, by its content.
+/// Opens the dataset at a URL; its content tells the format.
 #[pyfunction]
 pub(crate) fn open_source(
     py: Python<'_>,
@@ -88,13 +88,13 @@ impl Source {
         self.format
     }
 
-    /// What tells this state of it from others.
+    /// A text that differs for every state of the dataset.
     #[getter]
     fn identity(&self) -> String {
         self.inner.identity()
     }
 
-    /// What whoever reads it should be told.
+    /// What a reader should know.
     fn cautions(&self) -> Vec<String> {
         self.inner.cautions()
     }
@@ -109,7 +109,7 @@ impl Source {
         container::layers(py, self.container()?)
     }
 
-    /// The statistics of an array of a container, where they are known.
+    /// The statistics of an array of a container, if they are known.
     fn statistics<'py>(&self, py: Python<'py>, path: &str) -> PyResult<Option<Bound<'py, PyDict>>> {
         container::statistics(py, self.container()?, path)
     }
@@ -129,7 +129,7 @@ impl Source {
         nodes(self.inner.dataset())
     }
 
-    /// Whether the node at a path is an array; `None` where there is none.
+    /// Whether the node at a path is an array; `None` if there is none.
     fn is_array(&self, path: &str) -> Option<bool> {
         is_array(self.inner.dataset(), path)
     }
@@ -155,7 +155,7 @@ pub(crate) fn nodes(dataset: &Dataset) -> Vec<(String, bool)> {
     nodes.map(|(path, node)| (path.clone(), matches!(node, Node::Array(_)))).collect()
 }
 
-/// Whether the node at a path is an array; `None` where there is none.
+/// Whether the node at a path is an array; `None` if there is none.
 pub(crate) fn is_array(dataset: &Dataset, path: &str) -> Option<bool> {
     dataset.nodes.get(path).map(|node| matches!(node, Node::Array(_)))
 }
@@ -164,7 +164,7 @@ pub(crate) fn is_array(dataset: &Dataset, path: &str) -> Option<bool> {
 pub(crate) fn document(dataset: &Dataset, path: &str) -> PyResult<String> {
     let rendered = match dataset.nodes.get(path) {
         Some(node) => node.render(),
-        None => Err(Error::NotFound { what: "node", name: path.to_owned() }),
+        None => Err(Error::NotFound { what: Noun::Node, name: path.to_owned() }),
     };
     Ok(String::from_utf8_lossy(&rendered.map_err(to_python)?).into_owned())
 }

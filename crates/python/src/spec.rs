@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::error::to_python;
 use crate::json;
 
-/// What makes an array, as Python says it.
+/// The properties of a new array, as Python gives them.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Wanted<'py> {

@@ -1,4 +1,4 @@
-//! Telling Python how far a long work is.
+//! Reports the progress of a long call to Python.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 
 use crate::runtime::wait_watching;
 
-/// A function of Python that wants to know: bytes done, bytes in all, packs done, packs in all.
+/// A Python function that gets the progress: bytes done, bytes in all, packs done, packs in all.
 #[derive(Debug)]
 pub(crate) struct Watch {
     meter: Arc<Meter>,
@@ -20,7 +20,7 @@ impl Watch {
         Self { meter, report }
     }
 
-    /// Waits for work that advances the meter, and tells how far it is, the last time at its end.
+    /// Waits for work that advances the meter, and reports its progress, the last time at its end.
     pub(crate) fn wait<T, F>(&self, py: Python<'_>, work: F) -> PyResult<T>
     where
         T: Send,
@@ -31,7 +31,7 @@ impl Watch {
         Ok(done)
     }
 
-    /// Tells how far the work is.
+    /// Reports the progress.
     pub(crate) fn tell(&self, py: Python<'_>) -> PyResult<()> {
         if let Some(report) = &self.report {
             let (packs, packs_total) = self.meter.packs();

@@ -17,7 +17,7 @@ use crate::watch::Watch;
 /// Plans, hands out, collects and commits.
 #[pyclass(frozen, module = "chunkyard._engine")]
 pub(crate) struct Coordinator {
-    /// Nothing once it is finished.
+    /// `None` once it is finished.
     inner: tokio::sync::Mutex<Option<pipeline::Coordinator>>,
     watch: Watch,
 }
@@ -34,7 +34,7 @@ fn finished() -> Error {
 
 #[pymethods]
 impl Coordinator {
-    /// What workers need to know, the same for all tasks.
+    /// The order for workers, the same for all tasks.
     fn order<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let order = wait(py, async {
             let inner = self.inner.lock().await;
@@ -43,7 +43,7 @@ impl Coordinator {
         pack(py, &*order)
     }
 
-    /// Packs that are not done now, as tasks for so many workers.
+    /// The packs that remain, as tasks for a number of workers.
     fn tasks(&self, py: Python<'_>, workers: usize) -> PyResult<Tasks> {
         let tasks = wait(py, async {
             let inner = self.inner.lock().await;
@@ -52,7 +52,7 @@ impl Coordinator {
         Ok(Tasks { inner: Mutex::new(Box::new(tasks)) })
     }
 
-    /// Takes over what a worker has done; gives the number of packs that were not done before.
+    /// Takes over the receipts of a worker; gives the number of newly finished packs.
     fn adopt(&self, py: Python<'_>, done: &[u8]) -> PyResult<u64> {
         let done = unpack("the receipts of a worker", done)?;
         self.watch.wait(py, async {
@@ -61,7 +61,7 @@ impl Coordinator {
         })
     }
 
-    /// Writes down what is done, for whoever goes on later.
+    /// Records the finished packs, for a later attempt.
     fn pause(&self, py: Python<'_>) -> PyResult<()> {
         wait(py, async {
             let mut inner = self.inner.lock().await;
@@ -69,7 +69,7 @@ impl Coordinator {
         })
     }
 
-    /// Makes the result visible; gives what was done, as a document.
+    /// Makes the result visible; gives the outcome, as a document.
     fn finish<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let outcome = self.watch.wait(py, async {
             let inner = self.inner.lock().await.take();
@@ -78,7 +78,7 @@ impl Coordinator {
         json::to_python(py, &outcome_document(&outcome))
     }
 
-    /// Forgets about it, so that somebody else can go on.
+    /// Lets go of the conversion, so that another process can continue it.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         wait(py, async {
             drop(self.inner.lock().await.take());

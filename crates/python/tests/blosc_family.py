@@ -1,4 +1,4 @@
-"""The programs that wrote BLZ before us, and what they make of files: blosc, blosc2, bloscpack, bcolz."""
+"""The older programs of the family, and how they read files: blosc, blosc2, bloscpack, bcolz."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-# The last bloscpack is of 2018, and looks for this where Python had it then.
+# The last bloscpack is from 2018, and looks for this in its old module.
 collections.MutableMapping = collections.abc.MutableMapping  # type: ignore[attr-defined]
 
 import bcolz

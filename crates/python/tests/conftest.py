@@ -10,7 +10,7 @@ import pytest
 
 @pytest.fixture(scope="session", autouse=True)
 def ctrl_c() -> Iterator[None]:
-    """A job in the background of a shell ignores Ctrl-C, and Python then leaves it at that."""
+    """A background job of a shell ignores Ctrl-C, and Python then installs no handler."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)

@@ -1,4 +1,4 @@
-"""Arrays and groups: what they say of themselves, what makes and changes them."""
+"""Arrays and groups: their properties, how they are created and changed."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_text_of_any_length(session: Session) -> None:
     assert list(raw[...]) == [b"\x00\xff", b""]
 
 
-def test_an_array_says_what_it_is(session: Session) -> None:
+def test_an_array_describes_itself(session: Session) -> None:
     array = session.create_array(
         "g/a",
         shape=(10, 20),
@@ -83,7 +83,7 @@ def test_an_array_says_what_it_is(session: Session) -> None:
         np.asarray(array, copy=False)
 
 
-def test_numbers_that_json_has_not_are_kept(session: Session) -> None:
+def test_numbers_that_json_lacks_are_kept(session: Session) -> None:
     group = zarr.create_group(session.store)
     group.create_array("a", shape=(2,), dtype="f4").attrs["missing"] = [float("nan"), -np.inf]
     attrs = session["a"].attrs
@@ -152,7 +152,7 @@ def test_groups_pickle_where_arrays_do(session: Session, tmp_path: Path) -> None
     assert read["a"][:].tolist() == [0, 1, 2]
 
 
-def test_names_are_shown_and_not_obeyed(session: Session) -> None:
+def test_control_characters_in_names_are_spelled_out(session: Session) -> None:
     session.create_group("a\u202e<b>&")
     for text in (session.root.tree(), repr(session.root), session.root._repr_html_()):
         assert "\u202e" not in text
@@ -238,7 +238,7 @@ def test_every_format_is_opened_by_its_content(tmp_path: Path) -> None:
         array[...] = 0
 
 
-def test_hostile_arguments_are_errors_and_nothing_else(session: Session) -> None:
+def test_hostile_arguments_only_raise_errors(session: Session) -> None:
     for wanted in (
         {"shape": (2,), "dtype": "f4", "chunks": (0,)},
         {"shape": (2,), "dtype": "f4", "chunks": (1, 1)},

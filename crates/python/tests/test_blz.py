@@ -70,7 +70,7 @@ def test_elements_of_every_type_come_back(
     np.testing.assert_array_equal(again[::-1], values[::-1])
 
 
-def test_rows_are_seen_by_others_after_a_flush(tmp_path: Path) -> None:
+def test_other_readers_see_rows_after_a_flush(tmp_path: Path) -> None:
     place = tmp_path / "x.blz"
     blz = create_blz(place, "i8", chunklen=4)
     other = opened(place)
@@ -87,7 +87,7 @@ def test_rows_are_seen_by_others_after_a_flush(tmp_path: Path) -> None:
     np.testing.assert_array_equal(opened(place), [*range(7), 0, 0])
 
 
-def test_an_exception_discards_what_was_added(tmp_path: Path) -> None:
+def test_an_exception_discards_added_rows(tmp_path: Path) -> None:
     blz = create_blz(tmp_path / "x.blz", "i8", data=[1, 2])
     with pytest.raises(RuntimeError), blz:
         blz.append([3])
@@ -162,7 +162,7 @@ def test_blocks_are_bounded_and_rows_are_rows() -> None:
     assert list(create_blz(None, "f8").blocks()) == []
 
 
-def test_default_rows_are_what_resize_adds() -> None:
+def test_resize_adds_default_rows() -> None:
     blz = create_blz(None, "f4", default=np.nan)
     blz.resize(3)
     assert np.isnan(blz[:]).all()
@@ -192,7 +192,7 @@ def test_attributes_are_a_mapping(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("style", "verdict"), [("superchunk", "sound"), ("document", "sound"), ("bcolz", "readable")]
 )
-def test_a_check_says_whether_it_could_check(style: str, verdict: str, tmp_path: Path) -> None:
+def test_verify_says_whether_it_could_check(style: str, verdict: str, tmp_path: Path) -> None:
     place = tmp_path / "x.blz"
     create_blz(place, "f8", data=[1.0, 2.0], style=style)  # type: ignore[arg-type]
     report = chunkyard.verify(place)
@@ -201,7 +201,7 @@ def test_a_check_says_whether_it_could_check(style: str, verdict: str, tmp_path:
     assert report.checked["unchecked"] == (1 if style == "bcolz" else 0)
 
 
-def test_what_is_open_for_reading_is_not_changed(tmp_path: Path) -> None:
+def test_a_dataset_opened_for_reading_refuses_changes(tmp_path: Path) -> None:
     place = tmp_path / "x.blz"
     create_blz(place, "f8", data=[1.0])
     blz = opened(place)
@@ -223,7 +223,7 @@ def test_what_is_open_for_reading_is_not_changed(tmp_path: Path) -> None:
         pickle.dumps(create_blz(None, "f8"))
 
 
-def test_rows_change_only_where_that_is_meant(tmp_path: Path) -> None:
+def test_rows_change_only_in_a_mutable_dataset(tmp_path: Path) -> None:
     place = tmp_path / "t.blz"
     rows = points(50)
     create_blz(place, POINT, chunklen=8, data=rows)
@@ -275,7 +275,7 @@ def test_places_that_are_taken_or_empty_are_errors(tmp_path: Path) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
-def test_indexing_is_numpys(data: st.DataObject) -> None:
+def test_indexing_agrees_with_numpy(data: st.DataObject) -> None:
     dtype = data.draw(st.sampled_from([np.dtype("i4"), np.dtype(">f8"), POINT]))
     row_shape = () if dtype == POINT else data.draw(st.sampled_from([(), (3,), (2, 2)]))
     blz = create_blz(None, dtype, row_shape, chunklen=data.draw(st.integers(1, 9)), superchunk=2)

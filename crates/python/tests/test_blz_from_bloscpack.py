@@ -1,4 +1,4 @@
-"""Bloscpack files of every option, written and appended to by the tool, as the data of a BLZ directory."""
+"""Bloscpack files with every option, written and appended to by the tool, as data of a BLZ directory."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_files_with_neither_are_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("checksum", CHECKSUMS_AVAIL)
 @pytest.mark.parametrize("codec", ["None", "zlib"])
-def test_metadata_of_every_form_are_read_past(checksum: str, codec: str, tmp_path: Path) -> None:
+def test_metadata_of_every_form_are_skipped(checksum: str, codec: str, tmp_path: Path) -> None:
     about = {"meta_checksum": checksum, "meta_codec": codec, "max_meta_size": 5000}
     check(tmp_path, packed(metadata={"long": "x" * 3000}, metadata_args=about))
 
@@ -132,7 +132,7 @@ def test_several_files_are_read_as_one_dataset(tmp_path: Path) -> None:
 
 
 def single(file: Path, values: np.ndarray, chunk_size: int = 800, **options: Any) -> Any:
-    """A file that the tool made of an array, by itself."""
+    """A single file that the tool made from an array."""
     bloscpack.pack_ndarray_to_file(
         values, str(file), chunk_size=chunk_size, bloscpack_args=BloscpackArgs(**options)
     )
@@ -164,7 +164,7 @@ RECORDS = np.array(
     [WALK.astype("S5"), WALK.astype("U5"), WALK[:0], RECORDS],
     ids=["bytes", "text", "nothing", "records"],
 )
-def test_single_files_of_what_is_no_number_are_read(values: np.ndarray, tmp_path: Path) -> None:
+def test_single_files_of_other_types_than_numbers_are_read(values: np.ndarray, tmp_path: Path) -> None:
     opened = single(tmp_path / "x.blp", values, chunk_size=80 * values.itemsize)
     np.testing.assert_array_equal(np.asarray(opened[:]).view(values.dtype), values)
 

@@ -1,4 +1,4 @@
-"""What bcolz and bloscpack write, read by us."""
+"""Files of bcolz and bloscpack, read by us."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def trimmed_and_appended(array: Any, values: np.ndarray) -> np.ndarray:
     [appended, trimmed, trimmed_to_a_chunk, shrunk, grown, changed, trimmed_and_appended],
 )
 @pytest.mark.parametrize("reopened", [False, True])
-def test_what_bcolz_changed_is_read(
+def test_arrays_that_bcolz_changed_are_read(
     change: Callable[[Any, np.ndarray], np.ndarray], reopened: bool, tmp_path: Path
 ) -> None:
     values = ARRAYS["float64"].copy()

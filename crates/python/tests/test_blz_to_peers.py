@@ -1,4 +1,4 @@
-"""What we write, read by blosc, blosc2, bloscpack and bcolz."""
+"""Our files, read by blosc, blosc2, bloscpack and bcolz."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ARRAYS: dict[str, np.ndarray] = {
 
 
 def create(path: Path, values: np.ndarray, **options: Any) -> Any:
-    """A dataset of several files: chunks of 50 rows, four to a file, and some rows behind them."""
+    """A dataset of several files: chunks of 50 rows, four to a file, and some rows after them."""
     options = {"chunklen": 50, "superchunk": 4, **options}
     return chunkyard.create_blz(path, values.dtype, values.shape[1:], data=values, **options)
 
@@ -186,7 +186,7 @@ def test_tables_in_the_style_of_bcolz_are_read_and_appended_to_by_it(tmp_path: P
         np.testing.assert_array_equal(blz[name][:], expected)
 
 
-def test_chunks_of_bcolz_are_copied_as_they_are_into_superchunks(tmp_path: Path) -> None:
+def test_chunks_of_bcolz_are_copied_verbatim_into_superchunks(tmp_path: Path) -> None:
     rows = WALK[:1040]
     params = bcolz.cparams(cname="zstd", clevel=3, shuffle=2)
     source = str(tmp_path / "a")
@@ -212,7 +212,7 @@ def test_tables_of_bcolz_come_back_through_superchunks_and_zarr(tmp_path: Path) 
         np.testing.assert_array_equal(table[name][:], TABLE[name])
 
 
-def test_the_example_of_the_document_comes_out_as_it_says(tmp_path: Path) -> None:
+def test_the_example_of_the_document_gives_its_stated_sizes(tmp_path: Path) -> None:
     """10,000,000 float64, blosclz level 5, byte shuffle; bcolz writes the same for its sizes."""
     rows = np.linspace(0, 1, 10_000_000)
     blz = chunkyard.create_blz(
@@ -260,7 +260,7 @@ def test_a_single_file_is_unpacked_by_the_tool(name: str, tmp_path: Path) -> Non
     np.testing.assert_array_equal(ours[:], values)
 
 
-def test_a_single_file_of_the_tool_and_ours_say_the_same(tmp_path: Path) -> None:
+def test_a_single_file_of_the_tool_equals_ours(tmp_path: Path) -> None:
     matrix = ARRAYS["matrix"]
     bloscpack.pack_ndarray_to_file(matrix, str(tmp_path / "tool.blp"), chunk_size=4000)
     create(tmp_path / "x.blz", matrix)

@@ -120,7 +120,7 @@ def test_changes_wait_for_a_flush(place: Path) -> None:
     assert opened(place)["new/deep"][...].tolist() == [1, 1]
 
 
-def test_an_exception_discards_what_was_changed(place: Path) -> None:
+def test_an_exception_discards_changes(place: Path) -> None:
     with pytest.raises(RuntimeError), opened(place, mode="r+") as container:
         container["ocean/field"][...] = 0
         raise RuntimeError
@@ -128,7 +128,7 @@ def test_an_exception_discards_what_was_changed(place: Path) -> None:
     assert opened(place)["ocean/field"][0, 0] == 99
 
 
-def test_of_two_writers_the_second_is_told(place: Path) -> None:
+def test_the_second_of_two_writers_gets_a_conflict(place: Path) -> None:
     first, second = opened(place, mode="r+"), opened(place, mode="r+")
     first["ocean/field"][0, 0] = 1
     second["ocean/field"][0, 0] = 2
@@ -138,7 +138,7 @@ def test_of_two_writers_the_second_is_told(place: Path) -> None:
     assert opened(place)["ocean/field"][0, 0] == 1
 
 
-def test_what_a_container_cannot_hold_is_refused(place: Path, tmp_path: Path) -> None:
+def test_values_that_a_container_cannot_hold_are_refused(place: Path, tmp_path: Path) -> None:
     container = opened(place, mode="r+")
     with pytest.raises(UnsupportedError):
         container.create_array("half", shape=3, dtype="f2")
@@ -152,7 +152,7 @@ def test_what_a_container_cannot_hold_is_refused(place: Path, tmp_path: Path) ->
         chunkyard.open(place, mode="r+", snapshot=1)
 
 
-def test_a_torn_newest_layer_is_warned_about_and_not_written_on(place: Path) -> None:
+def test_a_torn_newest_layer_gives_a_warning_and_refuses_writes(place: Path) -> None:
     layer = place.with_name("x.2.af")
     layer.write_bytes(layer.read_bytes()[:-5])
     with pytest.warns(UserWarning, match="the newest layer, cannot be read"):

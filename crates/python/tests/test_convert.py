@@ -32,7 +32,7 @@ def read(place: Path) -> np.ndarray:
 
 
 def damage(place: Path, chunk: str) -> bytes:
-    """Breaks one chunk of plain Zarr; gives what it was."""
+    """Breaks one chunk of plain Zarr; gives its old bytes."""
     file = place / "group" / "field" / chunk
     whole = file.read_bytes()
     file.write_bytes(whole[: len(whole) // 2])
@@ -67,7 +67,7 @@ def test_a_version_and_a_region_are_chosen(source: Path, tmp_path: Path) -> None
     np.testing.assert_array_equal(read(target), FIELD[8:16])
 
 
-def test_progress_is_told_to_the_end(source: Path, tmp_path: Path) -> None:
+def test_progress_is_reported_to_the_end(source: Path, tmp_path: Path) -> None:
     told: list[Progress] = []
     chunkyard.convert(source, tmp_path / "t.zarr", progress=told.append, verify=True)
     last = told[-1]
@@ -75,7 +75,7 @@ def test_progress_is_told_to_the_end(source: Path, tmp_path: Path) -> None:
     assert last.packs_done == last.packs_total > 0
 
 
-def test_progress_is_shown_where_asked_for(
+def test_progress_is_shown_on_request(
     source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     chunkyard.convert(source, tmp_path / "a.zarr", progress=True)
@@ -95,7 +95,7 @@ def test_progress_without_tqdm_is_a_line(
     assert "converting: 100%" in capsys.readouterr().err
 
 
-def test_ctrl_c_leaves_nothing_visible_and_the_same_conversion_goes_on(tmp_path: Path) -> None:
+def test_ctrl_c_leaves_nothing_visible_and_the_same_conversion_continues(tmp_path: Path) -> None:
     source, target = tmp_path / "large.repo", tmp_path / "large.zarr"
     session = Repository.create(source, durable=False).writable_session("main")
     values = np.random.default_rng(1).integers(0, 1000, (128, 256, 64), dtype="i4")

@@ -88,7 +88,7 @@ def test_workers_write_disjoint_regions_through_forks_and_one_commits(
     np.testing.assert_array_equal(np.asarray(repo.readonly_session("main")["a"]), FIELD)
 
 
-def test_a_dask_array_is_written_although_a_worker_dies(
+def test_a_dask_array_is_written_even_if_a_worker_dies(
     client: Client, repo: Repository, tmp_path: Path
 ) -> None:
     marker = tmp_path / "died"
@@ -123,7 +123,7 @@ def test_a_task_that_always_fails_leaves_the_branch_as_it_was(
     assert len(repo.readonly_session("main").root) == 0
 
 
-def test_a_region_is_written_and_nothing_beside_it(client: Client, repo: Repository) -> None:
+def test_only_the_region_is_written(client: Client, repo: Repository) -> None:
     session = repo.writable_session("main")
     session.create_array("a", data=np.zeros_like(FIELD), chunks=(16, 32))
     box = (slice(32, 96), slice(64, 96))

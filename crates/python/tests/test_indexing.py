@@ -1,4 +1,4 @@
-"""Indexing: whatever NumPy answers, we answer, for every place an array can be in."""
+"""Indexing: our results are NumPy's, for arrays of every format."""
 
 from __future__ import annotations
 
@@ -130,11 +130,11 @@ def read_and_write(yard: Yard, case: Case) -> None:
     try:
         expected = case.values[case.key]
     except IndexError:
-        # Where an ellipsis moves an index to a shorter axis.
+        # If an ellipsis moves an index to a shorter axis.
         errors(array, case.key)
         return
     same(array[case.key], expected)
-    # Into memory that is there, contiguous or not.
+    # Into existing memory, contiguous or not.
     for order in "CF":
         out = np.empty(np.shape(expected), dtype=case.values.dtype, order=order)  # type: ignore[call-overload]
         assert array.read(case.key, out=out) is out
@@ -150,19 +150,19 @@ def read_and_write(yard: Yard, case: Case) -> None:
 
 @given(case=cases(basic_keys))
 @relaxed(200)
-def test_basic_indexing_is_that_of_numpy(yard: Yard, case: Case) -> None:
+def test_basic_indexing_agrees_with_numpy(yard: Yard, case: Case) -> None:
     read_and_write(yard, case)
 
 
 @given(case=cases(advanced_keys))
 @relaxed(300)
-def test_advanced_indexing_is_that_of_numpy(yard: Yard, case: Case) -> None:
+def test_advanced_indexing_agrees_with_numpy(yard: Yard, case: Case) -> None:
     read_and_write(yard, case)
 
 
 @given(case=cases(mask_keys))
 @relaxed(100)
-def test_masks_are_those_of_numpy(yard: Yard, case: Case) -> None:
+def test_masks_agree_with_numpy(yard: Yard, case: Case) -> None:
     read_and_write(yard, case)
 
 
@@ -254,14 +254,14 @@ def errors(array: Any, key: Any) -> str:
         (0, np.array([1.0])),
     ],
 )
-def test_errors_are_those_of_numpy(yard: Yard, key: Any) -> None:
+def test_errors_agree_with_numpy(yard: Yard, key: Any) -> None:
     values = np.arange(30).reshape(5, 6)
     array = yard.array("repo", values, (2, 3))
     ours, theirs = errors(array, key), errors(values, key)
     assert ours.split(":")[0].split(";")[0] == theirs.split(":")[0].split(";")[0]
 
 
-def test_an_ellipsis_without_axes_still_parts_arrays(yard: Yard) -> None:
+def test_an_ellipsis_without_axes_still_separates_arrays(yard: Yard) -> None:
     values = np.arange(60).reshape(3, 4, 5)
     array = yard.array("repo", values, (2, 2, 2))
     for key in [
@@ -273,7 +273,7 @@ def test_an_ellipsis_without_axes_still_parts_arrays(yard: Yard) -> None:
         same(array[key], values[key])
 
 
-def test_what_is_no_index_here_is_said(yard: Yard) -> None:
+def test_unsupported_indices_are_refused(yard: Yard) -> None:
     array = yard.array("repo", np.arange(30).reshape(5, 6), (2, 3))
     for key in [True, np.False_, (0, np.array(True))]:
         assert "single boolean" in errors(array, key)

@@ -1,4 +1,4 @@
-"""zarr-python through the engine: the same arrays by both ways."""
+"""zarr-python through the engine: the same arrays with both pipelines."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def arrays(draw: st.DrawFn) -> tuple[np.ndarray[Any, Any], dict[str, Any]]:
 
 @given(data=st.data())
 @BOUNDED
-def test_both_ways_read_and_write_the_same(repo: Repository, data: st.DataObject) -> None:
+def test_both_pipelines_read_and_write_the_same(repo: Repository, data: st.DataObject) -> None:
     values, wanted = data.draw(arrays(), label="array")
     store = repo.writable_session("main").store
     created = zarr.create_array(store, name="a", shape=values.shape, dtype=values.dtype, **wanted)
@@ -123,7 +123,7 @@ def test_slices_go_through_the_engine_and_lists_do_not(
     assert counted == {"ours": 7, "theirs": 2}
 
 
-def test_other_stores_and_unknown_codecs_are_read_as_always(
+def test_other_stores_and_unknown_codecs_are_read_by_zarr(
     repo: Repository, counted: dict[str, int]
 ) -> None:
     values = np.arange(12, dtype="i4")
@@ -155,7 +155,7 @@ def test_a_read_only_store_refuses_to_write(repo: Repository) -> None:
     assert array[...].tolist() == [0] * 4
 
 
-def test_empty_chunks_are_kept_where_that_is_wished(repo: Repository) -> None:
+def test_empty_chunks_are_kept_on_request(repo: Repository) -> None:
     store = repo.writable_session("main").store
     zarr.create_array(store, name="a", shape=4, chunks=2, dtype="u1")
     with zarr.config.set({"codec_pipeline.path": OURS, "array.write_empty_chunks": True}):

@@ -1,4 +1,4 @@
-"""Plain Zarr that is changed in place, and what zarr-python makes of it."""
+"""Plain Zarr changed in place, and read by zarr-python."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def root(tmp_path: Path) -> chunkyard.Group:
     return found
 
 
-def test_what_is_written_in_place_is_read_by_zarr(root: chunkyard.Group, tmp_path: Path) -> None:
+def test_zarr_reads_arrays_that_were_written_in_place(root: chunkyard.Group, tmp_path: Path) -> None:
     values = np.arange(35, dtype="f4").reshape(5, 7)
     for name, shards in [("plain", None), ("sharded", (4, 4))]:
         array = root.create_array(f"g/{name}", data=values, chunks=(2, 2), shards=shards)
@@ -36,14 +36,14 @@ def test_what_is_written_in_place_is_read_by_zarr(root: chunkyard.Group, tmp_pat
         assert theirs.chunks == (2, 2) and theirs.shards == shards
 
 
-def test_what_need_not_be_durable_is_written_all_the_same(tmp_path: Path) -> None:
+def test_data_that_need_not_be_durable_is_still_written(tmp_path: Path) -> None:
     root = chunkyard.open(tmp_path / "scratch.zarr", mode="a", durable=False)
     assert isinstance(root, chunkyard.Group)
     root.create_array("a", data=np.arange(12), chunks=5)
     assert zarr.open_array(tmp_path / "scratch.zarr" / "a", mode="r")[...].tolist() == list(range(12))
 
 
-def test_what_zarr_wrote_is_changed_in_place(tmp_path: Path) -> None:
+def test_arrays_that_zarr_wrote_are_changed_in_place(tmp_path: Path) -> None:
     theirs = zarr.create_array(tmp_path / "y.zarr", shape=(6, 6), chunks=(4, 4), dtype="i2")
     theirs[...] = 1
     ours = chunkyard.open(tmp_path / "y.zarr", mode="r+")
@@ -55,7 +55,7 @@ def test_what_zarr_wrote_is_changed_in_place(tmp_path: Path) -> None:
     assert found[:6].sum() == 36 + 4 * 6
 
 
-def test_consolidated_metadata_of_zarr_stays_true(tmp_path: Path) -> None:
+def test_consolidated_metadata_of_zarr_stays_correct(tmp_path: Path) -> None:
     group = zarr.open_group(tmp_path / "c.zarr", mode="w")
     group.create_array("a", shape=(4,), chunks=(2,), dtype="u1")
     zarr.consolidate_metadata(tmp_path / "c.zarr")
@@ -71,7 +71,7 @@ def test_consolidated_metadata_of_zarr_stays_true(tmp_path: Path) -> None:
     assert [name for name, _ in found.members(max_depth=None)] == ["a"]
 
 
-def test_the_mode_says_what_may_be_done(root: chunkyard.Group, tmp_path: Path) -> None:
+def test_the_mode_limits_the_changes(root: chunkyard.Group, tmp_path: Path) -> None:
     root.create_array("a", data=np.zeros(4))
     reading = chunkyard.open(tmp_path / "x.zarr")
     assert isinstance(reading, chunkyard.Group)
@@ -130,7 +130,7 @@ def check_numbers(found: Mapping[str, Any]) -> None:
 @pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize("consolidated", [False, True])
 @pytest.mark.filterwarnings("ignore:Consolidated metadata")
-def test_numbers_that_json_has_not_are_read_and_written_as_zarr_does(
+def test_numbers_that_json_lacks_are_read_and_written_as_zarr_does(
     tmp_path: Path, version: Literal[2, 3], consolidated: bool
 ) -> None:
     place = tmp_path / "their.zarr"
@@ -152,7 +152,7 @@ def test_numbers_that_json_has_not_are_read_and_written_as_zarr_does(
     for name in ["x.af", "x.blz", "plain.zarr"]:
         chunkyard.convert(source, tmp_path / name)
         source = tmp_path / name
-        if name != "x.blz":  # opened as rows; what comes next is made of it
+        if name != "x.blz":  # opened as rows; the next step converts it
             check_numbers(chunkyard.open(source)["g/a"].attrs)
     theirs = zarr.open_group(tmp_path / "plain.zarr", mode="r")
     check_numbers(theirs.attrs)
@@ -162,7 +162,7 @@ def test_numbers_that_json_has_not_are_read_and_written_as_zarr_does(
     assert "NaN" in text and "chunkyard" not in text
 
 
-def test_numbers_that_json_has_not_are_set_in_place(root: chunkyard.Group, tmp_path: Path) -> None:
+def test_numbers_that_json_lacks_are_set_in_place(root: chunkyard.Group, tmp_path: Path) -> None:
     array = root.create_array("g/a", data=np.arange(3), attributes={"x": np.nan})
     array.attrs.update(NUMBERS)
     root["g"].attrs.update(NUMBERS)

@@ -1,4 +1,4 @@
-"""What the package does to the process it lives in: Ctrl-C, threads, forks, exit, logging."""
+"""Effects of the package on its process: Ctrl-C, threads, forks, exit, logging."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import os, signal, sys, threading, time
 import numpy as np
 import chunkyard
 
-# Not so where the tests themselves run in the background of a shell.
+# Needed if the tests themselves run in the background of a shell.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 def slow(session):
@@ -111,13 +111,13 @@ def test_no_thread_of_the_runtime_outlives_the_interpreter() -> None:
             return [task.joinpath("comm").read_text().strip()
                     for task in pathlib.Path("/proc/self/task").iterdir()]
 
-        # Handlers run in reverse order; this one was registered after the package's own, so it is
-        # turned around: unregister and register that again on top.
+        # Handlers run in reverse order, and this one must run after the package's own: unregister
+        # that one and register it again.
         atexit.register(lambda: print("chunkyard" in " ".join(names())))
         atexit.unregister(chunkyard.shut_down)
         atexit.register(chunkyard.shut_down)
         chunkyard.Repository.create("memory://x")
-        # A thread gives itself its name, when it gets to it.
+        # A thread names itself some time after it starts.
         while "chunkyard" not in " ".join(names()):
             time.sleep(0.01)
         print("running")
@@ -143,7 +143,7 @@ def test_calls_during_the_exit_are_refused() -> None:
     assert "shutting down" in out
 
 
-def test_a_missing_library_is_named_with_the_way_to_get_it() -> None:
+def test_a_missing_library_is_named_with_its_install_command() -> None:
     out = run("""
         sys.modules["zarr"] = None
         try:

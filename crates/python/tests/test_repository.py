@@ -24,7 +24,7 @@ def with_array(repo: Repository) -> str:
     return session.commit("an array")
 
 
-def test_what_is_committed_is_read_back(repo: Repository) -> None:
+def test_committed_data_is_read_back(repo: Repository) -> None:
     snapshot = with_array(repo)
     session = repo.readonly_session("main")
     assert session.snapshot_id == snapshot
@@ -133,7 +133,7 @@ def test_forks_write_elsewhere_and_are_merged(repo: Repository) -> None:
     np.testing.assert_array_equal(repo.readonly_session("main")["b"][...], [1, 1, 2, 2])
 
 
-def test_a_fork_with_changes_can_go_on_elsewhere(repo: Repository) -> None:
+def test_a_fork_with_changes_continues_in_another_process(repo: Repository) -> None:
     with_array(repo)
     session = repo.writable_session("main")
     fork = session.fork()
@@ -146,7 +146,7 @@ def test_a_fork_with_changes_can_go_on_elsewhere(repo: Repository) -> None:
     assert list(repo.readonly_session("main")["a"][:, 0]) == [100, 100, 200, 200]
 
 
-def test_upkeep_reports_what_it_did(repo: Repository) -> None:
+def test_upkeep_reports_its_work(repo: Repository) -> None:
     first = with_array(repo)
     for value in range(3):
         with repo.transaction("main", message=f"{value}") as store:

@@ -26,7 +26,7 @@ def url() -> str:
 
 @pytest.fixture
 def options(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """Server and credentials as arguments, and nothing of them in the environment."""
+    """Server and credentials as arguments, and none in the environment."""
     options = {
         "endpoint": os.environ["AWS_ENDPOINT_URL"],
         "region": os.environ["AWS_REGION"],

@@ -1,4 +1,4 @@
-"""The store of zarr-python: its own suite, and what is ours."""
+"""The store of zarr-python: its own suite, and our tests."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ class TestStore(StoreTests[Store, cpu.Buffer]):
 
     async def test_serializable_store(self, store: Store) -> None:
         # The suite pickles a writable store and expects an equal one. The changes of a session are
-        # in one process; a copy of them elsewhere would be lost without a word. So that is refused,
-        # and what can be sent is tested instead: read-only stores and forks.
+        # in one process; a copy of them elsewhere would be lost silently. So that is refused, and
+        # this test uses stores that can be sent: read-only stores and forks.
         with pytest.raises(TypeError, match="fork"):
             pickle.dumps(store)
         zarr.create_array(store, name="a", shape=4, chunks=2, dtype="u1")[:2] = 7
@@ -83,13 +83,13 @@ def test_zarr_writes_and_a_commit_shows_it_to_others(repo: Repository, session: 
     data = np.arange(60, dtype="f4").reshape(6, 10)
     array = root.create_array("g/a", shape=data.shape, chunks=(4, 3), dtype="f4", fill_value=-1)
     array[...] = data
-    assert sync(repo.readonly_session("main").store.is_empty("")), "nobody sees it before the commit"
+    assert sync(repo.readonly_session("main").store.is_empty("")), "it is visible before the commit"
     session.commit("first")
     read = zarr.open_group(repo.readonly_session("main").store, mode="r")
     assert read.attrs["title"] == "t"
     assert [key for key, _ in read.members(max_depth=None)] == ["g", "g/a"]
     np.testing.assert_array_equal(read["g/a"][...], data)
-    # The same by the short way.
+    # The same, directly.
     np.testing.assert_array_equal(repo.readonly_session("main")["g/a"][...], data)
 
 
@@ -102,7 +102,7 @@ def test_a_fresh_repository_is_an_empty_store(repo: Repository, session: Session
     zarr.open_group(repo.readonly_session("main").store, mode="r")
 
 
-def test_what_belongs_to_no_array_is_named_by_the_commit(session: Session) -> None:
+def test_the_commit_names_keys_of_no_array(session: Session) -> None:
     store = session.store
     sync(store.set("a/c/0", cpu.Buffer.from_bytes(b"1")))
     with pytest.raises(InvalidError, match="a/c/0 belongs to no array"):
@@ -134,7 +134,7 @@ def test_empty_chunks_leave_no_trace(repo: Repository, session: Session) -> None
     )
 
 
-def test_a_value_that_changes_after_set_does_not_change_what_is_stored(session: Session) -> None:
+def test_a_value_that_changes_after_set_does_not_change_the_store(session: Session) -> None:
     data = np.arange(4, dtype="u1")
     array = zarr.create_array(session.store, name="a", shape=4, chunks=4, dtype="u1", compressors=None)
     array[...] = data
@@ -188,7 +188,7 @@ def test_consolidated_metadata_is_not_needed(session: Session) -> None:
 
 
 def value(chunk: int) -> int:
-    """What a chunk of `chunks` is full of; never the fill value, which is not stored."""
+    """The element that fills a chunk of `chunks`; never the fill value, which is not stored."""
     return chunk % 255 + 1
 
 
@@ -232,7 +232,7 @@ def test_a_read_that_is_cancelled_leaves_the_others_alone(chunks: Store) -> None
             task.cancel()
         found = await asyncio.gather(*tasks, return_exceptions=True)
         for n, it in enumerate(found):
-            # One that was faster than its cancellation has its value.
+            # A read that was faster than its cancellation has its value.
             if isinstance(it, asyncio.CancelledError):
                 assert n % 2 == 0
             else:

@@ -20,14 +20,14 @@ BOUNDED = settings(
     max_examples=30,
     stateful_step_count=30,
     deadline=None,
-    # Shrinking takes minutes; whoever needs it leaves this line out.
+    # Shrinking takes minutes; to use it, delete this line.
     phases=[Phase.generate],
     suppress_health_check=list(HealthCheck),
 )
 
 
 class Hierarchy(ZarrHierarchyStateMachine):
-    """Without chunks of no extent, which Zarr v3 does not have: the store refuses their document."""
+    """Without empty chunks, which Zarr v3 does not have: the store refuses their document."""
 
     @rule(
         data=st.data(),
@@ -39,7 +39,7 @@ class Hierarchy(ZarrHierarchyStateMachine):
 
 
 class Committing(Hierarchy):
-    """Also commits, and goes on in a session that has read everything back."""
+    """Also commits, and continues in a session that has read everything back."""
 
     store: Store
 
@@ -64,10 +64,10 @@ def run(machine: Machine, directory: Path) -> None:
 
 
 @pytest.mark.parametrize("machine", [ZarrStoreStateMachine, Hierarchy, Committing])
-def test_a_store_does_what_a_dictionary_does(machine: Machine, tmp_path: Path) -> None:
+def test_a_store_behaves_like_a_dictionary(machine: Machine, tmp_path: Path) -> None:
     run(machine, tmp_path)
 
 
-def test_so_it_does_through_our_pipeline(tmp_path: Path) -> None:
+def test_a_store_behaves_like_a_dictionary_through_our_pipeline(tmp_path: Path) -> None:
     with zarr.config.set({"codec_pipeline.path": "chunkyard.zarr.CodecPipeline"}):
         run(Committing, tmp_path)

@@ -42,12 +42,12 @@ def url(tmp_path: Path, ds: xr.Dataset) -> str:
     return str(tmp_path / "repo")
 
 
-def test_a_dataset_comes_back_as_it_was(url: str, ds: xr.Dataset) -> None:
+def test_a_dataset_comes_back_unchanged(url: str, ds: xr.Dataset) -> None:
     with xr.open_dataset(url, engine="chunkyard", tag="v1") as found:
         xr.testing.assert_identical(found.load(), ds)
 
 
-def test_it_is_the_version_that_was_asked_for(url: str, ds: xr.Dataset) -> None:
+def test_the_requested_version_is_read(url: str, ds: xr.Dataset) -> None:
     assert int(xr.open_dataset(url, engine="chunkyard", branch="main").n.sum()) == 0
     assert int(xr.open_dataset(url, engine="chunkyard", tag="v1").n.sum()) == int(ds.n.sum())
     session = Repository.open(url).readonly_session(tag="v1")
@@ -56,7 +56,7 @@ def test_it_is_the_version_that_was_asked_for(url: str, ds: xr.Dataset) -> None:
     assert int(xr.open_dataset(url).n.sum()) == 0
 
 
-def test_nothing_is_read_before_it_is_asked_for(url: str) -> None:
+def test_nothing_is_read_before_it_is_needed(url: str) -> None:
     found = xr.open_dataset(url, engine="chunkyard", tag="v1")
     assert not found.t.variable._in_memory
     assert found.t.encoding["preferred_chunks"] == {"time": 2, "y": 3, "x": 4}

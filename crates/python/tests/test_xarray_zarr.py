@@ -1,4 +1,4 @@
-"""xarray's own tests of its Zarr backend, on our store; and what users do with both."""
+"""xarray's own tests of its Zarr backend, on our store; and common uses of both."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def time_unit(request: pytest.FixtureRequest) -> Any:
 
 @pytest.mark.filterwarnings("ignore::zarr.errors.UnstableSpecificationWarning")
 class TestZarrBackend(ZarrBase):
-    """xarray's suite. What is written and read back goes through a commit."""
+    """xarray's suite. Data goes through a commit between write and read."""
 
     @contextlib.contextmanager
     def create_zarr_target(self) -> Iterator[Store]:

@@ -1,7 +1,7 @@
-//! The Zarr metadata of an array, parsed when somebody asks for it.
+//! The Zarr metadata of an array, parsed on first use.
 //!
 //! A structure file holds all arrays of a version, and most sessions touch a few of them. So a node
-//! keeps the document as it is; nodes with equal documents share it, and the first to ask parses it
+//! keeps the unparsed document; nodes with equal documents share it, and the first use parses it
 //! for all of them.
 
 use std::borrow::Borrow;
@@ -26,7 +26,7 @@ struct Shared {
     document: Box<[u8]>,
     /// Where it was read, for errors.
     file: Arc<str>,
-    /// What became of parsing it. An error is kept as its text, since it is told more than once.
+    /// The result of parsing it. An error is kept as text, since it is reported more than once.
     spec: OnceLock<std::result::Result<Arc<ArraySpec>, String>>,
 }
 
@@ -43,7 +43,7 @@ impl ArrayMetadata {
         })
     }
 
-    /// The Zarr document; cheaper than by way of the specification.
+    /// The Zarr document; cheaper than through the specification.
     pub(super) fn document(&self, path: &str) -> Result<Map<String, Value>> {
         let parsed = match self.0.document.is_empty() {
             true => serde_json::from_slice(&self.spec(path)?.render()),

@@ -2,7 +2,7 @@
 //!
 //! For every integer field any signed or unsigned width is accepted and widened; `list` and
 //! `large_list`, `string` and `large_string`, the view and dictionary variants are equivalent. A
-//! missing column is one of nulls.
+//! missing column counts as all nulls.
 
 use std::sync::Arc;
 

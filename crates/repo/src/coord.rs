@@ -7,7 +7,7 @@
 
 use smallvec::SmallVec;
 
-/// A coordinate up to this length needs no memory of its own: a session may hold millions of them.
+/// A coordinate up to this length needs no heap memory: a session may hold millions of them.
 const INLINE_BYTES: usize = 16;
 
 /// The smallest value that takes `n + 1` bytes.
@@ -51,7 +51,7 @@ impl Coord {
         Self(bytes)
     }
 
-    /// Takes bytes that were encoded before; `decode` says whether they are sound.
+    /// Takes encoded bytes; `decode` says whether they are sound.
     pub fn from_bytes(bytes: &[u8]) -> Self {
         Self(SmallVec::from_slice(bytes))
     }
@@ -105,7 +105,7 @@ pub(super) fn decode(bytes: &[u8], rank: usize) -> Result<Vec<u64>, CoordError> 
     Ok(index)
 }
 
-/// Like [`decode`], into a vector that is used again and again.
+/// Like [`decode`], into a reused vector.
 pub(super) fn decode_into(
     mut bytes: &[u8],
     rank: usize,

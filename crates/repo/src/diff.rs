@@ -77,7 +77,7 @@ impl ChunkChanges {
     }
 }
 
-/// Chunks somebody touched, with the commit that did it last.
+/// Chunks that were touched, each with the last commit that did it.
 pub(super) type ChangedChunks = HashMap<Uid, BTreeMap<Coord, Arc<str>>>;
 
 impl Repository {
@@ -104,7 +104,7 @@ impl Repository {
         Ok(diff)
     }
 
-    /// Sorts candidates into added, replaced and removed; drops those that are the same.
+    /// Sorts candidates into added, replaced and removed; drops equal ones.
     async fn classify(
         &self,
         node: &Node,

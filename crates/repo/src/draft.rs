@@ -1,6 +1,5 @@
-//! What the early draft allows and our own states do not have: brought to the form of ours when a
-//! state is read. Nothing that the file says is lost by it, and the next state that is written has
-//! that form.
+//! Converts a state of the early draft, which allows more, to our own form when it is read. Nothing
+//! in the file is lost, and the next state is written in our form.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -14,11 +13,11 @@ use super::state::{Reference, ReferenceKind, Snapshot, State, corrupt};
 const MAIN: &str = "main";
 
 impl State {
-    /// Brings a state that was parsed to the form of ours. `file` names it in errors.
+    /// Converts a parsed state to our form. `file` names it in errors.
     pub(super) fn conform(&mut self, file: &str) -> Result<()> {
         // «If blank, the store root is assumed to be in the same directory as the state file».
         self.store_root.take_if(|root| root.trim().is_empty());
-        // A state of ours has all else. Were it to lack it, it would be damaged.
+        // Our own states have everything else. One that lacks it is damaged.
         if self.write_id.is_empty() {
             self.end_at_unlisted_parents();
             self.order_snapshots(file)?;
@@ -33,8 +32,8 @@ impl State {
         Ok(())
     }
 
-    /// A parent that is not listed is where the known history begins, as after an expiry; and like
-    /// there, `change-base` keeps its name.
+    /// History begins at a parent that is not listed, as after an expiry; `change-base` keeps its
+    /// name then, too.
     fn end_at_unlisted_parents(&mut self) {
         let positions = self.positions();
         let unlisted = |snapshot: &&mut Arc<Snapshot>| {
@@ -48,7 +47,7 @@ impl State {
         }
     }
 
-    /// Puts parents before their children, and else the older before the younger.
+    /// Puts parents before their children, and otherwise older snapshots before younger ones.
     fn order_snapshots(&mut self, file: &str) -> Result<()> {
         let positions = self.positions();
         let parents: Vec<Option<usize>> = self
@@ -73,7 +72,7 @@ impl State {
             ordered.extend(self.snapshots.get(at).cloned());
             ready.extend(children.remove(&at).into_iter().flatten().map(age));
         }
-        // What was never ready descends from itself.
+        // A snapshot that never became ready descends from itself.
         if let Some(at) = children.into_values().flatten().min() {
             let id = self.snapshots.get(at).map_or("", |snapshot| &snapshot.snapshot_id);
             let found = format!("{id}, which descends from itself");
@@ -88,8 +87,7 @@ impl State {
         ids.zip(0..).collect()
     }
 
-    /// `main`, the only branch, or the one whose tip is the newest. Without branches: a name that is
-    /// free.
+    /// `main`, the only branch, or the branch with the newest tip. Without branches: a free name.
     fn likely_default_branch(&self) -> String {
         let is_branch = |r: &&Reference| r.kind == ReferenceKind::Branch;
         if self.refs.get(MAIN).as_ref().is_some_and(is_branch) {
@@ -102,7 +100,7 @@ impl State {
             .enumerate()
             .map(|(at, s)| (s.snapshot_id.as_str(), (s.timestamp_ms, at)))
             .collect();
-        // Of equals the first by name.
+        // Among equals, the first by name.
         let newest =
             branches.rev().max_by_key(|branch| order.get(branch.snapshot_id.as_str()).copied());
         if let Some(newest) = newest {
@@ -113,9 +111,9 @@ impl State {
         names.find(|name| !self.refs.contains_key(name)).unwrap_or_default()
     }
 
-    /// The draft makes `refs` optional: then the newest snapshot is what people mean.
+    /// The draft makes `refs` optional: without them, the newest snapshot is meant.
     fn add_default_branch(&mut self) {
-        // Of equals the last, which is no parent of the others.
+        // Among equals the last, which is no parent of the others.
         let Some(newest) = self.snapshots.iter().max_by_key(|snapshot| snapshot.timestamp_ms)
         else {
             return;
@@ -178,7 +176,7 @@ mod tests {
         let state = parse(&document(&newest_first, &[])).unwrap();
         assert_eq!(ids(&state), ["a", "b", "c"]);
         assert_eq!(state.tip("main").unwrap().snapshot_id, "c");
-        // Clocks say otherwise, and descent decides.
+        // The clocks disagree with the descent, and descent decides.
         let odd = [
             snapshot("d", Some("a"), 1),
             snapshot("a", None, 9),

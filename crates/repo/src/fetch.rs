@@ -1,16 +1,16 @@
-//! Fetching chunk bytes: payloads of manifests as references of the store, which fetches them.
+//! Fetching chunk bytes: turns payloads of manifests into references that the store fetches.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
-use chunkyard_store::{Check, ChunkRef, Error, Guard, Result, Store};
+use chunkyard_store::{Check, ChunkRef, Error, Guard, Noun, Result, Store};
 
 use super::Repository;
 use super::config::Config;
 use super::manifest::{Native, Payload, Virtual};
 
 impl Repository {
-    /// Fetches the bytes of chunks, in order. Each comes with words for error messages.
+    /// Fetches the bytes of chunks, in order. Each comes with a name for error messages.
     pub(super) async fn fetch_payloads(
         &self,
         chunks: &[(&str, &Payload)],
@@ -21,7 +21,7 @@ impl Repository {
         let refs: Vec<&ChunkRef> = refs.iter().collect();
         let what = |at: usize| chunks.get(at).map_or("a chunk", |(what, _)| *what).to_owned();
         let fetched = self.inner.fetcher.fetch_named(&refs, what).await?;
-        // Nothing here is a whole object, so everything is there.
+        // Only whole objects can be missing, and there are none here.
         Ok(fetched.into_iter().map(Option::unwrap_or_default).collect())
     }
 
@@ -64,7 +64,7 @@ impl Native {
 }
 
 impl Virtual {
-    /// What shows that the object is still the one that was linked. An etag says more than a time.
+    /// Checks that the object is still the one that was linked. An etag says more than a time.
     pub(super) fn guard(&self) -> Option<Guard> {
         let guard = Guard {
             etag: self.etag.clone(),
@@ -91,7 +91,7 @@ fn unknown_container(name: &str, url: &str, config: &Config) -> Error {
         names => format!("the repository names {}", names.join(", ")),
     };
     Error::NotFound {
-        what: "container of virtual chunks",
+        what: Noun::VirtualContainer,
         name: format!(
             "{name:?}, in which the chunk {url} lies; {known}. The configuration of the repository \
              says which URL a container stands for (containers, in Python Repository.create(config=)), \

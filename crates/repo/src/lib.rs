@@ -37,6 +37,8 @@
 //! # }
 //! ```
 
+#![forbid(unsafe_code)]
+
 mod array;
 mod array_metadata;
 mod attributes;
@@ -101,7 +103,7 @@ pub use chunkyard_store::{Conflict, ConflictKind, Uid};
 
 use chunkyard_format::Meter;
 use chunkyard_store::{
-    ByteCache, Error, Fetcher, Kind, Limits, Options as StoreOptions, Remotes, Result, Store,
+    ByteCache, Error, Fetcher, Kind, Limits, Noun, Options as StoreOptions, Remotes, Result, Store,
 };
 
 use self::history::Held;
@@ -201,7 +203,8 @@ impl Repository {
         };
         let data = data.unwrap_or_else(|| store.clone());
         let protocol = state_file.protocol()?;
-        let exists = || Error::AlreadyExists { what: "repository", name: store.url().to_owned() };
+        let exists =
+            || Error::AlreadyExists { what: Noun::Repository, name: store.url().to_owned() };
         match state_file.read().await {
             Ok(_) => return Err(exists()),
             Err(Error::NotFound { .. }) => {}
@@ -510,7 +513,7 @@ async fn nothing_there(store: &Store) -> Error {
         return error;
     }
     let name = format!("{} (no state.json there)", store.url());
-    Error::NotFound { what: "repository", name }
+    Error::NotFound { what: Noun::Repository, name }
 }
 
 async fn refuse_leftovers(store: &Store) -> Result<()> {
@@ -521,7 +524,7 @@ async fn refuse_leftovers(store: &Store) -> Result<()> {
     match stream::select_all(listings).try_next().await? {
         None => Ok(()),
         Some(meta) => Err(Error::AlreadyExists {
-            what: "file of an older repository",
+            what: Noun::Leftover,
             name: format!(
                 "{} in {}; remove what is there, or create with force",
                 meta.path,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use chunkyard_array::ArraySpec;
-use chunkyard_store::{Error, Result, Uid};
+use chunkyard_store::{Error, Noun, Result, Uid};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -155,7 +155,7 @@ impl Node {
         match &self.kind {
             NodeKind::Array(metadata) => metadata.spec(&self.path),
             NodeKind::Group { .. } => Err(Error::NotFound {
-                what: "array",
+                what: Noun::Array,
                 name: format!("{} (it is a group)", self.path),
             }),
         }
@@ -169,5 +169,10 @@ impl Node {
     /// `array` or `group`.
     pub fn type_name(&self) -> &'static str {
         if self.is_array() { "array" } else { "group" }
+    }
+
+    /// What errors call it.
+    pub fn noun(&self) -> Noun {
+        if self.is_array() { Noun::Array } else { Noun::Group }
     }
 }

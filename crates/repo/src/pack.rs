@@ -1,8 +1,8 @@
 //! Placing chunks: in the manifest, in a file of their own, or in a pack with others.
 //!
-//! A pack is chunks back to back, then a trailer that only recovery and verification read:
-//! an index of what is where, its checksum and length, and a magic number. One pack costs one
-//! fsync, whatever the number of chunks in it.
+//! A pack is chunks back to back, then a trailer that only recovery and verification read: an index
+//! of the chunks, its checksum and length, and a magic number. One pack costs one fsync, whatever
+//! the number of chunks in it.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use super::parquet_file::corrupt;
 /// Last eight bytes of a pack.
 const MAGIC: &[u8; 8] = b"CYPACK\x00\x01";
 
-/// A chunk of a pack, as its trailer tells.
+/// A chunk of a pack, as listed in the trailer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PackEntry {
     /// Identity of the array.
@@ -58,7 +58,7 @@ struct OpenPack {
 }
 
 impl Packer {
-    /// `fan_out` spreads files over subdirectories, for stores where a directory is a real thing.
+    /// `fan_out` spreads files over subdirectories, for stores that have real directories.
     pub(super) fn new(config: &Config, fan_out: bool) -> Self {
         Self {
             pack_bytes: config.pack_bytes,

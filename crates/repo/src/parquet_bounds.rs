@@ -1,8 +1,8 @@
-//! Footers that lie: what a footer says about sizes and places is checked before it is used.
+//! Footers that lie: the sizes and places in a footer are checked before they are used.
 //!
-//! The Parquet library believes most of it. A negative length makes it panic, outside the calls
-//! that are guarded; a count of 2^60 rows makes it ask for memory that no system has, which is not
-//! an error but the end of the process.
+//! The Parquet library believes most of it. A negative length makes it panic, outside the guarded
+//! calls; a count of 2^60 rows makes it ask for memory that no system has, which is not an error
+//! but the end of the process.
 
 use chunkyard_store::{Error, Result};
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
@@ -14,7 +14,7 @@ use super::parquet_file::corrupt;
 /// column, every 1,024 rows.
 const ROWS_PER_BYTE_MAX: u64 = 64;
 
-/// Few rows are believed of any file.
+/// This many rows are believed of any file.
 const ROWS_MIN: u64 = 1 << 16;
 
 /// Checks the counts and places in the footer of a file whose data ends at `data_len`.
@@ -51,7 +51,7 @@ pub(super) fn check_index(
             continue;
         };
         check_place(file, "page index", offset, length.into(), size)?;
-        // What is not in the end is not parsed either.
+        // A list outside these bytes is not parsed either.
         let list = (offset as u64)
             .checked_sub(end_start)
             .and_then(|start| end.get(start as usize..)?.get(..length as usize));
@@ -65,8 +65,8 @@ pub(super) fn check_index(
     Ok(())
 }
 
-/// How many elements the list at the beginning of an offset index says it has. Thrift compact
-/// protocol: a field header, then four bits of size, where 15 stands for a number that follows.
+/// How many elements the list at the start of an offset index claims. Thrift compact protocol: a
+/// field header, then four bits of size, where 15 stands for a number that follows.
 fn promised_pages(index: &[u8]) -> Option<u64> {
     let (_field, rest) = index.split_first()?;
     let (header, rest) = rest.split_first()?;

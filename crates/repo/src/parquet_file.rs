@@ -1,8 +1,8 @@
 //! The Parquet files of a repository: how each is sealed, opened and checked.
 //!
-//! Parquet's own page checksums are not written by our library, and a footer has none. So a sealed
-//! file carries, in its key-value metadata, a CRC-32C for each 16 KiB block of the data before the
-//! footer, and whoever refers to the file keeps the size and the CRC-32C of the rest (the *tail*:
+//! Our library does not write Parquet's page checksums, and a footer has none. So a sealed file
+//! carries, in its key-value metadata, a CRC-32C for each 16 KiB block of the data before the
+//! footer, and each reference to the file keeps the size and the CRC-32C of the rest (the *tail*:
 //! page index and footer). Together they cover every byte, and a reader of a few pages checks
 //! exactly what it read.
 
@@ -63,7 +63,7 @@ pub struct Tail {
 }
 
 /// The settings all files share: zstd level 3, exact page bounds, pages of at most 1,024 rows.
-/// `content` is all that the file will hold, where that is known: small files are not compressed.
+/// `content` is the whole content of the file, where known: small files are not compressed.
 pub(super) fn properties(content: Option<&RecordBatch>) -> WriterPropertiesBuilder {
     let compression = match content.map(data_bytes) {
         Some(0..=PLAIN_BYTES_MAX) => Compression::UNCOMPRESSED,
@@ -81,9 +81,9 @@ pub(super) fn properties(content: Option<&RecordBatch>) -> WriterPropertiesBuild
 /// Rows of one data page.
 pub(super) const PAGE_ROWS: usize = 1024;
 
-/// Files of at most so much data are not compressed. Their pages are some ten bytes each, which zstd
-/// makes no smaller, while the library sets up a compressor and a decompressor for each column,
-/// reading or writing: over a millisecond for the columns of a structure file.
+/// Files with at most this much data are not compressed. Their pages are some ten bytes each, which
+/// zstd makes no smaller, while the library sets up a compressor and a decompressor for each
+/// column, reading or writing: over a millisecond for the columns of a structure file.
 const PLAIN_BYTES_MAX: usize = 8 << 10;
 
 fn data_bytes(batch: &RecordBatch) -> usize {
@@ -117,7 +117,7 @@ impl FileWriter {
         Self::open(schema, ArrowWriterOptions::new().with_skip_arrow_metadata(true), properties)
     }
 
-    /// With Arrow's schema too. Parquet has no lists of a fixed size, and no words about a column.
+    /// With Arrow's schema too: Parquet has no lists of fixed size and no descriptions of columns.
     pub(super) fn with_arrow_schema(
         schema: SchemaRef,
         properties: WriterProperties,
@@ -227,8 +227,8 @@ impl Footer {
             None => None,
         };
         let metadata = guarded(file, || {
-            // The Arrow schema in the key-value metadata says nothing that we need: columns are
-            // cast to what is expected, whatever they are.
+            // We do not need the Arrow schema in the key-value metadata: columns are cast to the
+            // expected types.
             let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
             ArrowReaderMetadata::try_new(Arc::new(metadata), options)
         })?;
@@ -248,7 +248,7 @@ impl Footer {
         self.metadata.metadata()
     }
 
-    /// Whether a program wrote it that knows only the draft.
+    /// Whether the writing program knows only the draft.
     pub(super) fn is_bare(&self) -> bool {
         self.key_value("format").is_none()
     }
@@ -403,7 +403,7 @@ pub(super) fn corrupt(file: &str, what: &str, expected: &str, found: &str) -> Er
 }
 
 /// Runs a call into the Parquet library on bytes from outside. The library returns errors for most
-/// unsound files and panics on a few; both are the file's fault.
+/// unsound files and panics on a few; both count as a corrupt file.
 pub(super) fn guarded<T>(
     file: &str,
     call: impl FnOnce() -> std::result::Result<T, ParquetError>,

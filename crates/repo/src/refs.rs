@@ -1,15 +1,15 @@
-//! Branches and tags: creating, deleting, moving them, and saying which version one means.
+//! Branches and tags: creating, deleting, moving and resolving them.
 
 use std::sync::Arc;
 
-use chunkyard_store::{Error, Result, clock};
+use chunkyard_store::{Error, Noun, Result, clock};
 
 use super::state::{self, Reference, ReferenceKind, Snapshot, State};
 use super::swap::Swap;
 use super::{Mode, Repository, Version, read_only};
 
 impl State {
-    /// Whether this state finds a version without the rest of its history.
+    /// Whether this state can resolve a version without the rest of its history.
     pub(super) fn finds(&self, version: &Version) -> bool {
         let listed = |name: &str| match self.refs.get(name) {
             Some(reference) => self.snapshot(&reference.snapshot_id).is_some(),
@@ -19,7 +19,7 @@ impl State {
             || match version {
                 Version::Branch(name) | Version::Tag(name) | Version::Named(name) => listed(name),
                 Version::Default => listed(&self.default_branch),
-                // A beginning may also be one of an older snapshot, and an older one may be meant.
+                // An id prefix may also match an older snapshot, and an older one may be meant.
                 Version::Snapshot(_) | Version::AsOf { .. } => false,
             }
     }
@@ -38,7 +38,7 @@ impl State {
                 Some(reference) => self.require_snapshot(&reference.snapshot_id),
                 None => by_prefix(self, name).map_err(|error| match error {
                     Error::NotFound { .. } => {
-                        Error::NotFound { what: "branch, tag or snapshot", name: name.clone() }
+                        Error::NotFound { what: Noun::Version, name: name.clone() }
                     }
                     other => other,
                 }),
@@ -48,7 +48,7 @@ impl State {
                 self.ancestry(&tip.snapshot_id)
                     .find(|snapshot| snapshot.timestamp_ms <= *time_ms)
                     .ok_or_else(|| Error::NotFound {
-                        what: "snapshot",
+                        what: Noun::Snapshot,
                         name: format!("on {branch} at or before {}", clock::text(*time_ms)),
                     })
             }
@@ -56,7 +56,7 @@ impl State {
     }
 }
 
-/// Shorter beginnings of a snapshot id than this are not looked up.
+/// Shorter prefixes of a snapshot id are not looked up.
 const PREFIX_MIN: usize = 4;
 
 fn by_prefix<'a>(state: &'a State, id: &str) -> Result<&'a Arc<Snapshot>> {
@@ -69,7 +69,7 @@ fn by_prefix<'a>(state: &'a State, id: &str) -> Result<&'a Arc<Snapshot>> {
         (Some(_), Some(_)) if id.len() >= PREFIX_MIN => Err(Error::Invalid {
             what: format!("{id:?} is the beginning of several snapshot ids; give more of it"),
         }),
-        _ => Err(Error::NotFound { what: "snapshot", name: id.to_owned() }),
+        _ => Err(Error::NotFound { what: Noun::Snapshot, name: id.to_owned() }),
     }
 }
 
@@ -102,7 +102,7 @@ impl Repository {
             if kind == ReferenceKind::Tag && next.deleted_tags.iter().any(|tag| tag == name) {
                 if !reuse {
                     return Err(Error::AlreadyExists {
-                        what: "deleted tag (its name is not used again)",
+                        what: Noun::DeletedTag,
                         name: name.to_owned(),
                     });
                 }

@@ -1,13 +1,13 @@
 //! The state file: the entry point of a repository and its only mutable object.
 //!
-//! This module knows its content: `parse`, `render`, the invariants, and the pure questions one can
-//! ask of it (what does this branch point at, what came before this snapshot). How one state
-//! replaces another is [`super::swap`]'s business.
+//! This module knows its content: `parse`, `render`, the invariants, and pure questions about it
+//! (what does this branch point at, what came before this snapshot). How one state replaces another
+//! is [`super::swap`]'s business.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use chunkyard_store::{Error, Result};
+use chunkyard_store::{Error, Noun, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -25,7 +25,7 @@ pub(super) const KNOWN_FEATURES: &[&str] =
 /// How many write ids a state holds at least, and how many generations a claim outlives its state.
 pub(super) const RECENT: usize = 64;
 
-/// No counter and no time is above this: beyond it, JavaScript and others no longer count by one.
+/// The largest counter or time: beyond it, JavaScript and others no longer count by one.
 const COUNT_MAX: u64 = (1 << 53) - 1;
 
 /// What the state file says.
@@ -57,7 +57,7 @@ pub struct State {
     /// Which protocol guards this root.
     #[serde(default)]
     pub swap: Option<SwapProtocol>,
-    /// The branch that commands mean when they name none.
+    /// The branch used when a command names none.
     #[serde(default)]
     pub default_branch: String,
     /// Branches and tags.
@@ -87,10 +87,10 @@ pub struct State {
     /// Which snapshots of the history are in memory.
     #[serde(skip)]
     pub(super) held: Held,
-    /// Whether nothing is to move into the history with this state.
+    /// Whether this state moves nothing into the history.
     #[serde(skip)]
     pub(super) keeps_history: bool,
-    /// Live snapshots, oldest first: all, or those of the state file alone.
+    /// Live snapshots, oldest first: all, or only the ones in the state file.
     pub snapshots: Vec<Arc<Snapshot>>,
     /// Keys of later versions, kept as they are.
     #[serde(flatten)]
@@ -181,10 +181,10 @@ pub enum ReferenceKind {
 
 impl ReferenceKind {
     /// The word for messages.
-    pub fn noun(self) -> &'static str {
+    pub fn noun(self) -> Noun {
         match self {
-            Self::Branch => "branch",
-            Self::Tag => "tag",
+            Self::Branch => Noun::Branch,
+            Self::Tag => Noun::Tag,
         }
     }
 }
@@ -344,7 +344,7 @@ impl State {
         }
     }
 
-    /// Generations and times are counted on from, so they must leave room.
+    /// Generations and times grow from here, so they must leave room.
     fn check_numbers(&self, file: &str) -> Result<()> {
         let expected = format!("at most {COUNT_MAX}");
         for (what, found) in [("generation", self.generation), ("gc-epoch", self.gc_epoch)] {
@@ -367,7 +367,8 @@ impl State {
 
     /// The snapshot of that id, or an error that says it is gone.
     pub fn require_snapshot(&self, id: &str) -> Result<&Arc<Snapshot>> {
-        self.snapshot(id).ok_or_else(|| Error::NotFound { what: "snapshot", name: id.to_owned() })
+        self.snapshot(id)
+            .ok_or_else(|| Error::NotFound { what: Noun::Snapshot, name: id.to_owned() })
     }
 
     /// The reference of that kind and name.
@@ -420,8 +421,8 @@ impl State {
         Ok(next)
     }
 
-    /// Says that files with wide integers are there, from the first commit on that may write them:
-    /// the files before it may be of the bare draft.
+    /// Declares files with wide integers, from the first commit on that may write them: earlier
+    /// files may be of the bare draft.
     pub(super) fn require_wide(&mut self) {
         if self.config.compat == Compat::Wide {
             self.require_feature("wide-ints");

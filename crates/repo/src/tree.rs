@@ -5,7 +5,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use chunkyard_format::path::{is_within, parent_path};
-use chunkyard_store::{Error, Result, Uid};
+use chunkyard_store::{Error, Noun, Result, Uid};
 
 use super::node::Node;
 
@@ -33,7 +33,7 @@ impl Tree {
 
     /// The node at a normalised path, or `NotFound`.
     pub fn require(&self, path: &str) -> Result<&Arc<Node>> {
-        self.get(path).ok_or_else(|| Error::NotFound { what: "node", name: path.to_owned() })
+        self.get(path).ok_or_else(|| Error::NotFound { what: Noun::Node, name: path.to_owned() })
     }
 
     /// The node of that identity.
@@ -76,7 +76,7 @@ impl Tree {
         self.next_id
     }
 
-    /// Raises the next handle, as files remember it beyond the nodes they hold.
+    /// Raises the next handle to the one a file records, which may exceed its nodes.
     pub fn reserve_ids(&mut self, next_id: u32) {
         self.next_id = self.next_id.max(next_id);
     }
@@ -90,7 +90,7 @@ impl Tree {
         Ok(id)
     }
 
-    /// Puts a node at its path, replacing the one there and forgetting where its identity was.
+    /// Puts a node at its path, replacing another one, and forgets its old path.
     pub fn put(&mut self, node: Arc<Node>) {
         self.next_id = self.next_id.max(node.id.saturating_add(1));
         if let Some(old) = self.paths.insert(node.uid, node.path.clone())

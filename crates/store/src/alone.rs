@@ -1,8 +1,8 @@
-//! Work for somebody who waits for nothing else.
+//! Work for a caller that waits for nothing else.
 //!
-//! One chunk is read by four changes of thread: to one that may block, back, to one that computes,
-//! back. Each wakes a sleeping thread, and all together they take as long as decoding. Whoever reads
-//! one chunk and nothing beside it can as well do all of it himself.
+//! Reading one chunk changes threads four times: to one that may block, back, to one that computes,
+//! back. Each change wakes a sleeping thread, and together they take as long as decoding. A caller
+//! that reads one chunk and nothing else can do all of it on its own thread.
 
 use tokio::runtime::{Handle, RuntimeFlavor};
 
@@ -10,16 +10,15 @@ tokio::task_local! {
     static ALONE: ();
 }
 
-/// Runs a future that never waits for two things at once: what blocks may then block it.
+/// Runs a future that never waits for two things at once, so blocking work may block it.
 pub async fn alone<F: Future>(future: F) -> F::Output {
     ALONE.scope((), future).await
 }
 
-/// Does work in place, if it is done for somebody who waits for nothing else; otherwise hands it
-/// back.
+/// Does work in place if the caller waits for nothing else; otherwise hands it back.
 pub(crate) fn in_place<T, W: FnOnce() -> T>(work: W) -> Result<T, W> {
     let waits = ALONE.try_with(|()| ()).is_ok();
-    // Elsewhere there is no other thread that could take over what else this one had to do.
+    // Only a multi-threaded runtime has another thread to take over this one's other tasks.
     let flavor = Handle::try_current().map(|handle| handle.runtime_flavor());
     match waits && matches!(flavor, Ok(RuntimeFlavor::MultiThread)) {
         true => Ok(tokio::task::block_in_place(work)),

@@ -12,7 +12,7 @@ use futures::stream::BoxStream;
 
 use super::guard::Guard;
 use super::upload::Upload;
-use crate::error::{Error, Result};
+use crate::error::{Error, Noun, Result};
 
 /// What a store can do, for code that must choose between two ways of committing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -44,14 +44,14 @@ pub struct Meta {
     pub version: Option<String>,
 }
 
-/// What is in a directory, not deeper. Sorted by path; paths are relative to the store's root.
+/// The entries of a directory, not deeper. Sorted by path; paths are relative to the store's root.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Dir {
     /// Directories. One that has nothing below it exists on file systems only.
     pub dirs: Vec<String>,
     /// Objects.
     pub objects: Vec<Meta>,
-    /// What is neither, on file systems only: pipes, sockets, devices, links that lead nowhere.
+    /// Everything else, on file systems only: pipes, sockets, devices, links that lead nowhere.
     pub others: Vec<String>,
 }
 
@@ -69,11 +69,11 @@ impl Dir {
 pub struct Object {
     /// The whole content.
     pub bytes: Bytes,
-    /// The state that these bytes are.
+    /// The state that these bytes belong to.
     pub meta: Meta,
 }
 
-/// The state of an object that [`Backend::replace`] is to replace, and no other.
+/// The only state of an object that [`Backend::replace`] may replace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Version {
     /// The etag of that state.
@@ -91,7 +91,7 @@ impl From<&Meta> for Version {
 /// The outcome of [`Backend::create`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Created {
-    /// The object is there, by us.
+    /// We created the object.
     Done(Version),
     /// It was there before, or so the store says: see [`Backend::create`].
     Exists,
@@ -109,12 +109,12 @@ pub enum Replaced {
 /// What becomes of symbolic links to directories in a list. Only a file system has any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Links {
-    /// They are [`Error::Corrupt`]: for lists by which something is deleted, or which must be all there is.
+    /// They are [`Error::Corrupt`]: for lists that drive deletions, or that must be complete.
     Refuse,
-    /// They are passed over, and what they lead to is not listed.
+    /// They are skipped, and their targets are not listed.
     Skip,
-    /// What they lead to is listed: for readers. A circle is [`Error::Corrupt`], and so is anything that
-    /// is neither a file nor a directory, because it may be where a file should be.
+    /// Their targets are listed: for readers. A cycle is [`Error::Corrupt`], and so is anything
+    /// that is neither a file nor a directory, because a file may belong there.
     Follow,
 }
 
@@ -151,10 +151,10 @@ impl fmt::Debug for Lock {
 /// `..` as a segment; anything else is [`Error::Invalid`]. See
 /// [`check_path`](super::check_path).
 ///
-/// On a file system, reading follows symbolic links. Nothing is written or deleted through one that lies
-/// below the root: that is [`Error::Corrupt`], and names the link. The root itself may be reached
-/// through links. What is no regular file (a pipe, a socket, a device) is never read: that is
-/// [`Error::Corrupt`] too.
+/// On a file system, reading follows symbolic links. Nothing is written or deleted through one that
+/// lies below the root: that is [`Error::Corrupt`], and names the link. The root itself may be
+/// reached through links. A pipe, a socket or a device is never read: that is [`Error::Corrupt`]
+/// too.
 #[async_trait]
 pub trait Backend: fmt::Debug + Send + Sync {
     /// What this store can do.
@@ -170,7 +170,7 @@ pub trait Backend: fmt::Debug + Send + Sync {
         for path in paths {
             found.push(match self.get(path).await {
                 Ok(object) => Some(object.bytes),
-                Err(Error::NotFound { what: "object", .. }) => None,
+                Err(Error::NotFound { what: Noun::Object, .. }) => None,
                 Err(error) => return Err(error),
             });
         }
@@ -178,8 +178,8 @@ pub trait Backend: fmt::Debug + Send + Sync {
     }
 
     /// Ranges of one object, in the order given, each complete: a range beyond the object's end is
-    /// [`Error::Corrupt`], because what named the range says otherwise. An object that violates
-    /// `guard` is [`Error::VirtualSourceChanged`].
+    /// [`Error::Corrupt`], because the data that named the range expects more. An object that
+    /// violates `guard` is [`Error::VirtualSourceChanged`].
     ///
     /// One request or read per range; [`Store::fetch`](super::Store::fetch) coalesces.
     async fn get_ranges(
@@ -192,31 +192,31 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// What the store knows about an object. A missing one is [`Error::NotFound`].
     async fn head(&self, path: &str) -> Result<Meta>;
 
-    /// Writes an object from several buffers laid back to back, replacing one that is there.
+    /// Writes an object from several buffers, back to back, replacing an existing one.
     ///
-    /// The bytes are readable when this returns, and durable after [`Backend::sync`]. A file that
-    /// did not exist may be seen in part while it is written, or stay so after a crash: nothing may
-    /// refer to it before it is synced. One that did exist is replaced in one step.
+    /// The bytes are readable when this returns, and durable after [`Backend::sync`]. Readers may
+    /// see a part of a new file while it is written, and a crash may leave that part: nothing may
+    /// refer to the file before it is synced. An existing file is replaced in one step.
     async fn put(&self, path: &str, bytes: Vec<Bytes>) -> Result<()>;
 
-    /// Begins to write an object piece by piece, replacing one that is there when it is finished.
+    /// Begins to write an object piece by piece. Finishing it replaces an existing one.
     async fn begin(&self, path: &str) -> Result<Box<dyn Upload>>;
 
-    /// Writes buffers, back to back, at a position of a file that is there: over what is there, and
-    /// beyond its end if that comes first. Nothing else of the file changes, and it is changed under each
-    /// of its names. A position beyond the end is [`Error::Invalid`], because it would leave a hole. A link
-    /// is [`Error::Corrupt`] in the place of the file too.
+    /// Writes buffers, back to back, at a position of an existing file, over its bytes and beyond
+    /// its end. The rest of the file stays, and the change shows under each of its names. A
+    /// position beyond the end is [`Error::Invalid`], because it would leave a hole. A link in
+    /// place of the file is [`Error::Corrupt`].
     ///
-    /// It is not one step: after an error or a crash any part of the bytes may be there, and readers
-    /// see them arrive. Durable after [`Backend::sync`], and until then a power cut may take any part
-    /// of them, of one call as of several. File systems only.
+    /// It is not one step: after an error or a crash any part of the bytes may be there, and
+    /// readers see them arrive. Durable after [`Backend::sync`]; until then a power cut may take
+    /// any part of them, from one call or several. File systems only.
     async fn write_at(&self, path: &str, position: u64, bytes: Vec<Bytes>) -> Result<()> {
         let size: usize = bytes.iter().map(Bytes::len).sum();
         Err(no(self.kind(), "write", &format!("{size} bytes at {position} of {path}")))
     }
 
-    /// Cuts a file that is there to a length; one that is shorter is [`Error::Invalid`], a link in its
-    /// place is [`Error::Corrupt`]. Durable after [`Backend::sync`]. File systems only.
+    /// Cuts an existing file to a length; a shorter file is [`Error::Invalid`], a link in its place
+    /// is [`Error::Corrupt`]. Durable after [`Backend::sync`]. File systems only.
     async fn truncate(&self, path: &str, len: u64) -> Result<()> {
         Err(no(self.kind(), "truncation", &format!("{path} to {len} bytes")))
     }
@@ -225,9 +225,8 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// content. Nothing to do on object stores.
     async fn sync(&self, paths: &[String]) -> Result<()>;
 
-    /// Makes the bytes of objects survive a power cut, under each of their names that does. It spares the
-    /// syncs of directories where another name is to be made durable anyway: that of a file which is about to be
-    /// renamed does not matter.
+    /// Makes the bytes of objects survive a power cut, under each of their durable names. It saves
+    /// the sync of the directory where the name is about to change anyway, as before a rename.
     async fn sync_content(&self, paths: &[String]) -> Result<()> {
         self.sync(paths).await
     }
@@ -235,8 +234,8 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// Creates an object if there is none.
     ///
     /// A transport that retries may report [`Created::Exists`] for what its own first attempt
-    /// created, when only the reply was lost. Whoever must know reads the object back; a transport
-    /// error likewise leaves the outcome open.
+    /// created, when only the reply was lost. A caller that must know reads the object back; a
+    /// transport error also leaves the outcome open.
     async fn create(&self, path: &str, bytes: Bytes) -> Result<Created>;
 
     /// Replaces an object if it is still in the `expected` state. As to retries, see
@@ -249,15 +248,15 @@ pub trait Backend: fmt::Debug + Send + Sync {
         self.list_links(prefix, Links::Refuse).await
     }
 
-    /// The same, and what becomes of links to directories.
+    /// Like [`Backend::list`]; `links` says what becomes of links to directories.
     async fn list_links(
         &self,
         prefix: &str,
         links: Links,
     ) -> Result<BoxStream<'static, Result<Meta>>>;
 
-    /// What is in the directory `prefix` (`""`: the root), not deeper. A missing directory is empty.
-    /// Links to directories are passed over.
+    /// The entries of the directory `prefix` (`""`: the root), not deeper. A missing directory is
+    /// empty. Links to directories are skipped.
     async fn list_dir(&self, prefix: &str) -> Result<Dir>;
 
     /// Deletes objects. Missing ones are fine.
@@ -265,22 +264,22 @@ pub trait Backend: fmt::Debug + Send + Sync {
 
     /// Deletes all objects below the directory `prefix` (`""`: all), and on a file system the
     /// directories as well, but not the root. Links are deleted and never followed. A missing
-    /// directory is fine. It is not one step: others may see a part of it gone.
+    /// directory is fine. It is not one step: readers may see a part of it gone.
     async fn delete_dir(&self, prefix: &str) -> Result<()>;
 
-    /// Gives the file `from` the further name `to`, unless that is taken. Visible at once, durable
+    /// Gives the file `from` a second name `to`, unless `to` is taken. Visible at once, durable
     /// after [`Backend::sync_dir`] of the directory of `to`.
     ///
     /// Where the file system has no hard links the file is renamed instead, without replacing, so
     /// do not rely on `from` afterwards.
     ///
-    /// An object store copies on its side, if `to` is not there, and the copy is durable at once.
-    /// S3 does it as an upload of one part: `from` must have a byte at least and 5 GiB at most, and a
-    /// process that dies on the way leaves an upload that only a rule of the bucket removes. A
+    /// An object store copies on its side, if `to` does not exist, and the copy is durable at once.
+    /// S3 does it as an upload of one part: `from` must have a byte at least and 5 GiB at most, and
+    /// a process that dies on the way leaves an upload that only a rule of the bucket removes. A
     /// service that speaks S3 another way is told by the option `copy_if_not_exists`; one that has
     /// no way at all is [`Error::Unsupported`]. As with [`Backend::create`], [`Linked::Exists`] may
-    /// be the answer to our own first attempt, when its reply was lost: whoever must know reads
-    /// back what is there.
+    /// come from our own first attempt, when its reply was lost: a caller that must know reads `to`
+    /// back.
     async fn link(&self, from: &str, to: &str) -> Result<Linked> {
         Err(no(self.kind(), "link", &format!("{from} to {to}")))
     }
@@ -291,9 +290,9 @@ pub trait Backend: fmt::Debug + Send + Sync {
         Err(no(self.kind(), "rename", &format!("{from} to {to}")))
     }
 
-    /// Lets two files or directories swap their names in one step: nobody ever finds either name
-    /// without one of them. Durable like a [rename](Backend::rename). Some file systems cannot do
-    /// it: [`Error::Unsupported`].
+    /// Swaps the names of two files or directories in one step: a reader never finds either name
+    /// missing. Durable like a [rename](Backend::rename). Some file systems cannot do it:
+    /// [`Error::Unsupported`].
     async fn exchange(&self, a: &str, b: &str) -> Result<()> {
         Err(no(self.kind(), "exchange", &format!("{a} and {b}")))
     }
@@ -305,9 +304,9 @@ pub trait Backend: fmt::Debug + Send + Sync {
 
     /// Waits for a turn among all processes that use these two paths for it, which the caller means
     /// to keep for `hold`, and ends it when the lock is dropped. Turns are for fairness: they are
-    /// handed on nearly in the order in which they were asked for, and one that lasts for longer
-    /// than it was meant to (for a second at least) is ended by those that wait. So more than one
-    /// may hold a turn, and nothing may depend on it that must be right. File systems only.
+    /// handed on nearly in the order of the requests, and waiting processes end a turn that lasts
+    /// longer than it was meant to (and at least a second). So two callers may hold a turn at once,
+    /// and correctness must not depend on it. File systems only.
     async fn turn(&self, door: &str, room: &str, hold: Duration) -> Result<Lock> {
         let (op, paths) = ("turn", format!("{door} and {room} for {} ms", hold.as_millis()));
         Err(no(self.kind(), op, &paths))

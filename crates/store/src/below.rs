@@ -1,9 +1,8 @@
 //! A directory of a store as a store of its own.
 //!
-//! Opening its URL would do for most purposes, but not through the same backend: work that is spread
-//! over a directory and those inside it would escape whoever wraps the store, such as a
-//! [`Fault`](super::Fault), and its parts could not be renamed into each other's places in one
-//! ledger.
+//! Opening its URL would mostly do, but it would not use the same backend: work below it would
+//! escape a wrapper of the store, such as a [`Fault`](super::Fault), and the wrapper could not
+//! follow renames between the directory and its parts.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -62,7 +61,7 @@ impl Below {
     }
 }
 
-/// A path as those know it for whom `prefix` is the root.
+/// A path relative to `prefix`, which is the root here.
 fn own(prefix: &str, path: String) -> String {
     match path.strip_prefix(prefix).and_then(|rest| rest.strip_prefix('/')) {
         Some(rest) => rest.to_owned(),

@@ -7,35 +7,35 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::{Check, ChunkRef, Guard};
 use crate::error::{Error, Result};
 
-/// A run of bytes of an object of the same store that holds one or more chunks, packed together.
-/// Shared by the references to these chunks.
+/// A run of bytes in an object of the same store: one or more chunks, packed together. The
+/// references to these chunks share it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Block {
     /// The object.
     pub path: Arc<str>,
-    /// Its bytes that are the packed block.
+    /// Where in the object the packed block lies.
     pub range: Range<u64>,
-    /// What shows that it is still the object in which the block was found.
+    /// Checks that the object has not changed since the block was found.
     pub guard: Option<Guard>,
     /// CRC-32C of the packed bytes, where recorded.
     pub crc32c: Option<u32>,
-    /// The name of the [packing](super::block_codec); `None` for bytes that are as they are.
+    /// The name of the [packing](super::block_codec); `None` for bytes that are not packed.
     pub codec: Option<Arc<str>>,
-    /// Bytes of the unpacked block.
+    /// Length of the unpacked block in bytes.
     pub len: u64,
-    /// Which opened object it is of, as [`Block::new_owner`] told: blocks that are kept are known by
-    /// this and by where they start.
+    /// Number of the opened object, from [`Block::new_owner`]. Together with its start it
+    /// identifies a block in the cache.
     pub owner: u64,
 }
 
 impl Block {
-    /// A number that no other opened object of this process has.
+    /// A number that is unique to one opened object in this process.
     pub fn new_owner() -> u64 {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         NEXT.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Whether a chunk is all that the block holds.
+    /// Whether the block holds this chunk only.
     pub fn is_all(&self, within: &Range<u64>) -> bool {
         *within == (0..self.len)
     }
@@ -45,8 +45,8 @@ impl Block {
         self.object(self.range.clone(), self.crc32c)
     }
 
-    /// A chunk of a block that is not packed, as the range of the object that it is; `None` of a
-    /// packed block, which has no such range.
+    /// The range of the object that holds a chunk of an unpacked block; `None` for a packed block,
+    /// where a chunk has no range of its own.
     pub fn plain(&self, within: &Range<u64>) -> Result<Option<ChunkRef>> {
         self.check(within)?;
         if self.codec.is_some() {
@@ -63,7 +63,7 @@ impl Block {
         ChunkRef::Object { path, range, guard, check: crc32c.map(Check::Crc32c) }
     }
 
-    /// Refuses a chunk that is not within the block, and a block that contradicts itself.
+    /// Refuses a chunk outside the block, and a block whose lengths contradict each other.
     pub(super) fn check(&self, within: &Range<u64>) -> Result<()> {
         if within.start > within.end || within.end > self.len {
             let found = format!("bytes {}..{}", within.start, within.end);

@@ -2,7 +2,7 @@
 
 use std::hash::Hash;
 
-/// A concurrent cache that holds at most so many bytes of values, as counted by a weigher.
+/// A concurrent cache bounded by the bytes of its values, as counted by a weigher.
 ///
 /// A slice of a fetched buffer keeps the whole buffer alive: cache a copy, or weigh the buffer.
 #[derive(Clone)]

@@ -1,4 +1,4 @@
-//! What shows that chunks are right, and the checking of many at once.
+//! Checksums of chunks, and checking many of them at once.
 
 use bytes::Bytes;
 use rayon::prelude::*;
@@ -10,10 +10,10 @@ use crate::error::Result;
 /// Up to here a checksum takes less time than asking another thread for it.
 const INLINE_BYTES_MAX: usize = 1 << 20;
 
-/// How much longer a cryptographic hash takes than a checksum, about.
+/// About how much longer a cryptographic hash takes than a checksum.
 const HASH_EFFORT: usize = 16;
 
-/// What shows that the bytes of a chunk are right.
+/// What the bytes of a chunk are checked against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Check {
     /// CRC-32C of these bytes.
@@ -40,13 +40,13 @@ impl Check {
     }
 }
 
-/// Bytes and what shows that they are right.
+/// Bytes and what to check them against.
 pub(super) struct Checked {
-    /// Which of the caller's they are.
+    /// Their index in the caller's list.
     pub(super) at: usize,
     pub(super) check: Check,
     pub(super) bytes: Bytes,
-    /// What lies behind them, as far as the check needs it.
+    /// The bytes that follow in the object, as far as the check needs them.
     pub(super) behind: Bytes,
 }
 
@@ -59,14 +59,15 @@ pub(super) struct Mismatch {
     pub(super) found: String,
 }
 
-/// The first bytes whose checksum does not hold; those of many megabytes on the compute threads.
+/// The first bytes whose checksum does not match. Many megabytes are checked on the compute
+/// threads.
 pub(super) async fn first_mismatch(checked: Vec<Checked>) -> Result<Option<Mismatch>> {
     let effort = checked.iter().map(Checked::effort).fold(0, usize::saturating_add);
     if effort <= INLINE_BYTES_MAX {
         return Ok(checked.iter().find_map(Checked::mismatch));
     }
     cpu(move || match &checked[..] {
-        // The threads of the pool are not asked for what one does alone.
+        // One thread is enough, so the pool is not asked.
         [only] => only.mismatch(),
         many => many.par_iter().find_map_first(Checked::mismatch),
     })

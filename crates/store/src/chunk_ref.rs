@@ -16,8 +16,8 @@ use super::guard::Guard;
 /// copying a byte.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChunkRef {
-    /// An object of the same store, all of it. Where there is no such object, the chunk holds the
-    /// fill value only: formats with one file per chunk tell the two apart by nothing else.
+    /// An object of the same store, all of it. If there is no such object, the chunk holds the fill
+    /// value only: formats with one file per chunk have no other mark for it.
     Whole {
         /// The object.
         path: Arc<str>,
@@ -26,32 +26,32 @@ pub enum ChunkRef {
     Object {
         /// The object, shared by the many chunks in it.
         path: Arc<str>,
-        /// Its bytes that are the chunk.
+        /// Where in the object the chunk lies.
         range: Range<u64>,
-        /// What shows that it is still the object in which the range was found.
+        /// Checks that the object has not changed since the range was found.
         guard: Option<Guard>,
-        /// What shows that the bytes are right, where there is something.
+        /// What to check the bytes against, if anything.
         check: Option<Check>,
     },
     /// The chunk itself, small enough to be kept where the reference is.
     Inline(Bytes),
-    /// A range of an object elsewhere. Whether its URL may be followed is for the reader to decide,
-    /// never for the data.
+    /// A range of an object elsewhere. The reader decides whether its URL may be followed, never
+    /// the data.
     Remote {
         /// The object's URL.
         url: Arc<str>,
-        /// Its bytes that are the chunk.
+        /// Where in the object the chunk lies.
         range: Range<u64>,
-        /// What shows that it is still the same object.
+        /// Checks that it is still the same object.
         guard: Option<Guard>,
-        /// What shows that the bytes are right, where there is something.
+        /// What to check the bytes against, if anything.
         check: Option<Check>,
     },
     /// A part of a block that has to be unpacked first.
     Slice {
         /// The block, shared by the chunks in it.
         block: Arc<Block>,
-        /// The bytes of the unpacked block that are the chunk.
+        /// Where in the unpacked block the chunk lies.
         within: Range<u64>,
     },
 }
@@ -68,8 +68,8 @@ impl ChunkRef {
         }
     }
 
-    /// The bytes that it takes in its store: of a block that is packed, its share; with a digest that
-    /// lies behind it.
+    /// The bytes that it takes in its store, including a digest behind it; for a chunk of a packed
+    /// block, its share.
     pub fn stored_len(&self) -> Option<u64> {
         let Self::Slice { block, within } = self else {
             let behind = self.check().map_or(0, Check::bytes_behind) as u64;
@@ -81,7 +81,7 @@ impl ChunkRef {
         Some(u64::try_from(share).unwrap_or(u64::MAX))
     }
 
-    /// What shows that its own bytes are right; of a chunk in a block, nothing but the block's does.
+    /// What to check its own bytes against; a chunk in a block is only checked with its block.
     pub fn check(&self) -> Option<Check> {
         match self {
             Self::Object { check, .. } | Self::Remote { check, .. } => *check,

@@ -1,4 +1,4 @@
-//! Keeping reads inside a directory that somebody allowed: a link in it must not lead out.
+//! Keeps reads inside an allowed directory: a link in it must not lead out.
 
 use std::fs;
 use std::io;
@@ -7,13 +7,13 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use super::cache::ByteCache;
-use crate::error::{Error, Result};
+use crate::error::{Error, Noun, Result};
 
-/// For how long a path that was looked at counts as sound. Thousands of references into one file
-/// cost one look; a link that appears later is noticed soon.
+/// How long a checked path counts as sound. Thousands of references into one file cost one check; a
+/// link that appears later is noticed soon.
 const SOUND_FOR: Duration = Duration::from_secs(1);
 
-/// What is kept of paths that were looked at.
+/// Memory for paths that were checked.
 const SEEN_BYTES_MAX: u64 = 4 << 20;
 
 /// A directory, and the paths below it that are known to stay in it.
@@ -25,7 +25,7 @@ pub(super) struct Confined {
 #[derive(Debug)]
 struct Inner {
     root: PathBuf,
-    /// The root without links, from the first look on.
+    /// The root without links, set by the first check.
     resolved: OnceLock<PathBuf>,
     seen: ByteCache<Arc<str>, Instant>,
 }
@@ -37,7 +37,7 @@ impl Confined {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Fails unless `path`, relative to the directory, is there and really lies in it.
+    /// Fails unless `path`, relative to the directory, exists and really lies in it.
     pub(super) async fn check(&self, path: &str) -> Result<()> {
         if self.inner.seen.get(&path.into()).is_some_and(|seen| seen.elapsed() < SOUND_FOR) {
             return Ok(());
@@ -58,7 +58,7 @@ impl Confined {
                 self.inner.root.display()
             ))),
             Ok(Err(error)) if error.kind() == io::ErrorKind::NotFound => {
-                Err(Error::NotFound { what: "object", name: full })
+                Err(Error::NotFound { what: Noun::Object, name: full })
             }
             Ok(Err(error)) => Err(Error::store("resolve", full, error)),
             Err(error) => Err(Error::store("resolve", full, error)),
@@ -111,7 +111,7 @@ mod tests {
         let place = Confined::new(inside.path());
         place.check("file").await.unwrap();
         fs::remove_file(&file).unwrap();
-        // Whoever reads it now hears from the file system that it is gone.
+        // The check still passes; a read now learns from the file system that the file is gone.
         place.check("file").await.unwrap();
         tokio::time::sleep(SOUND_FOR).await;
         assert!(place.check("file").await.is_err());

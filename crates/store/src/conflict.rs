@@ -1,11 +1,11 @@
-//! Conflicts between the changes of a session and changes that others committed meanwhile: what
-//! [`Error::Conflict`](crate::Error::Conflict) lists.
+//! Conflicts between the changes of a session and changes that other writers committed meanwhile:
+//! what [`Error::Conflict`](crate::Error::Conflict) lists.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// One thing that a session and somebody else changed in ways that exclude each other.
+/// One thing that a session and another writer changed in ways that exclude each other.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Conflict {
     /// The node, where the session has it.
@@ -16,7 +16,7 @@ pub struct Conflict {
     pub chunks: Vec<Vec<u64>>,
     /// How many chunks are concerned in all.
     pub chunk_count: u64,
-    /// The commits of the others, oldest first, where they are known.
+    /// The other writers' commits, oldest first, where known.
     pub theirs: Vec<String>,
 }
 

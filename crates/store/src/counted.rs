@@ -1,4 +1,4 @@
-//! What is asked of a store: the tool of tests and benches that say how many requests something
+//! Counts what is asked of a store, for tests and benches that state how many requests an operation
 //! takes.
 
 use std::ops::Range;
@@ -59,14 +59,14 @@ pub struct Counted {
 }
 
 impl Counted {
-    /// A store that works as `store` does, and the means to see how often it was asked.
+    /// A store that works as `store` does, and its counter.
     pub fn wrap(store: &Store) -> (Store, Arc<Self>) {
         let counted = Self { inner: store.backend().clone(), counters: Arc::default() };
         let counted = Arc::new(counted);
         (store.with_backend(counted.clone()), counted)
     }
 
-    /// What was counted since the last time that somebody took it.
+    /// The counts since the last call.
     pub fn take(&self) -> Counts {
         let Counters { gets, get_bytes, puts, put_bytes, lists, heads, deletes, moves } =
             &*self.counters;

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 
 /// Runs `work` on the compute threads and waits for it without blocking this one.
 ///
-/// Codecs run here, never on threads that have something else to wait for. A panic in `work` continues in the
+/// Codecs run here, never on threads that serve other tasks. A panic in `work` continues in the
 /// caller.
 pub async fn cpu<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
     match in_place(work) {
@@ -18,17 +18,17 @@ pub async fn cpu<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -
     }
 }
 
-/// Begins `work` on the compute threads, for somebody who wants the result later.
+/// Starts `work` on the compute threads, for a caller that wants the result later.
 pub fn start<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Started<T> {
     let (sender, result) = oneshot::channel();
     rayon::spawn(move || {
-        // Fails only if the caller is gone; then nobody wants the result.
+        // Fails only if the caller is gone and the result is not wanted.
         drop(sender.send(catch_unwind(AssertUnwindSafe(work))));
     });
     Started { result }
 }
 
-/// Work under way on the compute threads. It is done to the end also if this is dropped.
+/// Work under way on the compute threads. It runs to its end even if this is dropped.
 #[derive(Debug)]
 pub struct Started<T> {
     result: oneshot::Receiver<std::thread::Result<T>>,

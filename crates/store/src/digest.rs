@@ -1,7 +1,7 @@
 //! The nine checksums that Bloscpack files put behind their chunks.
 //!
-//! A chunk of such a file is checked where its bytes arrive, so the kinds are known to the store; what
-//! they are called and which number stands for which is Bloscpack's.
+//! The store checks a chunk of such a file when its bytes arrive, so it knows the kinds; their
+//! names and numbers are Bloscpack's.
 
 use md5::Md5;
 use sha1::Sha1;
@@ -10,7 +10,7 @@ use sha2::{Sha224, Sha256, Sha384, Sha512};
 
 use crate::error::{Error, Result};
 
-/// A kind of checksum, none among them.
+/// A kind of checksum, including none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Digest {
     /// No checksum: no bytes, and nothing is ever wrong.
@@ -82,7 +82,7 @@ impl Digest {
         }
     }
 
-    /// The kind that the Bloscpack tool calls so.
+    /// The kind with this name in the Bloscpack tool.
     pub fn parse(name: &str) -> Result<Self> {
         Self::ALL.into_iter().find(|digest| digest.name() == name).ok_or_else(|| {
             let names = Self::ALL.map(Self::name).join(", ");

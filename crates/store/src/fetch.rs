@@ -13,13 +13,13 @@ use super::limits::Limits;
 use super::{Backend, Store};
 use crate::error::{Error, Result};
 
-/// Bytes between two ranges that are read along rather than asked around. A file system repeats a
-/// system call quickly; a request over a network costs as much as sending a megabyte.
+/// A gap of up to this many bytes between two ranges is read along instead of split into two reads.
+/// A second system call is cheap; a request over a network costs as much as sending a megabyte.
 const LOCAL_GAP_BYTES: u64 = 64 << 10;
 const REMOTE_GAP_BYTES: u64 = 1 << 20;
 
-/// No more than this is read in one piece, unless a single range is larger: the rest is better read
-/// at the same time.
+/// The most that is read in one piece, unless a single range is larger: several pieces are better
+/// read at the same time.
 const PIECE_BYTES_MAX: u64 = 16 << 20;
 
 /// A range of an object of this store.
@@ -37,8 +37,7 @@ impl Store {
     /// Reads many ranges: grouped by object, near ones together, equal ones once, at most
     /// `limits.requests` at a time. The results are in the order of the requests, each complete.
     ///
-    /// Results are slices of what was read together and keep it alive as a whole. Copy what is to be
-    /// kept for long.
+    /// Results are slices of a larger read and keep all of it alive. Copy what you keep for long.
     pub async fn fetch(&self, requests: &[Request], limits: &Limits) -> Result<Vec<Bytes>> {
         let mut results = vec![Bytes::new(); requests.len()];
         let backend: &dyn Backend = &**self;
@@ -66,7 +65,7 @@ pub(super) struct Job {
     shares: Vec<Share>,
 }
 
-/// That a request is served by a piece.
+/// Which piece serves a request.
 #[derive(Debug, Clone, Copy)]
 struct Share {
     request: usize,
@@ -143,12 +142,12 @@ impl Job {
         self.shares.iter().map(cut).collect()
     }
 
-    /// Makes the last piece cover `range` too, which starts no earlier, if that is worth it.
+    /// Extends the last piece to cover `range`, which starts no earlier, if that is worth it.
     fn extend(&mut self, range: &Range<u64>, gap_bytes: u64) -> bool {
         let Some(piece) = self.pieces.last_mut() else { return false };
         let end = piece.end.max(range.end);
         let near = range.start <= piece.end.saturating_add(gap_bytes);
-        // What the piece holds already is free, however large the piece is.
+        // Bytes that the piece holds already are free, however large the piece is.
         let fits = end == piece.end || end - piece.start <= PIECE_BYTES_MAX;
         if near && fits {
             self.pieces_bytes += end - piece.end;

@@ -1,10 +1,10 @@
-//! From references to bytes: the one place where the chunks of every format are fetched.
+//! From references to bytes: all formats fetch their chunks here.
 //!
-//! All references of a call are on their way together, whichever store they are in: ranges coalesced
-//! by [`Store::fetch`]'s rules, whole files several to a call, and no more calls under way at once
-//! than the limits say. What carries a checksum is checked, and so is what has one right behind it,
-//! which comes along in the same read. What lies in a packed block is taken out
-//! of it; see [`slices`](super::slices).
+//! All references of a call are on their way together, whichever store they are in: ranges
+//! coalesced by [`Store::fetch`]'s rules, whole files several to a call, and no more calls under
+//! way at once than the limits say. Bytes are checked against the checksum in their reference or
+//! the one right behind them, which comes along in the same read. Chunks in packed blocks are
+//! unpacked; see [`slices`](super::slices).
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -27,7 +27,7 @@ use crate::error::{Error, Result};
 /// The most files that are read by one call, one after the other, on a file system.
 const FILES_PER_CALL_MAX: usize = 64;
 
-/// Unpacked blocks that are kept, unless somebody chooses another bound.
+/// Default bound on the unpacked blocks that are kept.
 const BLOCK_CACHE_BYTES: u64 = 64 << 20;
 
 /// Fetches what formats locate. Cheap to clone.
@@ -54,7 +54,7 @@ impl Fetcher {
         Self { blocks: Blocks::new(bytes_max), ..self }
     }
 
-    /// Fetches from `store` and from nowhere else, within its limits, and checks what can be checked.
+    /// Fetches from `store` only, within its limits, and checks every checksum.
     pub fn within(store: &Store) -> Self {
         let nowhere = Remotes::new(Vec::new(), super::Options::default());
         Self::new(store.clone(), Arc::new(nowhere), *store.limits(), true)
@@ -78,8 +78,8 @@ impl Fetcher {
     /// The bytes of chunks, in the order of the references. `None` only for a
     /// [whole object](ChunkRef::Whole) that is not there.
     ///
-    /// Results may be slices of what was read together and keep it alive as a whole. Copy what is to
-    /// be kept for long.
+    /// Results may be slices of a larger read and keep all of it alive. Copy what you keep for
+    /// long.
     pub async fn fetch(&self, refs: &[&ChunkRef]) -> Result<Vec<Option<Bytes>>> {
         self.fetch_named(refs, |at| match refs.get(at) {
             Some(ChunkRef::Object { range, .. } | ChunkRef::Remote { range, .. }) => {
@@ -90,7 +90,7 @@ impl Fetcher {
         .await
     }
 
-    /// Like [`Fetcher::fetch`]; where a checksum does not hold, `name` says of which reference.
+    /// Like [`Fetcher::fetch`]; where a checksum does not match, `name` names the reference.
     pub async fn fetch_named(
         &self,
         refs: &[&ChunkRef],
@@ -148,19 +148,19 @@ impl Fetcher {
         Ok(answer)
     }
 
-    /// What to read of a chunk: its range, and with it what it is to be compared with, so that
-    /// neighbours stay one read.
+    /// What to read for a chunk: its range and the digest behind it, so that neighbours stay one
+    /// read.
     fn with_check(&self, reference: &ChunkRef, range: &Range<u64>) -> Range<u64> {
         let behind = reference.check().filter(|_| self.check).map_or(0, Check::bytes_behind);
-        // One that ends before it starts stays what it is, and is refused.
+        // A reversed range stays as it is, and is refused later.
         match range.start <= range.end {
             true => range.start..range.end.saturating_add(behind as u64),
             false => range.clone(),
         }
     }
 
-    /// The range that a chunk of a block is, where there is nothing to unpack or to check: then no
-    /// more than the chunk is read.
+    /// The range of a chunk in a block that needs neither unpacking nor checking: then only the
+    /// chunk is read.
     fn range_of(&self, block: &Block, within: &Range<u64>) -> Result<Option<Range<u64>>> {
         match block.plain(within)? {
             Some(ChunkRef::Object { range, .. }) if block.crc32c.is_none() || !self.check => {
@@ -170,8 +170,8 @@ impl Fetcher {
         }
     }
 
-    /// Ranges of chunks, each relative to its reference, in the order given. Nothing checks them but
-    /// those in packed blocks: whoever asks for a part decodes what carries a checksum of its own.
+    /// Ranges of chunks, each relative to its reference, in the order given. Only ranges in packed
+    /// blocks are checked: parts that a caller decodes carry checksums of their own.
     pub async fn fetch_within(&self, refs: &[(&ChunkRef, Range<u64>)]) -> Result<Vec<Bytes>> {
         let mut answer = vec![Some(Bytes::new()); refs.len()];
         let mut ranges = Vec::with_capacity(refs.len());
@@ -239,7 +239,7 @@ impl Fetcher {
         let mut groups = vec![Group::new(self.store.clone(), false)];
         let mut elsewhere: HashMap<&str, (usize, Arc<str>)> = HashMap::new();
         for (url, store, path) in self.resolve(ranges).await? {
-            // There are few stores, each for a place that somebody allowed.
+            // There are few stores, one per allowed place.
             let known = groups.iter().position(|group| group.elsewhere && group.is_in(&store));
             let group = known.unwrap_or(groups.len());
             if known.is_none() {
@@ -290,8 +290,8 @@ impl Fetcher {
         Ok(objects.iter().map(|(at, _)| *at).zip(found).collect())
     }
 
-    /// Of many files each call reads several, because a call costs a task; but there are enough
-    /// calls to keep every thread at work until the end.
+    /// Each call reads several of many files, because a call costs a task; but there are enough
+    /// calls to keep every thread busy until the end.
     fn files_per_call(&self, files: usize) -> usize {
         match self.store.kind() {
             Kind::Local => {
@@ -312,8 +312,8 @@ fn place(reference: &ChunkRef) -> &str {
     }
 }
 
-/// Compares bytes with the checksums that their references carry or that were read along, and takes
-/// the latter away.
+/// Compares bytes with the checksums in their references or read along with them, and cuts the
+/// latter off.
 async fn check(
     refs: &[&ChunkRef],
     answer: &mut [Option<Bytes>],
@@ -321,7 +321,7 @@ async fn check(
 ) -> Result<()> {
     let mut checked = Vec::new();
     for (at, (reference, bytes)) in refs.iter().zip(answer).enumerate() {
-        // Of a block the packed bytes were checked.
+        // The packed bytes of a block are checked already.
         let (Some(check), Some(bytes)) = (reference.check(), bytes) else { continue };
         let behind = bytes.split_off(bytes.len().saturating_sub(check.bytes_behind()));
         checked.push(Checked { at, check, bytes: bytes.clone(), behind });

@@ -8,13 +8,13 @@ use bytes::Bytes;
 use super::{Guard, Request, Store};
 use crate::error::Error;
 
-/// The parts of an answer that one call to a store gives, by their place in it.
+/// The parts of an answer that one call to a store gives, each with its place in the answer.
 pub(super) type Shares = Vec<(usize, Option<Bytes>)>;
 
 /// Ranges in one store.
 pub(super) struct Group {
     pub(super) store: Store,
-    /// Whether it is another store than the fetcher's, and errors must say which.
+    /// Whether the store is not the fetcher's own, so that errors must name it.
     pub(super) elsewhere: bool,
     pub(super) requests: Vec<Request>,
     /// The place of each request in the answer.
@@ -47,7 +47,7 @@ impl Group {
         bytes.into_iter().filter_map(place).collect()
     }
 
-    /// Says of an object elsewhere where it is, unless the error does already.
+    /// Adds the place of an object elsewhere to an error that does not name it.
     pub(super) fn explain(&self, error: Error) -> Error {
         let full = |path: String| {
             if path.starts_with('/') { path } else { format!("{}/{path}", self.store.url()) }

@@ -1,9 +1,9 @@
-//! Whether an object is still the one that somebody pointed into.
+//! Whether an object is still the one that a reference was made to.
 
 use super::backend::Meta;
 use crate::error::{Error, Result};
 
-/// What must be true of an object for ranges in it to mean what they meant when they were recorded.
+/// What must be true of an object so that recorded ranges in it still have their meaning.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Guard {
     /// The etag it must have.
@@ -13,8 +13,8 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// What shows later that an object is still the one that was looked at; `None` where the store
-    /// says nothing that would.
+    /// A guard for the state that was seen; `None` if the store reports nothing to tell states
+    /// apart.
     pub fn of(meta: &Meta) -> Option<Self> {
         match &meta.etag {
             Some(etag) => Some(Self { etag: Some(etag.clone()), not_newer_than_ms: None }),
@@ -26,7 +26,7 @@ impl Guard {
     }
 
     /// Fails with [`Error::VirtualSourceChanged`] unless `meta` satisfies this guard. An object
-    /// about which the store says too little does not satisfy it.
+    /// about which the store says too little fails it.
     pub fn check(&self, url: &str, meta: &Meta) -> Result<()> {
         let changed = |expected: String, found: String| {
             Err(Error::VirtualSourceChanged { url: url.to_owned(), expected, found })

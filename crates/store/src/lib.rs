@@ -9,8 +9,9 @@
 //!    └─ Fetcher: the chunks that references name, here and elsewhere, all at once
 //! ```
 //!
-//! Formats and the repository *locate* bytes ([`ChunkRef`]); only this module moves them ([`Fetcher`]). It knows
-//! paths and bytes, and neither arrays nor versions.
+//! Formats and the repository *locate* bytes ([`ChunkRef`]); only this crate moves them ([`Fetcher`]). It knows
+//! paths and bytes, and neither arrays nor versions. As the lowest crate that can fail it also has the
+//! [`Error`] of all of them, random identities ([`Uid`]) and the bridge from async code to compute threads ([`cpu`]).
 //!
 //! Three promises hold on every backend:
 //!
@@ -32,6 +33,8 @@
 //! # }
 //! ```
 
+#![forbid(unsafe_code)]
+
 mod alone;
 mod backend;
 mod below;
@@ -42,7 +45,6 @@ mod chunk_ref;
 pub mod clock;
 mod confine;
 mod conflict;
-
 mod counted;
 mod cpu;
 mod digest;
@@ -83,7 +85,7 @@ pub use self::conflict::{Conflict, ConflictKind};
 pub use self::counted::{Counted, Counts};
 pub use self::cpu::{Started, cpu, start};
 pub use self::digest::Digest;
-pub use self::error::{Error, ErrorKind, Result};
+pub use self::error::{Error, ErrorKind, Noun, Result};
 pub use self::fault::Fault;
 pub use self::fetch::Request;
 pub use self::fetcher::Fetcher;
@@ -127,7 +129,7 @@ impl Store {
         Ok(Self { limits: options.limits, ..url::open(url, options)? })
     }
 
-    /// A store in memory that nobody else can open, and that goes with its last clone.
+    /// A store in memory that no other code can open, and that goes with its last clone.
     pub fn unnamed(options: &Options) -> Result<Self> {
         Ok(Self { limits: options.limits, ..url::unnamed(options)? })
     }

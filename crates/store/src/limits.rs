@@ -4,7 +4,7 @@ use std::thread::available_parallelism;
 
 const MIB: usize = 1 << 20;
 
-/// Bounds on what is under way at once, passed explicitly to whatever fetches or computes.
+/// Bounds on the work under way at once, passed explicitly to all code that fetches or computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes fetched or encoded and not yet written.

@@ -1,7 +1,7 @@
 //! Where a URL really is, so that two of them can be compared.
 //!
-//! The same directory has many names: through links, through other mounts, with `..` in them, as a path and
-//! as a URL. Of an object store the bucket and the key count.
+//! The same directory has many names: through links, through other mounts, with `..` in them, as a
+//! path and as a URL. In an object store, the bucket and the key count.
 
 use std::fs;
 use std::io;
@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 /// As many links as the kernel follows on one path.
 const LINKS_MAX: usize = 40;
 
-/// A place, whatever it is called.
+/// A place, independent of its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Location {
     /// A path without links. Its last segments need not exist.
@@ -122,8 +122,8 @@ fn segments(key: &str) -> Vec<String> {
     key.split('/').filter(|segment| !segment.is_empty()).map(str::to_owned).collect()
 }
 
-/// Whether a directory above a path, or itself, is another under a second name: by another mount, or by
-/// other letters where their case does not count.
+/// Whether a path, or a directory above it, is `other` under a second name: through another mount,
+/// or in other case where case does not count.
 fn same_above(path: &Path, other: &Path) -> bool {
     let id = |path: &Path| fs::metadata(path).map(|found| (found.dev(), found.ino())).ok();
     let Some(other) = fs::metadata(other).ok().filter(fs::Metadata::is_dir) else { return false };
@@ -131,7 +131,7 @@ fn same_above(path: &Path, other: &Path) -> bool {
     path.ancestors().any(|above| id(above) == other)
 }
 
-/// Where a link leads, if a path is one to a directory, or to where nothing is.
+/// The target of a link, if `path` is a link to a directory or to nothing.
 pub fn real_directory(path: &str) -> Result<Option<String>> {
     let path = Path::new(path);
     let is_link = fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink());
@@ -144,7 +144,7 @@ pub fn real_directory(path: &str) -> Result<Option<String>> {
     Ok(Some(real.to_str().ok_or_else(unknown)?.to_owned()))
 }
 
-/// A path without links and without `..`, of which the end need not exist.
+/// A path without links and without `..`. Its end need not exist.
 fn real_path(path: &Path) -> io::Result<PathBuf> {
     let mut real = PathBuf::new();
     let mut links = 0;

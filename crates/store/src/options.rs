@@ -25,9 +25,9 @@ pub enum Durability {
 /// - `retries` (default 10): how often a request is repeated;
 /// - `retry_timeout_ms` (default 180000): how long it is repeated at most.
 ///
-/// A connection must come about within 5 seconds, a request must end within 120 (`connect_timeout`,
-/// `timeout`). An address where nobody ever answered is not asked again and again. The table of all
-/// this, with reasons, heads `store/object/client.rs`.
+/// A connection must succeed within 5 seconds, a request must end within 120 (`connect_timeout`,
+/// `timeout`). An address that has never answered is given up soon. A table of all this, with
+/// reasons, is at the top of `store/object/client.rs`.
 #[derive(Clone, Default)]
 pub struct Options {
     /// Settings of the object store.

@@ -10,24 +10,24 @@ use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 
 use chunkyard_array::codec::packed;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Noun, Result};
 
-/// The level of zstd unless somebody chooses another.
+/// The default level of zstd.
 const ZSTD_LEVEL: i32 = 3;
 
-/// The most that a block of a packing that somebody registered may be said to hold: nobody here can
-/// tell what its packed bytes can become.
+/// The largest length that a block of a registered packing may claim: this crate cannot tell how
+/// far its packed bytes expand.
 const FOREIGN_BYTES_MAX: usize = 1 << 30;
 
 /// One way to pack blocks. Pure functions of bytes.
 pub trait BlockCodec: Send + Sync + std::fmt::Debug {
-    /// The name that files know it by.
+    /// Its name in files.
     fn name(&self) -> &str;
 
     /// Packs a block.
     fn pack(&self, plain: &[u8]) -> Result<Vec<u8>>;
 
-    /// Packs a block into memory that is used again; what is in it goes.
+    /// Packs a block into reused memory, whose content is dropped.
     fn pack_into(&self, plain: &[u8], out: &mut Vec<u8>) -> Result<()> {
         *out = self.pack(plain)?;
         Ok(())
@@ -137,21 +137,21 @@ impl BlockCodec for Plain {
     }
 }
 
-/// The built-in packings come first, so that nobody can take their names.
+/// The built-in packings come first, so that no other packing can take their names.
 static CODECS: LazyLock<RwLock<BTreeMap<String, Arc<dyn BlockCodec>>>> = LazyLock::new(|| {
     let built_in: [Arc<dyn BlockCodec>; 3] =
         [Arc::new(Lz4), Arc::new(Plain), Arc::new(Zstd { level: ZSTD_LEVEL })];
     RwLock::new(built_in.into_iter().map(|codec| (codec.name().to_owned(), codec)).collect())
 });
 
-/// Makes a packing known to this process by its name. A name stays with whoever took it first; the
+/// Makes a packing known to this process by its name. The first codec to take a name keeps it; the
 /// same codec may be registered again.
 pub fn register_block_codec(codec: Arc<dyn BlockCodec>) -> Result<()> {
     let name = codec.name().to_owned();
     let mut known = CODECS.write().unwrap_or_else(PoisonError::into_inner);
     match known.get(&name) {
         Some(other) if Arc::ptr_eq(other, &codec) => {}
-        Some(_) => return Err(Error::AlreadyExists { what: "packing of blocks", name }),
+        Some(_) => return Err(Error::AlreadyExists { what: Noun::BlockCodec, name }),
         None if name.is_empty() => return Err(Error::invalid("a packing of blocks has no name")),
         None => {
             known.insert(name, codec);
@@ -169,7 +169,7 @@ pub fn block_codec(name: &str) -> Result<Arc<dyn BlockCodec>> {
     })
 }
 
-/// zstd that packs at another level than 3. Levels make no difference to whoever unpacks.
+/// zstd that packs at another level than 3. Unpacking is the same for all levels.
 pub fn zstd_block_codec(level: i32) -> Result<Arc<dyn BlockCodec>> {
     // Refuses what is no level.
     packed::zstd_pack(&[], level, &mut Vec::new())?;
@@ -181,7 +181,7 @@ mod tests {
     use super::*;
     use crate::error::ErrorKind;
 
-    /// A packing of somebody else's.
+    /// A packing of another program.
     #[derive(Debug)]
     struct Reversed(&'static str);
 
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_stays_with_whoever_took_it_first() {
+    fn the_first_packing_to_take_a_name_keeps_it() {
         let codec: Arc<dyn BlockCodec> = Arc::new(Reversed("test.taken"));
         register_block_codec(codec.clone()).unwrap();
         register_block_codec(codec).unwrap();
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_that_cannot_be_are_refused_before_memory_is_taken() {
+    fn impossible_lengths_are_refused_before_memory_is_taken() {
         register_block_codec(Arc::new(Reversed("test.lengths"))).unwrap();
         for name in ["lz4", "zstd", "none", "test.lengths"] {
             let codec = block_codec(name).unwrap();

@@ -1,9 +1,9 @@
 //! Memory for bytes on their way: read from a file or encoded for one, and soon let go.
 //!
 //! The allocator gives large blocks back to the system, and the next one comes as fresh pages, each
-//! of which costs a fault: for a chunk of half a megabyte more than reading it. Large blocks ask for huge
-//! pages, of which few are needed. A block from here
-//! returns here when the last [`Bytes`] of it is dropped, up to [`KEPT_BYTES_MAX`] in all.
+//! of which costs a fault: for a chunk of half a megabyte that takes longer than reading it. Large
+//! blocks ask for huge pages, of which few are needed. A block from here returns here when the last
+//! [`Bytes`] of it is dropped, up to [`KEPT_BYTES_MAX`] in all.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, PoisonError};
@@ -13,20 +13,20 @@ use chunkyard_array::Buffer;
 
 /// Smaller blocks are the allocator's business.
 const POOLED_BYTES_MIN: usize = 64 << 10;
-/// What is kept for later use, whoever used it before.
+/// The most memory kept for later use, by all users together.
 const KEPT_BYTES_MAX: usize = 64 << 20;
 
 static FREE: Mutex<Free> = Mutex::new(Free { blocks: Vec::new(), bytes: 0 });
 
-/// Blocks nobody uses, and how much memory they are.
+/// Blocks not in use, and how much memory they take.
 struct Free {
     blocks: Vec<Buffer>,
     bytes: usize,
 }
 
 impl Free {
-    /// The smallest block of at least `len` bytes that is not much too large; of equal ones that
-    /// which was used last, because a part of it may still be in the processor's caches.
+    /// The smallest block of at least `len` bytes that is not much too large; among equals the last
+    /// used, because a part of it may still be in the processor's caches.
     fn take(&mut self, len: usize) -> Option<Buffer> {
         let fits = |block: &Buffer| (len..=len.saturating_mul(2)).contains(&block.len());
         let candidates = self.blocks.iter().enumerate().rev().filter(|(_, block)| fits(block));
@@ -42,7 +42,7 @@ impl Free {
         }
         self.bytes += block.len();
         self.blocks.push(block);
-        // The oldest go first: sizes that are no longer asked for leave by and by.
+        // The oldest go first, so unused sizes leave over time.
         while self.bytes > KEPT_BYTES_MAX {
             self.bytes -= self.blocks.remove(0).len();
         }
@@ -69,7 +69,7 @@ impl Pooled {
         {
             return Ok(Self { block: Some(block), len });
         }
-        // Room to spare, so that the next chunk, a little larger, finds it useful as well.
+        // Spare room, so that a slightly larger next chunk can use it too.
         let room = if len < POOLED_BYTES_MIN { len } else { len.saturating_add(len / 8) };
         Ok(Self { block: Some(Buffer::zeroed(room)?), len })
     }
@@ -81,7 +81,7 @@ impl Pooled {
         Ok(copy)
     }
 
-    /// The memory that these bytes keep from others, which may be more than they need.
+    /// The memory that these bytes occupy, which may be more than they need.
     pub fn room(&self) -> usize {
         self.block.as_ref().map_or(0, |block| block.len())
     }
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_size_that_cannot_be_is_an_error() {
+    fn an_impossible_size_is_an_error() {
         assert!(Pooled::new(isize::MAX as usize).is_err());
     }
 }

@@ -22,7 +22,7 @@ pub struct Remotes {
 #[derive(Debug, Clone)]
 struct Place {
     store: Store,
-    /// Where links are.
+    /// Set where links exist.
     confined: Option<Confined>,
 }
 
@@ -45,7 +45,7 @@ impl Remotes {
             .unwrap_or_default()
             .trim_start_matches('/');
         if path.is_empty() {
-            // What is allowed is this object. If it is a link, then that is what was allowed.
+            // The user allowed this object, even if it is a link.
             let (directory, name) = parent(prefix)?;
             return Ok((self.place(directory)?.store, name.to_owned()));
         }
@@ -56,7 +56,7 @@ impl Remotes {
         Ok((place.store, path.to_owned()))
     }
 
-    /// A store of everything below a URL, if the user allowed that; for whoever puts something there.
+    /// A store of everything below a URL, if the user allowed that; for callers that write there.
     pub fn below(&self, url: &str) -> Result<Store> {
         match self.prefix(url) {
             Some(_) => Store::open(url, &self.options),
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_may_not_read_hears_what_to_allow() {
+    async fn a_refused_read_says_what_to_allow() {
         let error = allowing(&["s3://b/other"]).resolve("s3://b/data/x.nc").await.unwrap_err();
         assert_eq!(error.kind(), crate::ErrorKind::Invalid);
         assert!(error.to_string().ends_with("allow s3://b/data (--allow or allow=)"), "{error}");

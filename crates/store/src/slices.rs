@@ -2,7 +2,7 @@
 //! slices of it.
 //!
 //! A block that holds several chunks is kept for the next call; one that is a single chunk is not,
-//! because whoever wants that chunk twice keeps it better decoded.
+//! because a caller that wants that chunk twice does better to keep it decoded.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -16,7 +16,7 @@ use super::{Block, ByteCache, ChunkRef, Pooled};
 use crate::cpu;
 use crate::error::{Error, Result};
 
-/// Unpacked bytes that are under way at once in one call, unless a single block has more.
+/// Unpacked bytes under way at once in one call, unless a single block has more.
 const WAVE_BYTES: u64 = 64 << 20;
 
 /// Blocks up to this size are kept even if they hold one chunk only.
@@ -49,7 +49,7 @@ impl Blocks {
     #[inline]
     pub(super) fn slice(&self, block: &Block, within: &Range<u64>) -> Option<Bytes> {
         let kept = self.kept.get()?.get(&key(block))?;
-        // A damaged file may have two blocks in one place.
+        // A damaged file may have two blocks at one place.
         if kept.bytes.len() as u64 != block.len {
             return None;
         }
@@ -95,8 +95,7 @@ pub(super) struct Slices {
 }
 
 impl Slices {
-    /// Asks for a chunk of a block. A packing that nobody knows is an error before anything is
-    /// fetched.
+    /// Asks for a chunk of a block. An unknown packing is an error before anything is fetched.
     pub(super) fn add(&mut self, at: usize, block: &Arc<Block>, within: &Range<u64>) -> Result<()> {
         let key = (block.owner, block.range.start, block.len);
         if let Some(known) = self.known.get(&key).and_then(|known| self.wanted.get_mut(*known)) {
@@ -127,7 +126,7 @@ impl Slices {
     }
 }
 
-/// Unpacks blocks, the packed bytes of which are given in the same order, and puts the chunks in their
+/// Unpacks blocks, whose packed bytes are given in the same order, and puts the chunks in their
 /// places.
 pub(super) async fn deliver(
     wave: Vec<Wanted>,
@@ -145,7 +144,7 @@ pub(super) async fn deliver(
     };
     let unpacked: Vec<Vec<(usize, Bytes)>> = match work.len() {
         _ if total <= INLINE_BYTES_MAX => work.into_iter().map(one).collect::<Result<_>>()?,
-        // The threads of the pool are not asked for what one does alone.
+        // One thread is enough, so the pool is not asked.
         0 | 1 => cpu(move || work.into_iter().map(one).collect::<Result<_>>()).await??,
         _ => cpu(move || work.into_par_iter().map(one).collect::<Result<_>>()).await??,
     };
@@ -169,11 +168,12 @@ impl Wanted {
             }
         }
         let shared = self.chunks.iter().any(|(_, within)| !block.is_all(within));
-        // A small block is kept also when it is one chunk: reading it costs more than keeping it.
+        // A small block is kept even if it is one chunk: reading it again costs more than keeping
+        // it.
         let keep = (shared || block.len <= SMALL_BYTES_MAX) && blocks.has_room(block);
         let unpacked = match &self.codec {
             Some(codec) => Self::unpacked(block, codec, packed)?,
-            // What was read together with it would be kept along.
+            // A slice would keep the whole read alive, so it is copied.
             None if keep => Kept::new(Pooled::copy_of(packed).map_err(|e| no_memory(block, e))?),
             None => Kept { bytes: packed.clone(), room: packed.len() },
         };
@@ -182,7 +182,7 @@ impl Wanted {
             return Err(block.corrupt("its length", format!("{} bytes", block.len), found));
         }
         let used = self.chunks.iter().map(|(_, within)| within.end.saturating_sub(within.start));
-        // A few chunks of each of many blocks must not keep all of these in memory.
+        // A few chunks of many blocks must not keep all these blocks in memory.
         let copies = used.fold(0, u64::saturating_add) < block.len / 2;
         let chunks = self.chunks.iter().map(|(at, within)| {
             let chunk = cut(&unpacked.bytes, within).ok_or_else(|| {

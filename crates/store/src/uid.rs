@@ -25,8 +25,9 @@ impl Uid {
         Self(u128::from(id).to_be_bytes())
     }
 
-    /// The identity of a group that a file of the bare draft implies and does not have: the same for
-    /// the same path, in whatever version, and none that [`Uid::of_draft_node`] gives.
+    /// The identity of a group that a file of the bare draft implies but does not list. It is the
+    /// same for the same path in every version, and never equals an identity from
+    /// [`Uid::of_draft_node`].
     pub fn of_implied_group(path: &str) -> Self {
         // FNV-1a, 128 bits.
         const BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;

@@ -10,15 +10,15 @@ use crate::error::Result;
 /// An object that is being written in bounded memory, however large it gets. Readers see nothing of
 /// it, or the object that it replaces, until [`Upload::finish`]; then all of it, in one step.
 ///
-/// One that is dropped is aborted as well as can be. After an error, or when the future of a call was
-/// dropped before its end, nothing more can be written: what arrived is not known.
+/// Dropping it aborts it, as well as possible. After an error, or when the future of a call is
+/// dropped before its end, nothing more can be written: how much arrived is unknown.
 #[async_trait]
 pub trait Upload: fmt::Debug + Send {
-    /// Appends buffers, back to back. Returns when they, or enough of what came before, are on their
-    /// way, which is what bounds the memory.
+    /// Appends buffers, back to back. Returns when they, or enough of the earlier ones, are on
+    /// their way, which bounds the memory.
     async fn write(&mut self, bytes: Vec<Bytes>) -> Result<()>;
 
-    /// Writes over bytes that were written through this upload, for what is known only at the end and
+    /// Overwrites bytes that were written through this upload, for data known only at the end that
     /// belongs at the front, such as an index; a range beyond what was written is
     /// [`Error::Invalid`](crate::Error::Invalid). File systems only: an object store has sent the
     /// front already, and says [`Error::Unsupported`](crate::Error::Unsupported).
@@ -28,7 +28,7 @@ pub trait Upload: fmt::Debug + Send {
     /// one that was put.
     async fn finish(self: Box<Self>) -> Result<()>;
 
-    /// Takes back what was written, as well as can be.
+    /// Removes what was written, as well as possible.
     async fn abort(self: Box<Self>);
 }
 

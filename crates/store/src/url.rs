@@ -108,7 +108,7 @@ fn remote(url: &Url, options: &Options) -> Result<Store> {
             if !url.username().is_empty() || url.password().is_some() {
                 return Err(Error::invalid("a URL of a store must not contain a password"));
             }
-            // Whoever writes http:// means it.
+            // An http:// URL is explicit, so plain HTTP is allowed.
             let builder = HttpBuilder::new()
                 .with_url(&url[..url::Position::BeforePath])
                 .with_retry(settings.retry())
@@ -128,7 +128,7 @@ fn remote(url: &Url, options: &Options) -> Result<Store> {
     Ok(finish(text, ObjectBackend::new(store, prefix, kind)))
 }
 
-/// An endpoint that somebody wrote down with http:// is meant so.
+/// An http:// endpoint is explicit, so plain HTTP is allowed.
 fn s3_over_http(builder: AmazonS3Builder) -> AmazonS3Builder {
     match builder.get_config_value(&AmazonS3ConfigKey::Endpoint) {
         Some(endpoint) if endpoint.starts_with("http://") => builder.with_allow_http(true),
@@ -136,7 +136,7 @@ fn s3_over_http(builder: AmazonS3Builder) -> AmazonS3Builder {
     }
 }
 
-/// Copies that do not replace are made the way that Amazon has for it, unless somebody knows better.
+/// Copies that do not replace use Amazon's way, unless the options choose another.
 fn s3_links(builder: AmazonS3Builder) -> AmazonS3Builder {
     match builder.get_config_value(&AmazonS3ConfigKey::CopyIfNotExists) {
         Some(_) => builder,
@@ -149,7 +149,7 @@ fn finish(url: &str, backend: ObjectBackend) -> Store {
     Store::from_backend(url.trim_end_matches('/'), backend)
 }
 
-/// The options, ours apart from those of the object store.
+/// The options, split into our own and the object store's.
 struct Settings {
     conditional_put: bool,
     retries: usize,
@@ -161,7 +161,7 @@ struct Settings {
 impl Settings {
     fn new(url: &str, options: &Options) -> Result<Self> {
         let mut others = options.values.clone();
-        // Other values than these two are S3's own way to say how it is done.
+        // Other values belong to S3's own option of this name.
         let conditional_put = match others.get("conditional_put").map(String::as_str) {
             Some(flag @ ("true" | "false")) => {
                 let flag = flag == "true";
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_that_do_not_replace_are_uploads_unless_somebody_knows_better() {
+    fn copies_that_do_not_replace_are_uploads_unless_options_say_otherwise() {
         let key = AmazonS3ConfigKey::CopyIfNotExists;
         let way = |builder| s3_links(builder).get_config_value(&key);
         assert_eq!(way(AmazonS3Builder::new()).as_deref(), Some("multipart"));
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_opened_is_said_with_what_can() {
+    fn a_refused_url_is_answered_with_the_known_schemes() {
         let refused = |url: &str, options: &Options| match Store::open(url, options) {
             Err(Error::Invalid { what }) => what,
             other => panic!("{url}: {other:?}"),

@@ -1,8 +1,8 @@
-//! Scripts that both implementations play alike, each about one thing.
+//! Scripts that both implementations play alike, each about one topic.
 //!
-//! What array-format 0.9 gets wrong is not in them: attributes that are set in more than one layer, an
-//! array that is defined again after it was deleted, writes to an array without elements, fill values
-//! of strings that were never written.
+//! Cases that array-format 0.9 gets wrong are left out: attributes that are set in more than one
+//! layer, an array that is defined again after it was deleted, writes to an array without elements,
+//! fill values of strings that were never written.
 
 use chunkyard_engine::format::container::model::{AttributeValue, DType, FillValue};
 
@@ -40,7 +40,7 @@ pub fn every_type() -> Script {
     script.fold(Script::new(), |script, (dtype, seed)| script.whole(define(dtype), seed)).flush()
 }
 
-/// One chunk of four is written, and that in part; strings wholly.
+/// One chunk of four is written, only in part; strings wholly.
 pub fn fill_values() -> Script {
     let fills = [
         (DType::Bool, FillValue::Bool(true)),
@@ -85,7 +85,7 @@ pub fn scalars() -> Script {
     script.fold(Script::new(), |script, (dtype, seed)| script.whole(scalar(dtype), seed)).flush()
 }
 
-/// Defined and never written, which is all that array-format can do with them.
+/// Defined and never written: array-format can do no more with them.
 pub fn axes_without_length() -> Script {
     Script::new()
         .define(Definition::new("the first", DType::Float32, &[0, 3]).chunks(&[4, 3]))
@@ -117,7 +117,7 @@ pub fn names_of_all_lengths() -> Script {
         .flush()
 }
 
-/// Every sort of value that version 4 has.
+/// Every type of value that version 4 has.
 pub fn attributes() -> Script {
     let values = [
         AttributeValue::Bool(true),
@@ -187,7 +187,7 @@ pub fn layers() -> Script {
         .flush()
 }
 
-/// One of three is deleted in a later layer, and one before it was ever flushed.
+/// One of three arrays is deleted in a later layer, and one before it was ever flushed.
 pub fn deleted() -> Script {
     Script::new()
         .whole(Definition::new("kept", DType::Int32, &[4]), 1)
@@ -209,7 +209,7 @@ pub fn compacted() -> Script {
     script.attribute("kept", "units", AttributeValue::String("K".into())).flush().compact()
 }
 
-/// What is written after compaction.
+/// Layers that are written after a compaction.
 pub fn layers_on_a_compacted_base() -> Script {
     compacted()
         .write("grid", &DType::Float64, &[0, 0], &[1, 7], 11)

@@ -4,7 +4,7 @@ use chunkyard_engine::format::container::model::{DType, FillValue};
 
 use crate::script::Element;
 
-/// So many elements of a type; another seed, other elements.
+/// So many elements of a type; another seed gives other elements.
 pub fn of(dtype: &DType, count: usize, seed: u64) -> Vec<Element> {
     (0..count as u64)
         .map(|at| one(dtype, at.wrapping_mul(31).wrapping_add(seed * 1009 + 1)))
@@ -39,7 +39,7 @@ fn one(dtype: &DType, number: u64) -> Element {
     }
 }
 
-/// The element that was never written; `None` where no case uses such a fill value.
+/// An element that was never written; `None` where no case uses such a fill value.
 pub fn unwritten(dtype: &DType, fill: Option<&FillValue>) -> Option<Element> {
     Some(match (dtype, fill) {
         (_, None) => vec![0; dtype.item_size().unwrap_or(0)],
@@ -60,8 +60,8 @@ pub fn unwritten(dtype: &DType, fill: Option<&FillValue>) -> Option<Element> {
     })
 }
 
-/// A chunk as array-format lays it out: numbers back to back; offsets before what varies in length,
-/// counted in children for a list.
+/// A chunk in the layout of array-format: numbers back to back; elements of variable length after
+/// their offsets, which count children for a list.
 pub fn chunk(dtype: &DType, elements: &[Element]) -> Vec<u8> {
     let unit = match dtype {
         DType::String | DType::Binary => 1,
@@ -96,7 +96,7 @@ pub fn plain_types() -> [DType; 14] {
     ]
 }
 
-/// Types that 0.9 names in footers and can neither write nor read otherwise than as raw chunks.
+/// Types that 0.9 names in footers but can write and read only as raw chunks.
 pub fn list_types() -> [DType; 4] {
     let list = |child| DType::List { child: Box::new(child) };
     let fixed = |child, size| DType::FixedSizeList { child: Box::new(child), size };

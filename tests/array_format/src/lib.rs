@@ -1,4 +1,4 @@
-//! What containers are tested with: scripts that two implementations can play, and what must be
+//! Test data for containers: scripts that two implementations can play, and the arrays that must be
 //! visible afterwards.
 //!
 //! ```text
@@ -9,8 +9,8 @@
 //! ```
 //!
 //! An element is its bytes: little-endian numbers, the text of a string, the children of a list back
-//! to back. So one description serves every type, and nothing of the engine is needed to say what is
-//! right but the words of its files, [`chunkyard_engine::format::container::model`].
+//! to back. So one description serves every type, and of the engine only the vocabulary of its files
+//! is needed, [`chunkyard_engine::format::container::model`].
 
 pub mod cases;
 pub mod elements;

@@ -1,4 +1,4 @@
-//! The naive answer: what is visible after a script.
+//! The naive answer: the arrays that are visible after a script.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ pub struct Expected {
     pub statistics: Option<ArrayStats>,
 }
 
-/// What is visible after a script, in the order of definition.
+/// The arrays that are visible after a script, in the order of definition.
 pub fn visible(script: &Script) -> Vec<Expected> {
     let mut arrays = Vec::<Expected>::new();
     for step in &script.steps {

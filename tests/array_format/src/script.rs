@@ -1,4 +1,4 @@
-//! What is done to a container, step by step.
+//! Changes to a container, step by step.
 
 use chunkyard_engine::format::container::model::{AttributeValue, DType, FillValue};
 
@@ -7,7 +7,7 @@ use crate::elements;
 /// The bytes of one element.
 pub type Element = Vec<u8>;
 
-/// An array as it is defined.
+/// The definition of an array.
 #[derive(Debug, Clone)]
 pub struct Definition {
     /// Its name.
@@ -18,7 +18,7 @@ pub struct Definition {
     pub shape: Vec<u32>,
     /// The extents of its chunks; `None` for one chunk.
     pub chunk: Option<Vec<u32>>,
-    /// The value of what is never written.
+    /// The value of elements that are never written.
     pub fill: Option<FillValue>,
 }
 
@@ -28,14 +28,14 @@ impl Definition {
         Self { name: name.into(), dtype, shape: shape.to_vec(), chunk: None, fill: None }
     }
 
-    /// In chunks.
+    /// The same in chunks.
     #[must_use]
     pub fn chunks(mut self, chunk: &[u32]) -> Self {
         self.chunk = Some(chunk.to_vec());
         self
     }
 
-    /// With a fill value.
+    /// The same with a fill value.
     #[must_use]
     pub fn fill(mut self, fill: FillValue) -> Self {
         self.fill = Some(fill);
@@ -64,14 +64,14 @@ impl Definition {
     }
 }
 
-/// One thing done to a container.
+/// One change to a container.
 #[derive(Debug, Clone)]
 pub enum Step {
     /// Defines an array.
     Define(Definition),
     /// Writes a region, row-major.
     Write {
-        /// Of the array.
+        /// The array.
         name: String,
         /// The type of its elements.
         dtype: DType,
@@ -79,24 +79,24 @@ pub enum Step {
         start: Vec<u32>,
         /// Its extents.
         shape: Vec<u32>,
-        /// As many as the region holds.
+        /// The elements of the region.
         elements: Vec<Element>,
     },
     /// Sets an attribute.
     Attribute {
-        /// Of the array.
+        /// The array.
         name: String,
-        /// Of the attribute.
+        /// The name of the attribute.
         key: String,
         /// Its value from now on.
         value: AttributeValue,
     },
     /// Deletes an array.
     Delete {
-        /// Of the array.
+        /// The array.
         name: String,
     },
-    /// Makes a layer of what was done.
+    /// Makes a layer of the changes so far.
     Flush,
     /// Makes one file of all layers.
     Compact,
@@ -105,17 +105,17 @@ pub enum Step {
 /// Steps, made one after the other.
 #[derive(Debug, Clone, Default)]
 pub struct Script {
-    /// What is done.
+    /// The steps.
     pub steps: Vec<Step>,
 }
 
 impl Script {
-    /// Does nothing.
+    /// A script without steps.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// One more step.
+    /// Adds a step.
     #[must_use]
     pub fn then(mut self, step: Step) -> Self {
         self.steps.push(step);
@@ -137,7 +137,7 @@ impl Script {
         self.define(definition).write(&name, &dtype, &start, &shape, seed)
     }
 
-    /// Writes a region, whose elements are those of the type and the seed.
+    /// Writes a region, with elements made from the type and the seed.
     #[must_use]
     pub fn write(self, name: &str, dtype: &DType, start: &[u32], shape: &[u32], seed: u64) -> Self {
         let count = shape.iter().map(|&extent| extent as usize).product();

@@ -6,8 +6,8 @@ use chunkyard_engine::format::container::model::{ArrayStats, DType, FillValue, S
 
 use crate::model::Expected;
 
-/// Of all chunks that were written. What was not, and what equals the fill value, is null; without a
-/// fill value, everything in a chunk that was written counts.
+/// Of all chunks that were written. Elements that were not, or that equal the fill value, are null;
+/// without a fill value, every element of a written chunk counts.
 pub fn of(array: &Expected) -> ArrayStats {
     let (dtype, fill) = (&array.definition.dtype, array.definition.fill.as_ref());
     let written = array.chunks.iter().flat_map(|chunk| array.chunk_elements(chunk));
@@ -25,7 +25,7 @@ pub fn of(array: &Expected) -> ArrayStats {
     }
 }
 
-/// An element as statistics say it; `None` for lists, which have none.
+/// An element in the form of statistics; `None` for lists, which have none.
 fn value(dtype: &DType, element: &[u8]) -> Option<StatValue> {
     fn wide<const N: usize>(element: &[u8], sign: u8) -> Option<[u8; N]> {
         let mut bytes = [sign; N];

@@ -1,4 +1,4 @@
-//! An array open for reading: that of a session, or of whatever lies in a directory.
+//! An array open for reading: from a session, or from a directory of any format.
 
 use std::error::Error;
 
@@ -16,7 +16,7 @@ pub enum Opened {
     Source(Reader),
 }
 
-/// Opens the array of a directory: with `layout=zarr3` as the source it is.
+/// Opens the array of a directory: with `layout=zarr3` as a source of that format.
 pub async fn open(options: &Options) -> Result<Opened, Box<dyn Error>> {
     let directory = &options.directory;
     if options.text("layout") == "zarr3" {
@@ -46,7 +46,7 @@ impl Opened {
         }
     }
 
-    /// Reads into memory that is handed back.
+    /// Reads into memory that the caller reuses.
     pub async fn read_into<M: OutputMemory>(
         &self,
         region: &Region,

@@ -11,7 +11,7 @@ use chunkyard_engine::pipeline::Wishes;
 use crate::convert::{WAYS, clear, run};
 use crate::disk::Disk;
 
-/// The wishes that make what all sides write.
+/// The options that make the same format as all sides.
 pub fn wishes(data: &Data, sharded: bool) -> Wishes {
     // blosc level 2 is zstd level 3.
     let codec = if data.is_labels() { "zstd:3" } else { "blosc:zstd:2:shuffle" };
@@ -24,7 +24,7 @@ pub fn wishes(data: &Data, sharded: bool) -> Wishes {
 }
 
 /// Writes everything into a fresh directory, `repeats` times after a warm-up; the last one stays.
-/// What is not made durable is only returned, as the rivals do it.
+/// Without durability the call only returns, as with the rivals.
 pub async fn write(directory: &str, data: Data, sharded: bool, repeats: u64) -> Outcome {
     let spec = ArraySpec::builder(&data.shape, &data.chunk, data.data_type).build()?;
     let wishes = wishes(&data, sharded);

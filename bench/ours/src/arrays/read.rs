@@ -32,7 +32,7 @@ pub async fn read(options: &Options, data: Data, repeats: u64) -> Outcome {
     Ok(Answer::default().measure("fresh", &fresh).measure("reused", &reused).equal(equal))
 }
 
-/// Open and read everything once; whoever calls has dropped the page cache.
+/// Open and read everything once; the caller has dropped the page cache.
 pub async fn read_cold(options: &Options) -> Outcome {
     let mut samples = Samples::default();
     let clock = Clock::start();

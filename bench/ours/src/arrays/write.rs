@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::disk::Disk;
 
-/// The chain of codecs: what the peers use, or with `codec=own` what we would choose.
+/// The chain of codecs: the peers' codecs, or with `codec=own` our own choice.
 fn codecs(data: &Data, codec: &str) -> Vec<Value> {
     let bytes = json!({"name": "bytes", "configuration": {"endian": "little"}});
     let zstd = json!({"name": "zstd", "configuration": {"level": 3, "checksum": false}});

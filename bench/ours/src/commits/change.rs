@@ -12,7 +12,7 @@ fn target(repeat: u64, at: u64, chunks: u64, refs: u64) -> u64 {
     (repeat * 7919 + at * (refs / chunks.max(1)) + 17) % refs
 }
 
-/// Commits that change so many scattered chunks of a prepared repository.
+/// Commits that change a number of scattered chunks of a prepared repository.
 pub async fn change(directory: &str, refs: u64, chunks: u64, repeats: u64) -> Outcome {
     let repo = Repository::open(directory, OpenOptions::default()).await?;
     let (mut samples, mut besides) = (Samples::default(), Vec::new());
@@ -44,7 +44,7 @@ pub async fn change(directory: &str, refs: u64, chunks: u64, repeats: u64) -> Ou
 }
 
 /// A fresh open and one chunk of a prepared repository: one that `change` wrote, so that no other
-/// store is needed. Without repeats the first counts, for whoever has dropped the page cache.
+/// store is needed. Without repeats the first counts, for a caller that has dropped the page cache.
 pub async fn open_chunk(directory: &str, refs: u64, repeats: u64) -> Outcome {
     let (mut samples, mut equal) = (Samples::default(), true);
     let chunk = index(target(1, 0, 1, refs));

@@ -24,7 +24,7 @@ pub async fn create(directory: &str) -> Result<Repository, Box<dyn Error>> {
     Ok(Repository::create(directory, OpenOptions::default(), CreateOptions::default()).await?)
 }
 
-/// An array of so many chunks of 1,000 bytes.
+/// An array of a number of chunks of 1,000 bytes.
 pub fn spec(refs: u64) -> Result<ArraySpec, Box<dyn Error>> {
     let codecs = vec![json!({"name": "bytes"})];
     Ok(ArraySpec::builder(&[refs.div_ceil(1000), 1000, 1000], &[1, 1, 1000], "uint8")

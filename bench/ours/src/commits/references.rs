@@ -26,7 +26,7 @@ pub fn stage(session: &Arc<Session>, refs: u64) -> Result<(), Box<dyn Error>> {
     Ok(session.set_virtual_all("/a", (0..refs).map(|at| (index(at), reference(at))))?)
 }
 
-/// A repository with one array of so many references, and two commits of one chunk on top, so that
+/// A repository with one array of many references, and two commits of one chunk on top, so that
 /// there is a chunk to read.
 pub async fn prepare(directory: &str, refs: u64) -> Outcome {
     let session = create(directory).await?.writable_session("main").await?;
@@ -37,8 +37,8 @@ pub async fn prepare(directory: &str, refs: u64) -> Outcome {
     Ok(Answer::default())
 }
 
-/// Staging and committing all references at once, staging included. Memory is that of the first
-/// time, the warm-up: later ones find memory that the allocator kept.
+/// Staging and committing all references at once, staging included. Memory is measured in the
+/// warm-up: later runs find memory that the allocator kept.
 pub async fn bulk(directory: &str, refs: u64, repeats: u64) -> Outcome {
     let (mut samples, mut memory, mut bytes) = (Samples::default(), 0, 0);
     for repeat in 0..=repeats {

@@ -13,7 +13,7 @@ use crate::disk::Disk;
 
 const CHUNK: u64 = 4096;
 
-/// Writes and commits so many tiny chunks, once after a warm-up.
+/// Writes and commits many tiny chunks, once after a warm-up.
 pub async fn tiny(directory: &str, chunks: u64) -> Outcome {
     let codecs = vec![json!({"name": "bytes"})];
     let spec = ArraySpec::builder(&[chunks * CHUNK], &[CHUNK], "uint8").codecs(codecs).build()?;

@@ -1,4 +1,4 @@
-//! Comparing what came out with the data that went in, a piece at a time.
+//! Compares the result with the original data, a piece at a time.
 
 use std::error::Error;
 
@@ -10,7 +10,7 @@ use chunkyard_engine::open::open;
 /// Planes that are read at a time.
 const PLANES: u64 = 64;
 
-/// Whether the array in a directory is the data, `times` times one after the other.
+/// Whether the array in a directory equals the data, repeated `times` times.
 pub async fn all_equal(
     directory: &str,
     options: &Options,

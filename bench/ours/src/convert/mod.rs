@@ -1,4 +1,4 @@
-//! Conversions: the whole way from opening the source to what is durable and visible.
+//! Conversions: from opening the source to a durable and visible target.
 
 mod check;
 mod movement;
@@ -17,12 +17,12 @@ use chunkyard_engine::store::{self, Durability, Limits};
 use movement::Movement;
 pub use volume::{convert_volume, volume};
 
-/// As the rivals do it, whose writes may vanish with the power when they return, and as we do.
+/// Like the rivals, whose finished writes a power failure may lose, and like our default.
 pub const WAYS: [Durability; 2] = [Durability::None, Durability::Full];
-/// What `chunkyard convert` takes when it is not told.
+/// The default of `chunkyard convert`.
 const MEMORY_BYTES: usize = 1 << 30;
 
-/// Brings what is wished for of a source into a new directory.
+/// Converts the wanted part of a source into a new directory.
 pub async fn run(
     source: &Arc<dyn Source>,
     target: &str,
@@ -41,7 +41,7 @@ pub async fn run(
     Ok(plan)
 }
 
-/// Deletes a directory, if it is there.
+/// Deletes a directory, if it exists.
 pub fn clear(directory: &str) -> std::io::Result<()> {
     match Path::new(directory).exists() {
         true => std::fs::remove_dir_all(directory),

@@ -4,7 +4,7 @@ use std::error::Error;
 
 use chunkyard_engine::pipeline::{self, Plan, Wishes};
 
-/// What is asked of a conversion.
+/// The kind of a conversion.
 #[derive(Clone, Copy)]
 pub enum Movement {
     /// Plain Zarr into a repository, chunks as they are.
@@ -18,7 +18,7 @@ pub enum Movement {
 }
 
 impl Movement {
-    /// As it stands on the command line.
+    /// By its word on the command line.
     pub fn parse(text: &str) -> Result<Self, Box<dyn Error>> {
         match text {
             "copy" => Ok(Self::Copy),
@@ -34,7 +34,7 @@ impl Movement {
         if matches!(self, Self::Copy) { "repo" } else { "zarr3" }
     }
 
-    /// What to wish for.
+    /// The options for it.
     pub fn wishes(self) -> Wishes {
         let plain = Wishes::default();
         match self {
@@ -49,7 +49,7 @@ impl Movement {
         }
     }
 
-    /// Fails where the plan was another one: then the figure would be of something else.
+    /// Fails if the plan took another movement: then the figure would be wrong.
     pub fn check(self, plan: &Plan) -> Result<(), Box<dyn Error>> {
         let expected = match self {
             Self::Copy => pipeline::Movement::Copy,

@@ -1,7 +1,7 @@
 //! How much memory a large conversion takes.
 //!
-//! The volume is the field many times over. It takes the disk space of one: its chunks are so many
-//! names of the same files.
+//! The volume is the field many times over. It takes the disk space of one field: its chunks are
+//! many names of the same files.
 
 use std::error::Error;
 use std::path::Path;
@@ -37,7 +37,7 @@ pub async fn volume(options: &Options) -> Outcome {
         std::fs::hard_link(chunk(plane % planes), file)?;
     }
     lengthen(&array.join("zarr.json"), planes * times)?;
-    // Its consolidated metadata would say the old length.
+    // Its consolidated metadata would hold the old length.
     let root = json!({"zarr_format": 3, "node_type": "group", "attributes": {}});
     std::fs::write(Path::new(directory).join("zarr.json"), root.to_string())?;
     Ok(Answer::default())
@@ -49,7 +49,7 @@ fn lengthen(file: &Path, planes: u64) -> Result<(), Box<dyn Error>> {
     Ok(std::fs::write(file, metadata.to_string())?)
 }
 
-/// Converts the volume once, with the limit of memory that holds by default.
+/// Converts the volume once, with the default limit of memory.
 pub async fn convert_volume(options: &Options) -> Outcome {
     let (source, target) = (options.text("source"), &options.directory);
     let movement = Movement::parse(options.text("movement"))?;

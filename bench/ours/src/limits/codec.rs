@@ -106,7 +106,7 @@ pub fn alone(mut answer: Answer, data: &str) -> Result<Answer, Box<dyn Error>> {
     Ok(answer)
 }
 
-/// Works on all items by so many threads, each with an output buffer of its own.
+/// Works on all items with a number of threads, each with its own output buffer.
 pub(super) fn spread<T: Sync>(
     threads: usize,
     items: &[T],

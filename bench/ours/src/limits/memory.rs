@@ -1,4 +1,4 @@
-//! memcpy, into memory that is there, and into memory that is not yet.
+//! memcpy, into memory that is already mapped, and into fresh memory.
 
 use std::error::Error;
 

@@ -1,4 +1,4 @@
-//! What the machine allows, measured in the same run: memory, files, and the codecs alone.
+//! The limits of the machine, measured in the same run: memory, files, and the codecs alone.
 
 mod blocks;
 mod codec;
@@ -25,7 +25,7 @@ fn sample(mut run: impl FnMut() -> Result<(), Box<dyn Error>>) -> Result<Samples
     Ok(samples)
 }
 
-/// All limits. Each measure is for the bytes that the fact of the same name says.
+/// All limits. The fact of the same name gives the bytes of each measure.
 pub fn all(directory: &str, options: &Options) -> Outcome {
     std::fs::create_dir_all(directory)?;
     let answer = memory::copies(Answer::default())?;

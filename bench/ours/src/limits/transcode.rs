@@ -1,4 +1,4 @@
-//! Decoding and encoding alone: our codecs on all compute threads, memory used again, no files.
+//! Decoding and encoding alone: our codecs on all compute threads, memory reused, no files.
 
 use std::cell::RefCell;
 use std::error::Error;

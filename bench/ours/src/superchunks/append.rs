@@ -7,7 +7,7 @@ use super::{Rows, clear, open, settings};
 use crate::disk::Disk;
 
 /// Appends `batches=N` batches of `rows=N` rows each: durable once at the end, or with `each=yes` after
-/// every batch. Measures all of it, and a batch of the first and of the last tenth.
+/// every batch. Measures the whole, and a batch of the first and of the last tenth.
 pub async fn append(options: &Options) -> Outcome {
     let rows = Rows::load(options)?;
     let (batches, count) = (options.number("batches", 1000)?, options.number("rows", 1000)?);

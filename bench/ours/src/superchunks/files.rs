@@ -1,4 +1,4 @@
-//! How many files much data is, when nobody chooses.
+//! How many files a large dataset has with default options.
 
 use bench_measure::{Answer, Clock, Options, Outcome, Samples};
 use chunkyard_array::Region;
@@ -7,7 +7,7 @@ use chunkyard_engine::format::superchunk::{Blz, BlzOptions, Creation, dtype};
 use super::{place, settings};
 use crate::disk::Disk;
 
-/// Grows a dataset to `rows=N` rows of float64 that are all alike, chunks and files as they are chosen.
+/// Grows a dataset to `rows=N` equal rows of float64, with default chunks and files.
 pub async fn files(options: &Options) -> Outcome {
     let rows = options.number("rows", 1_250_000_000)?;
     let mut creation = Creation::new(dtype::parse("<f8")?, &[]);

@@ -1,7 +1,7 @@
 //! Superchunks: one long column in a BLZ directory, written, read, and grown.
 //!
 //! All sides have the same rows, chunks of 1 MiB, the same codec at the same level and a byte shuffle.
-//! What else there is to choose, blocks and files and digests, is what each side does by itself.
+//! Blocks, files and digests are the default of each side.
 
 mod append;
 mod files;
@@ -49,7 +49,7 @@ impl Rows {
         self.elements.slice(start..start + rows as usize * ROW)
     }
 
-    /// A new dataset for them, where nothing is.
+    /// A new dataset for them, in an empty place.
     async fn create(&self, options: &Options, settings: &store::Options) -> Result<Blz> {
         let mut creation = Creation::new(dtype::parse(self.dtype)?, &[]);
         creation.expected_len = options.number("expected", self.len())?;
@@ -59,7 +59,7 @@ impl Rows {
     }
 }
 
-/// Takes away what is there.
+/// Removes an older dataset.
 fn clear(options: &Options) -> Result<()> {
     match std::fs::remove_dir_all(&options.directory) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),

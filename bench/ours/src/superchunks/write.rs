@@ -5,8 +5,8 @@ use bench_measure::{Answer, Clock, Idle, Options, Outcome, Samples};
 use super::{Rows, clear, settings};
 use crate::disk::Disk;
 
-/// Creates, appends all rows and flushes, `repeats` times after a warm-up; once so that nothing is
-/// synced, and once so that everything is.
+/// Creates, appends all rows and flushes, `repeats` times after a warm-up; once without syncs, and
+/// once with all syncs.
 pub async fn write(options: &Options) -> Outcome {
     let rows = Rows::load(options)?;
     let (mut returned, mut durable, mut memory) = (Samples::default(), Samples::default(), 0);

@@ -8,7 +8,7 @@
 //! | integer or bool to integer or bool | in range; a bool is 0 or 1 |
 //! | integer to float | no digit is lost |
 //! | float to integer | integral and in range; -0.0 is 0 |
-//! | float to float | exact, or rounded to the nearest if that is asked for; never to infinity |
+//! | float to float | exact, or rounded to the nearest on request; never to infinity |
 //! | real to complex, complex to real | as for the real part; the imaginary part is zero |
 //! | `numpy.datetime64` or `timedelta64` to the same in another unit | a whole number of units |
 //!
@@ -82,12 +82,12 @@ impl Cast {
         }
     }
 
-    /// The type that it takes.
+    /// The source type.
     pub fn source(&self) -> &DType {
         &self.source
     }
 
-    /// The type that it makes.
+    /// The target type.
     pub fn target(&self) -> &DType {
         &self.target
     }
@@ -126,7 +126,7 @@ impl Cast {
         serde_json::to_value(metadata).map_err(|cause| unfit().because(cause))
     }
 
-    /// Converts all elements; the position of the first that cannot be, if there is one.
+    /// Converts all elements; returns the position of the first that cannot be converted, if any.
     fn convert(&self, source: &[u8], target: &mut [u8]) -> Option<usize> {
         match &self.kind {
             Kind::Numbers(numbers) => numbers.convert(source, target),

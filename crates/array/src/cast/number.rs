@@ -1,6 +1,6 @@
-//! Numbers, and how each becomes another: the value, and whether it is still the same number.
+//! Conversion between number types: the value, and whether it is still the same number.
 //!
-//! All functions here are without branches, so that a loop over them becomes vector instructions.
+//! All functions here are branch-free, so that a loop over them becomes vector instructions.
 //! Integers, `f32` and `f64` are converted directly; the others go through one of them, which holds
 //! all of their values.
 
@@ -26,10 +26,10 @@ pub(super) trait Number: Copy + fmt::Display {
 
 /// Conversion to another number. The second value says whether the first may stand for this one.
 pub(super) trait To<T> {
-    /// The equal number.
+    /// To the equal number.
     fn exactly(self) -> (T, bool);
 
-    /// The nearest number, where both are floats; else the equal one.
+    /// To the nearest number if both are floats, otherwise to the equal one.
     fn nearly(self) -> (T, bool);
 }
 
@@ -122,8 +122,8 @@ macro_rules! integers {
         integers!(@float $source => f32, f64);
     };
     (@float $integer:ty => $($float:ty),*) => {$(
-        // `as` stops at the largest integer, which may be rounded to the power of two above it when
-        // it becomes a float: what is not below that power is no integer of this type.
+        // `as` stops at the largest integer, which as a float may round up to the power of two
+        // above it: a float that is not below that power is no integer of this type.
         to!($integer, $float, |value| {
             let cast = value as $float;
             let all_fit = <$integer>::BITS <= <$float>::MANTISSA_DIGITS;
@@ -163,8 +163,8 @@ fn narrowed<S: PartialEq + Copy, T: Copy>(value: S, cast: T, widen: fn(T) -> S) 
     (cast, widen(cast) == value || nan)
 }
 
-/// The nearest `f32`, rounded to odd: what is lost leaves its mark in the last bit, so that rounding
-/// a second time, to a format with two digits less, gives the nearest number of that format.
+/// The nearest `f32`, rounded to odd: lost digits set the last bit, so that rounding a second time,
+/// to a format with two digits less, gives the nearest number of that format.
 #[inline(always)]
 fn to_odd(value: f64) -> f32 {
     let near = value as f32;

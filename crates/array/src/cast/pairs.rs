@@ -7,7 +7,7 @@ use super::number::{Bool, Number, To};
 /// Elements that pass through the buffer of a complex conversion at a time.
 const STAGE_ITEMS: usize = 512;
 
-/// Converts all elements; the position of the first that cannot be, if there is one.
+/// Converts all elements; returns the position of the first that cannot be converted, if any.
 type Loop = fn(&[u8], &mut [u8]) -> Option<usize>;
 
 /// A conversion between numbers, real or complex.
@@ -72,7 +72,7 @@ impl Numbers {
         })
     }
 
-    /// Converts all elements; the position of the first that cannot be, if there is one.
+    /// Converts all elements; returns the position of the first that cannot be converted, if any.
     pub(super) fn convert(&self, source: &[u8], target: &mut [u8]) -> Option<usize> {
         match self.shape {
             Shape::Real => (self.parts)(source, target),
@@ -128,7 +128,7 @@ fn part(name: &str) -> (&str, bool) {
     }
 }
 
-/// Complex numbers of real ones.
+/// Turns real numbers into complex ones.
 fn interleave<const N: usize>(real: &[u8], complex: &mut [u8]) {
     let pairs = complex.as_chunks_mut::<N>().0.as_chunks_mut::<2>().0;
     for (pair, real) in pairs.iter_mut().zip(real.as_chunks::<N>().0) {
@@ -171,7 +171,7 @@ fn convert<S: Number, T: Number>(
         *to = value.into_bytes();
         sound &= same;
     }
-    // Which one it was is asked only when there is one, so that the loop above has no branch.
+    // The position is only searched if there is one, so that the loop above has no branch.
     if sound { None } else { source.iter().position(|from| !cast(S::from_bytes(*from)).1) }
 }
 

@@ -1,4 +1,4 @@
-//! Casts against arithmetic that knows no types: a number is ±m·2ᵉ, and a type has it or not.
+//! Casts against arithmetic without types: a number is ±m·2ᵉ, and a type has it or not.
 
 use half::{bf16, f16};
 use proptest::prelude::*;
@@ -367,7 +367,7 @@ fn complex_numbers_follow_their_parts() {
 }
 
 #[test]
-fn what_is_not_a_number_is_not_cast() {
+fn only_numbers_are_cast() {
     let time = time("datetime", 6, 1);
     let generic = json!({"name": "numpy.datetime64", "configuration":
         {"unit": "generic", "scale_factor": 1}});

@@ -1,7 +1,8 @@
 //! Times in another unit.
 //!
-//! NumPy's `datetime64` and `timedelta64` are 64-bit integers that count units, such as 25 s. From
-//! one unit to another leads a factor, except between months and days: a month has no fixed length.
+//! NumPy's `datetime64` and `timedelta64` are 64-bit integers that count units, such as 25 s. A
+//! factor converts one unit to another, except between months and days: a month has no fixed
+//! length.
 
 use super::number::Number as _;
 use crate::DType;
@@ -31,13 +32,13 @@ impl Ratio {
         }
         let common = gcd(source_unit, target_unit);
         let terms = [source_unit / common, target_unit / common].map(i64::try_from);
-        // Between units that far apart only zero is a whole number of both, and the one value that
-        // this divisor divides otherwise is NaT.
+        // Between units that far apart only zero is a whole number of both; this divisor divides
+        // only one other value, which is NaT.
         let [Ok(times), Ok(over)] = terms else { return Some(Self { times: 1, over: NAT }) };
         Some(Self { times, over })
     }
 
-    /// Converts all elements; the position of the first that cannot be, if there is one.
+    /// Converts all elements; returns the position of the first that cannot be converted, if any.
     pub(super) fn convert(self, source: &[u8], target: &mut [u8]) -> Option<usize> {
         let source = i64::items(source);
         for (at, (from, to)) in source.iter().zip(i64::items_mut(target)).enumerate() {
@@ -53,7 +54,7 @@ impl Ratio {
         if value == NAT {
             return Some(NAT);
         }
-        // In lowest terms, only what the denominator divides comes out whole.
+        // In lowest terms, only multiples of the denominator come out whole.
         let whole = match self.over {
             1 => value,
             over if value % over == 0 => value / over,
@@ -88,7 +89,7 @@ fn unit(dtype: &DType) -> Option<(Scale, i128)> {
         "ps" => (Scale::Attoseconds, 1_000_000),
         "fs" => (Scale::Attoseconds, 1_000),
         "as" => (Scale::Attoseconds, 1),
-        // "generic" counts something that is not said.
+        // "generic" counts an unknown unit.
         _ => return None,
     };
     let factor = configuration.get("scale_factor")?.as_u64().filter(|&factor| factor > 0)?;

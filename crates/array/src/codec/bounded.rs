@@ -1,10 +1,10 @@
 //! Decompressors that stop where the chunk must end.
 //!
-//! `zarrs` sizes its output by what the compressed bytes say of themselves, or lets it grow. From a
-//! forged header follows an allocation that aborts the process; from a small bomb, all of memory.
-//! Here each decompressor of `zarrs` is wrapped: it encodes as before, and decodes no further than
-//! the size that the metadata allows. Blosc is [our own](super::blosc) both ways. The wrappers are registered with `zarrs` once per process, so
-//! that they also act inside shards.
+//! `zarrs` sizes its output by what the compressed bytes claim, or lets it grow. A forged header
+//! leads to an allocation that aborts the process; a small bomb takes all of memory. Here each
+//! decompressor of `zarrs` is wrapped: it encodes as before, and decodes no further than the size
+//! that the metadata allows. Blosc is [our own](super::blosc) both ways. The wrappers are
+//! registered with `zarrs` once per process, so that they also act inside shards.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -27,7 +27,7 @@ use zarrs::plugin::{
 
 use super::{blosc, zstd as frames};
 
-/// Limit for a chunk of strings or the like, whose size no metadata tells.
+/// Limit for a chunk of strings or the like, whose size is not in the metadata.
 const VARIABLE_BYTES_MAX: u64 = 2 << 30;
 
 #[derive(Clone, Copy, Debug)]
@@ -100,7 +100,7 @@ impl Bounded {
     }
 }
 
-/// The most bytes that a codec may decode to, and whether it must be exactly so many.
+/// The most bytes that a codec may decode to, and whether it must be exactly that many.
 pub(super) fn decoded_max(representation: &BytesRepresentation) -> (u64, bool) {
     match *representation {
         BytesRepresentation::FixedSize(size) => (size, true),

@@ -40,7 +40,7 @@ struct Bound {
     chunk_bytes: Option<usize>,
     options: CodecOptions,
     fast: Option<Fast>,
-    /// Whether the chain is nothing but a table of offsets and the elements behind it.
+    /// Whether the chain is only a table of offsets and the elements behind it.
     offsets: bool,
     shard: Option<Shard>,
 }
@@ -55,8 +55,8 @@ impl Codecs {
         Self::bind(dtype, fill_element, grid.chunk_shape(), &spec.metadata().codecs)
     }
 
-    /// The same codecs for chunks of another shape, as formats have them that clip the chunks at
-    /// the upper edge of an array.
+    /// The same codecs for chunks of another shape, for formats that clip the chunks at the upper
+    /// edge of an array.
     pub fn with_chunk_shape(&self, chunk_shape: &[u64]) -> Result<Self> {
         let bound = &*self.0;
         if chunk_shape == bound.chunk_shape {
@@ -72,15 +72,15 @@ impl Codecs {
         Self::bind(dtype, fill_element, chunk_shape, &bound.metadata)
     }
 
-    /// Whether an encoded chunk is its elements as they lie in memory: nothing has to be decoded to
-    /// read a part of it.
+    /// Whether an encoded chunk is its elements as they lie in memory, so that a part can be read
+    /// without decoding.
     pub fn is_plain(&self) -> bool {
         self.0.fast.as_ref().is_some_and(Fast::is_plain)
     }
 
     /// The codecs of chunks that were [packed](super::packed) one by one after these encoded them.
-    /// Only where these [leave elements as they are](Self::is_plain): packed chunks are then decoded
-    /// in one step, straight to where they belong.
+    /// Only where these [leave elements as they are](Self::is_plain): packed chunks are then
+    /// decoded in one step, straight to their place.
     pub fn packed_by(&self, packing: Packing) -> Result<Option<Self>> {
         if !self.is_plain() {
             return Ok(None);
@@ -263,7 +263,7 @@ impl Codecs {
         Ok(())
     }
 
-    /// Decodes a chunk and throws the elements away: fails where they could not be read.
+    /// Decodes a chunk and throws the elements away: fails if they cannot be read.
     pub fn check(&self, encoded: &[u8]) -> Result<()> {
         match self.0.chunk_bytes {
             Some(bytes) => with_scratch(bytes, |scratch| self.decode_into(encoded, scratch)),
@@ -271,7 +271,7 @@ impl Codecs {
         }
     }
 
-    /// Decodes what a view wants of a chunk, straight into the output where that is possible.
+    /// Decodes the part of a chunk that a view wants, straight into the output where possible.
     pub fn decode_view(&self, encoded: &[u8], view: &mut View) -> Result<()> {
         let chunk_bytes = self.fixed_chunk_bytes()?;
         let shape = &self.0.chunk_shape;
@@ -292,22 +292,22 @@ impl Codecs {
         if let Some(out) = view.whole_chunk_mut() {
             return fast.decode_into_together(encoded, out);
         }
-        // What is not decoded is garbage of an earlier chunk, and is not copied either.
+        // Bytes that are not decoded are garbage from an earlier chunk, and are not copied either.
         with_scratch(chunk_bytes, |scratch| {
             fast.decode_some(encoded, scratch, |block_bytes| view.blocks_wanted(block_bytes))?;
             view.write_from(scratch, shape)
         })
     }
 
-    /// Decodes what several views want of a chunk, and that only once.
+    /// Decodes a chunk once for several views.
     pub fn decode_views(&self, encoded: &[u8], views: &mut [View]) -> Result<()> {
         let chunk_bytes = self.fixed_chunk_bytes()?;
         let shape = &self.0.chunk_shape;
         views.iter().try_for_each(|view| self.check_view(view))?;
         let fast = self.0.fast.as_ref();
         let plain = fast.map(|fast| fast.borrow(encoded)).transpose()?.flatten().is_some();
-        // One view may be decoded straight into the output; of what is not compressed, and of a
-        // shard, each takes its part.
+        // A single view may be decoded straight into the output; from an uncompressed chunk or a
+        // shard, each view takes its part.
         if views.len() < 2 || plain || self.0.shard.is_some() {
             return views.iter_mut().try_for_each(|view| self.decode_view(encoded, view));
         }
@@ -343,8 +343,8 @@ impl Codecs {
     }
 
     /// Where the index of an encoded chunk of `len` bytes lies, if the view is better served by
-    /// fetching a few parts of the chunk than all of it. Only chunks whose parts carry checksums of
-    /// their own come into question.
+    /// fetching a few parts of the chunk than all of it. Only for chunks whose parts carry
+    /// checksums of their own.
     pub fn index_for(&self, len: u64, view: &View) -> Result<Option<Range<u64>>> {
         let Some(shard) = self.0.shard.as_ref().filter(|shard| shard.checks_itself()) else {
             return Ok(None);
@@ -360,7 +360,7 @@ impl Codecs {
         self.shard()?.parts(index, len, view.footprint())
     }
 
-    /// Decodes a part into the view, from the bytes it asked for.
+    /// Decodes a part into the view, from the bytes of the part's range.
     pub fn decode_part(&self, encoded: Option<&[u8]>, part: &Part, view: &mut View) -> Result<()> {
         let shard = self.shard()?;
         shard.decode_part(encoded, part, |piece, place| self.deliver(piece, place, view))
@@ -383,8 +383,8 @@ impl Codecs {
         self.0.chunk_bytes.ok_or_else(|| self.other_kind("variable length", "a plain buffer"))
     }
 
-    /// Bytes of an encoded chunk, where the codecs make it the same for all chunks. Fails where a
-    /// codec cannot work on this data type or shape.
+    /// Bytes of an encoded chunk, if all chunks have the same size. Fails where a codec cannot work
+    /// on this data type or shape.
     pub(super) fn encoded_bytes(&self) -> Result<Option<usize>> {
         let bound = &*self.0;
         let size = guard(|| {

@@ -1,4 +1,4 @@
-//! Decoded elements: of fixed size, one after the other; or of any length, with offsets.
+//! Decoded elements: of fixed size, back to back; or of any length, with offsets.
 
 use crate::copy::{Plan, copy_region, dense_bytes};
 use crate::{Error, Footprint, Region, Result};
@@ -104,8 +104,8 @@ impl ElementsBuf {
         }
     }
 
-    /// Replaces what is wanted of these elements of variable length, which are those of a whole
-    /// chunk, by the ones at its place in `given`, of an array of `given_shape`.
+    /// Replaces the wanted part of these elements of variable length, a whole chunk, with the
+    /// elements at its place in `given`, of an array of `given_shape`.
     pub fn scatter_part(
         &mut self,
         wanted: &Footprint,
@@ -171,7 +171,7 @@ impl Assembly {
         self.copy(source, source_shape, &plan)
     }
 
-    /// Places what is wanted of a box of a chunk, given its elements.
+    /// Places the wanted part of a box of a chunk, given its elements.
     pub fn place_part(
         &mut self,
         source: Elements<'_>,

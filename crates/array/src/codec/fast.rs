@@ -1,5 +1,5 @@
-//! The chains that most arrays have, run without detours: elements as they lie in memory, maybe
-//! compressed by zstd, blosc or lz4, maybe followed by a crc32c.
+//! The most common chains, run directly: elements as they lie in memory, maybe compressed by zstd,
+//! blosc or lz4, maybe followed by a crc32c.
 
 use zarrs::metadata::v3::MetadataV3;
 
@@ -83,7 +83,7 @@ impl Fast {
         self.compression.is_none() && !self.crc32c
     }
 
-    /// The decoded chunk, where it lies in the encoded one as it is.
+    /// The decoded chunk, if the encoded one stores it uncompressed.
     pub(super) fn borrow<'a>(&self, encoded: &'a [u8]) -> Result<Option<&'a [u8]>> {
         let payload = self.payload(encoded)?;
         match self.compression {
@@ -118,8 +118,8 @@ impl Fast {
         }
     }
 
-    /// Decodes at least the blocks that `wanted` names, given how many bytes a block has. What lies
-    /// elsewhere in `out` is unspecified.
+    /// Decodes at least the blocks that `wanted` names, given how many bytes a block has. The rest
+    /// of `out` is unspecified.
     pub(super) fn decode_some(
         &self,
         encoded: &[u8],
@@ -150,7 +150,7 @@ impl Fast {
         Ok(())
     }
 
-    /// What is under the checksum.
+    /// The bytes that the checksum covers.
     fn payload<'a>(&self, encoded: &'a [u8]) -> Result<&'a [u8]> {
         if !self.crc32c {
             return Ok(encoded);

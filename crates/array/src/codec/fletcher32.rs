@@ -1,7 +1,8 @@
 //! The Fletcher-32 checksum of HDF5, behind Zarr's `numcodecs.fletcher32`.
 //!
-//! `zarrs` 0.23 leaves out the last byte of data of odd length, so that every second compressed chunk
-//! of HDF5 looks damaged to it. This codec takes its place. It computes what HDF5 and numcodecs do.
+//! `zarrs` 0.23 leaves out the last byte of data of odd length, so that every second compressed
+//! chunk of HDF5 looks damaged to it. This codec takes its place. It computes the same as HDF5 and
+//! numcodecs.
 
 use std::any::Any;
 use std::borrow::Cow;

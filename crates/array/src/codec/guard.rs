@@ -1,4 +1,4 @@
-//! Calls into `zarrs`, so that nothing but an error comes back.
+//! Calls into `zarrs` that turn panics into errors.
 
 use zarrs::array::CodecError;
 
@@ -34,7 +34,8 @@ impl std::fmt::Display for Failure {
     }
 }
 
-/// Calls into `zarrs`, whose decoders slice by what the bytes say and so panic on forged ones. They hold no state that a panic could leave broken.
+/// Calls into `zarrs`, whose decoders slice by lengths in the bytes and so panic on forged ones.
+/// They hold no state that a panic could leave broken.
 pub(super) fn guard<T>(call: impl FnOnce() -> Result<T, CodecError>) -> Result<T, Failure> {
     match quietly(call) {
         Ok(result) => result.map_err(Failure::Codec),

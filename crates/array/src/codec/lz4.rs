@@ -9,7 +9,7 @@
 //! ```
 //!
 //! The acceleration trades size for speed and is no part of the format; the encoder here has one
-//! speed and takes note of it only for whoever encodes next.
+//! speed and keeps the value only for the next program that encodes.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -91,7 +91,7 @@ impl BytesToBytesCodecTraits for Lz4 {
         &self,
         decoded_representation: &BytesRepresentation,
     ) -> BytesRepresentation {
-        // An LZ4 block is at most so much larger than what it holds; its length takes four bytes.
+        // The largest possible LZ4 block for this many bytes; its length takes four more.
         let bound = |size: u64| (size + size / 255).checked_add(16 + 4);
         match decoded_representation.size().and_then(bound) {
             Some(size) => BytesRepresentation::BoundedSize(size),

@@ -1,10 +1,10 @@
 //! Chunks as bytes: encoding and decoding, one chunk at a time, pure functions of their input.
 //!
 //! [`Codecs`] binds the chain of an array once and is then shared by all threads. Most arrays use a
-//! chain that is short and known (`bytes`, maybe `zstd` or `blosc`, maybe `crc32c`): that one is run
-//! directly, with contexts and scratch memory kept per thread. Shards are taken apart here too, so that a
-//! read decodes only the inner chunks it wants. Everything else is `zarrs`' business, behind a
-//! guard: bytes from outside are hostile, and no decoder may allocate or panic on their word.
+//! chain that is short and known (`bytes`, maybe `zstd` or `blosc`, maybe `crc32c`): that one is
+//! run directly, with contexts and scratch memory kept per thread. Shards are taken apart here too,
+//! so that a read decodes only the inner chunks it wants. Everything else goes to `zarrs`, behind a
+//! guard: bytes from outside are hostile, and must not make a decoder allocate or panic.
 
 pub mod blosc;
 mod bounded;
@@ -34,7 +34,7 @@ pub use shard_index::{ShardEntries, ShardIndex};
 pub(crate) use shorthand::elements_to_bytes;
 pub use shorthand::parse_shorthand;
 
-/// The error of a chunk that does not have the size that the metadata says.
+/// The error of a chunk whose size contradicts the metadata.
 fn wrong_length(expected: usize, found: usize) -> crate::Error {
     crate::Error::corrupt("chunk", format!("{expected} bytes when decoded"), format!("{found}"))
 }

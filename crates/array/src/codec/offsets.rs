@@ -1,16 +1,16 @@
 //! Strings and bytes of any length behind a table of offsets.
 //!
-//! Specification: for N elements, N + 1 little-endian `u32`, where each element begins and where the
-//! last one ends, counted from the end of the table; then the elements, end to end. The number of
-//! elements is that of the chunk. Compatible implementations: array-format lays out its chunks of
-//! `String` and `Binary` so (docs/formats/container.md), and so does Arrow with its 32-bit offsets.
-//! Zarr has no codec for it; this one is registered with `zarrs` under a name of ours.
+//! Specification: for N elements, N + 1 little-endian `u32`, where each element begins and where
+//! the last one ends, counted from the end of the table; then the elements, end to end. The chunk
+//! shape gives the number of elements. Compatible implementations: array-format lays out its chunks
+//! of `String` and `Binary` this way (docs/formats/container.md), and so does Arrow with its 32-bit
+//! offsets. Zarr has no codec for it; this one is registered with `zarrs` under a name of ours.
 //!
 //! ```json
 //! {"name": "chunkyard.offsets"}
 //! ```
 //!
-//! Against `vlen-utf8`, the elements are in one piece and any of them is found without a walk.
+//! Unlike with `vlen-utf8`, the elements are in one piece and any of them is found without a walk.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -184,7 +184,7 @@ impl ArrayToBytesCodecTraits for Offsets {
         _fill_value: &FillValue,
         _options: &CodecOptions,
     ) -> Result<ArrayBytes<'a>, CodecError> {
-        // Whether text is text is checked for all codecs alike, after the chain.
+        // Text is checked for UTF-8 after the chain, for all codecs alike.
         let (payload, offsets) = decode(&bytes, num_elements(shape), false).map_err(other)?;
         let offsets: Vec<usize> = offsets.into_iter().map(|offset| offset as usize).collect();
         Ok(ArrayBytes::new_vlen(payload.to_vec(), ArrayBytesOffsets::new(offsets)?)?)

@@ -1,8 +1,8 @@
 //! Compression of plain bytes, for formats that pack many chunks together before they compress.
 //!
-//! The same two compressors are also codecs of single chunks: `numcodecs.lz4` is exactly the form
-//! that [`lz4_pack`] makes, `zstd` exactly that of [`zstd_pack`]. Lengths that packed bytes tell of
-//! themselves are compared with the length that is expected and never allocated.
+//! The same two compressors are also codecs of single chunks: `numcodecs.lz4` is exactly what
+//! [`lz4_pack`] makes, `zstd` exactly what [`zstd_pack`] makes. A length inside packed bytes is
+//! compared with the expected length and never allocated.
 
 use lz4_flex::block::{compress_into, decompress_into, get_maximum_output_size};
 use serde_json::json;
@@ -32,7 +32,7 @@ pub enum Packing {
 }
 
 impl Packing {
-    /// The codec. How hard it tries is no part of what it makes.
+    /// The codec. Its level is not part of the format.
     pub(super) fn codec(self) -> MetadataV3 {
         let (name, configuration) = match self {
             Self::Lz4 => (super::lz4::NAME, json!({"acceleration": 1})),
@@ -60,7 +60,7 @@ pub fn lz4_pack(plain: &[u8], out: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// Fills `out`, all of it, from what [`lz4_pack`] made.
+/// Fills all of `out` from bytes that [`lz4_pack`] made.
 pub fn lz4_unpack(packed: &[u8], out: &mut [u8]) -> Result<()> {
     let block = lz4_block(packed, out.len())?;
     match decompress_into(block, out) {
@@ -73,12 +73,12 @@ pub fn lz4_unpack(packed: &[u8], out: &mut [u8]) -> Result<()> {
     }
 }
 
-/// Refuses LZ4 packed bytes that cannot become `len` bytes, before there is memory for these.
+/// Refuses LZ4 packed bytes that cannot become `len` bytes, before memory is taken for them.
 pub fn lz4_check_len(packed: &[u8], len: usize) -> Result<()> {
     lz4_block(packed, len).map(drop)
 }
 
-/// The length that LZ4 packed bytes tell of themselves, if such a block can hold so much.
+/// The length that LZ4 packed bytes claim, if such a block can hold that much.
 pub(super) fn lz4_len(packed: &[u8]) -> Result<(usize, &[u8])> {
     let Some((length, block)) = packed.split_first_chunk::<LENGTH_BYTES>() else {
         let found = format!("{} bytes", packed.len());
@@ -92,7 +92,7 @@ pub(super) fn lz4_len(packed: &[u8]) -> Result<(usize, &[u8])> {
     Ok((length, block))
 }
 
-/// The LZ4 block behind a length that is the expected one.
+/// The LZ4 block after the length, which must be the expected one.
 fn lz4_block(packed: &[u8], len: usize) -> Result<&[u8]> {
     match lz4_len(packed)? {
         (length, block) if length == len => Ok(block),
@@ -100,8 +100,8 @@ fn lz4_block(packed: &[u8], len: usize) -> Result<&[u8]> {
     }
 }
 
-/// Appends to `out` one Zstandard frame that tells its content size and has no checksum. The
-/// contexts of this thread are used again.
+/// Appends to `out` one Zstandard frame with its content size and without a checksum. Reuses the
+/// contexts of this thread.
 pub fn zstd_pack(plain: &[u8], level: i32, out: &mut Vec<u8>) -> Result<()> {
     if !(min_c_level()..=max_c_level()).contains(&level) {
         return Err(Error::invalid(format!(
@@ -113,12 +113,12 @@ pub fn zstd_pack(plain: &[u8], level: i32, out: &mut Vec<u8>) -> Result<()> {
     Zstd { level, checksum: false }.compress_onto(plain, out)
 }
 
-/// Fills `out`, all of it, from Zstandard frames.
+/// Fills all of `out` from Zstandard frames.
 pub fn zstd_unpack(packed: &[u8], out: &mut [u8]) -> Result<()> {
     frames::decompress_into(packed, out)
 }
 
-/// Refuses Zstandard frames that cannot become `len` bytes, before there is memory for these.
+/// Refuses Zstandard frames that cannot become `len` bytes, before memory is taken for them.
 pub fn zstd_check_len(packed: &[u8], len: usize) -> Result<()> {
     if len > packed.len().saturating_mul(ZSTD_EXPANSION_MAX) {
         let expected = format!("what {} bytes of zstd can hold", packed.len());
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_packed_is_unpacked_behind_what_was_there() {
+    fn packing_appends_and_unpacking_gives_the_same_bytes() {
         for plain in samples() {
             let mut packed = b"before".to_vec();
             lz4_pack(&plain, &mut packed).unwrap();
@@ -192,7 +192,7 @@ mod tests {
             }
             for at in 0..lz4.len().min(100) {
                 lz4[at] ^= 0x55;
-                // Whether a flip is found depends on where it is; that nothing breaks does not.
+                // Not every flip is found, but none may panic.
                 drop(lz4_unpack(&lz4, &mut out));
                 lz4[at] ^= 0x55;
             }

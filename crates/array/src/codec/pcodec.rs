@@ -1,8 +1,8 @@
 //! `pcodec` that stops where the chunk must end.
 //!
-//! A run of equal numbers takes no bits in this format: twenty bytes stand for 16 million numbers, and
-//! a file may hold any number of such runs. `zarrs` decodes all of them before anybody can count. So
-//! the numbers are counted first, into memory for as many as the chunk has.
+//! A run of equal numbers takes no bits in this format: twenty bytes stand for 16 million numbers,
+//! and a file may hold any number of such runs. `zarrs` decodes all of them before it returns. So
+//! the numbers are counted first, in memory for as many as the chunk has.
 
 use std::any::Any;
 use std::borrow::Cow;

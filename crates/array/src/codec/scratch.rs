@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chunk_that_cannot_be_is_an_error() {
+    fn an_impossible_chunk_size_is_an_error() {
         assert!(zeroed(isize::MAX as usize).is_err());
     }
 }

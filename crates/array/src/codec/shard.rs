@@ -2,8 +2,8 @@
 //!
 //! Specification: Zarr v3 `sharding_indexed`. Read here rather than by `zarrs`, so that a read
 //! decodes only the inner chunks it wants, straight from the borrowed shard, and so that no entry
-//! of the index is believed before it is checked. Where index and inner chunks carry checksums of
-//! their own, a reader may also fetch only those [`Part`]s. Writing is left to `zarrs`.
+//! of the index is believed before it is checked. If index and inner chunks carry checksums of
+//! their own, a reader may also fetch only these [`Part`]s. Writing is left to `zarrs`.
 
 use std::ops::Range;
 
@@ -50,8 +50,8 @@ pub(super) struct Shard {
 }
 
 impl Shard {
-    /// The reader for a chain that consists of sharding alone, over a type of fixed size. For any
-    /// other chain there is none, and the generic way must do.
+    /// The reader for a chain that consists of sharding alone, over a type of fixed size. Any other
+    /// chain has none and uses the generic way.
     pub(super) fn recognise(
         codecs: &[MetadataV3],
         dtype: &DType,
@@ -78,7 +78,7 @@ impl Shard {
     }
 
     /// Whether index and inner chunks each end with a checksum, so that a part of a shard can be
-    /// believed without the rest.
+    /// trusted without the rest.
     pub(super) fn checks_itself(&self) -> bool {
         self.checks_itself
     }
@@ -88,7 +88,7 @@ impl Shard {
         self.grid().grid_shape().iter().product()
     }
 
-    /// How many of them hold something that is wanted.
+    /// How many of them hold something wanted.
     pub(super) fn parts_wanted(&self, wanted: &Footprint) -> u64 {
         self.places(wanted).count() as u64
     }
@@ -98,14 +98,14 @@ impl Shard {
         self.index.range(len)
     }
 
-    /// The inner chunks that hold something that is wanted, by the encoded index of a shard of `len`
+    /// The inner chunks that hold something wanted, from the encoded index of a shard of `len`
     /// bytes.
     pub(super) fn parts(&self, index: &[u8], len: u64, wanted: &Footprint) -> Result<Vec<Part>> {
         self.parts_at(index, len, self.places(wanted))
     }
 
-    /// Decodes the inner chunks that hold something that is wanted and hands each of them on, with
-    /// its place in the shard.
+    /// Decodes the inner chunks that hold something wanted and hands each of them on, with its
+    /// place in the shard.
     pub(super) fn decode(
         &self,
         shard: &[u8],
@@ -125,7 +125,7 @@ impl Shard {
         self.decode_at(shard, self.cells_in(&whole), deliver)
     }
 
-    /// The inner chunks that hold something that is wanted, each with its place in the shard.
+    /// The inner chunks that hold something wanted, each with its place in the shard.
     fn places<'a>(
         &'a self,
         wanted: &'a Footprint,
@@ -165,7 +165,7 @@ impl Shard {
         Ok(())
     }
 
-    /// Decodes one inner chunk, whose bytes are those the part asked for.
+    /// Decodes one inner chunk from the bytes of the part's range.
     pub(super) fn decode_part(
         &self,
         encoded: Option<&[u8]>,
@@ -184,7 +184,7 @@ impl Shard {
     }
 }
 
-/// Whether the last codec of a chain is one that notices any change.
+/// Whether the last codec of a chain detects any change.
 pub(super) fn ends_with_checksum(codecs: &[MetadataV3]) -> bool {
     codecs.last().is_some_and(|codec| codec.name() == "crc32c")
 }

@@ -80,7 +80,7 @@ impl ShardIndex {
         self.at_start
     }
 
-    /// Whether the index ends with a checksum, so that it can be believed without the chunks.
+    /// Whether the index ends with a checksum, so that it can be trusted without the chunks.
     pub fn is_checked(&self) -> bool {
         self.is_checked
     }
@@ -96,7 +96,7 @@ impl ShardIndex {
 
     /// Reads the index of a shard of `object_len` bytes.
     pub fn decode(&self, encoded: &[u8], object_len: u64) -> Result<ShardEntries> {
-        // Metadata may promise an index of any size: memory is taken for what is there.
+        // Metadata may promise an index of any size: memory is only taken for existing bytes.
         if encoded.len() as u64 != self.encoded_bytes {
             return Err(Error::corrupt(
                 "index of a shard",

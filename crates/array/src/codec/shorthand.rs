@@ -1,4 +1,4 @@
-//! Codecs as one types them on a command line: `zstd:3`, `blosc:lz4:5:shuffle`, `zstd:3+crc32c`.
+//! Codecs as typed on a command line: `zstd:3`, `blosc:lz4:5:shuffle`, `zstd:3+crc32c`.
 
 use serde_json::{Value, json};
 use zarrs::array::CodecMetadataOptions;
@@ -17,8 +17,8 @@ use crate::{DType, Error, Result};
 /// | `blosc[:codec[:level[:shuffle]]]` | Blosc, `lz4`, level 5, byte shuffle for wide types |
 /// | `crc32c` | a checksum of all before it |
 ///
-/// The codec that turns elements into bytes comes first and by itself: `bytes` in little-endian
-/// order, `vlen-utf8` or `vlen-bytes`, as the type demands.
+/// The codec that turns elements into bytes is added in front automatically: `bytes` in
+/// little-endian order, `vlen-utf8` or `vlen-bytes`, as the type demands.
 ///
 /// ```
 /// # use chunkyard_array::{DType, codec};
@@ -53,7 +53,7 @@ pub(crate) fn elements_to_bytes(dtype: &DType) -> Result<Value> {
             .map_err(|cause| Error::invalid(format!("codec {name}")).because(cause))?,
         None => Value::Null,
     };
-    // The order of the bytes of one byte is no information, and some readers refuse it.
+    // A single byte has no byte order, and some readers refuse one.
     let empty = configuration.as_object().is_none_or(serde_json::Map::is_empty);
     if empty || (name == "bytes" && dtype.item_size() == Some(1)) {
         return Ok(json!({"name": name}));
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_typed_becomes_codecs_that_can_be_used() {
+    fn typed_codecs_can_be_used() {
         for text in [
             "none",
             "zstd",

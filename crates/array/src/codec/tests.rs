@@ -1,4 +1,4 @@
-//! Round trips over types and chains, and what happens to bytes that were tampered with.
+//! Round trips over types and chains, and tampered bytes.
 
 use serde_json::{Value, json};
 
@@ -281,7 +281,7 @@ fn strings_that_are_not_utf8_are_corrupt() {
     assert!(matches!(strings.decode(&encoded), Err(Error::Corrupt { .. })));
 }
 
-/// Decodes bytes that may be anything; what comes back must be a chunk or a clean error.
+/// Decodes arbitrary bytes; the result must be a chunk or a clean error.
 fn decode_hostile(codecs: &Codecs, encoded: &[u8]) -> bool {
     match codecs.decode(encoded) {
         Ok(ElementsBuf::Fixed(decoded)) => assert_eq!(Some(decoded.len()), codecs.chunk_bytes()),

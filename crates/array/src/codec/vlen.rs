@@ -5,8 +5,9 @@
 //!  u32 number of elements │ u32 length │ bytes │ u32 length │ bytes │ …      little-endian
 //! ```
 //!
-//! `zarrs` slices by the lengths that it finds and panics where they lie. Here it encodes, and what is
-//! decoded is checked. Bytes behind the last element are left alone, as by all readers.
+//! `zarrs` slices by the lengths that it finds and panics if they are wrong. Here it only encodes,
+//! and our own decoder checks the lengths. Bytes after the last element are ignored, as by all
+//! readers.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -54,7 +55,8 @@ fn decode(encoded: &[u8], count: u64) -> Result<(Vec<u8>, Vec<usize>), String> {
     if u64::from(found) != count {
         return Err(format!("{found} elements, expected {count}"));
     }
-    // Each element has a length, so there is nothing to reserve on the word of the count alone.
+    // Each element has a length, so the count is checked against the bytes before memory is
+    // reserved.
     if rest.len() as u64 / 4 < count {
         return Err(format!("{} bytes for the lengths of {count} elements", rest.len()));
     }

@@ -50,7 +50,7 @@ impl Zstd {
         self.with_context(|context| context.compress_to_buffer(decoded, out)).ok()
     }
 
-    /// The context of this thread, made anew where the last one was for other frames.
+    /// The context of this thread, made anew if the last one was for other frames.
     fn with_context<T>(
         self,
         work: impl FnOnce(&mut Compressor<'static>) -> io::Result<T>,
@@ -73,7 +73,7 @@ impl Zstd {
     }
 }
 
-/// Decompresses frames that hold exactly `out.len()` bytes. What the frames say of their size is
+/// Decompresses frames that hold exactly `out.len()` bytes. The frames' claims about their size are
 /// not believed: there is no room but `out`.
 pub(super) fn decompress_into(frames: &[u8], out: &mut [u8]) -> Result<()> {
     let expected = out.len();

@@ -1,6 +1,7 @@
 //! Copying a box of elements from one row-major array into another.
 //!
-//! What is copied is a [`Plan`], made once per box and checked then. Where the bytes land is a [`Sink`]: a slice here, shared output memory in [`crate::target`].
+//! A [`Plan`] says what is copied; it is made and checked once per box. A [`Sink`] is where the
+//! bytes land: a slice here, shared output memory in [`crate::target`].
 
 mod plan;
 #[cfg(test)]
@@ -28,7 +29,7 @@ pub fn copy_region(
     Ok(())
 }
 
-/// The bytes of `region` in an array, where they lie there as one piece.
+/// The bytes of `region` in an array, if they are contiguous.
 pub fn contiguous_bytes<'a>(
     array: &'a [u8],
     shape: &[u64],
@@ -52,7 +53,7 @@ pub fn fill_region(
     Ok(())
 }
 
-/// Bytes of a dense array, or an error where memory could not hold it.
+/// Bytes of a dense array, or an error if memory could not hold it.
 pub(crate) fn dense_bytes(shape: &[u64], item_size: usize) -> Result<usize> {
     let item_size = item_size as u64;
     // A zero anywhere makes the product zero, however large the other extents are.
@@ -80,7 +81,7 @@ pub(crate) fn check_len(what: &str, len: usize, shape: &[u64], item_size: usize)
     )))
 }
 
-/// Memory that a [`Plan`] writes to. Offsets are those the plan was checked for.
+/// Memory that a [`Plan`] writes to. Offsets are the ones that the plan was checked for.
 pub(crate) trait Sink {
     /// Writes `run` at `offset`.
     fn put(&mut self, offset: usize, run: &[u8]);

@@ -2,8 +2,8 @@
 //!
 //! A plan checks all bounds when it is made, merges the trailing dimensions that are contiguous on
 //! both sides into one run of bytes, and keeps the rest as a few nested loops, of constant steps or
-//! over a list. The loops then add, they do not multiply; runs of 1, 2, 4, 8 or 16 bytes are a load
-//! and a store instead of a call to `memcpy`, which is what a strided column costs elsewhere.
+//! over a list. The loops only add and never multiply; runs of 1, 2, 4, 8 or 16 bytes are a load
+//! and a store instead of the call to `memcpy` that a strided column costs elsewhere.
 
 use super::{Sink, dense_bytes};
 use crate::{Error, Region, Result};
@@ -11,7 +11,7 @@ use crate::{Error, Region, Result};
 /// Longest stretch of a repeated element that is prepared for filling.
 const PATTERN_BYTES_MAX: usize = 64 << 10;
 
-/// Which positions along one dimension of the source go to which of the target.
+/// Which positions along one dimension of the source go to which positions of the target.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Stretch<'a> {
     /// `count` positions from `source` on, `step` apart, to as many from `target` on.
@@ -127,7 +127,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// The same the other way: what was source becomes target.
+    /// The same plan with source and target swapped.
     pub(crate) fn reversed(mut self) -> Self {
         std::mem::swap(&mut self.source_start, &mut self.target_start);
         for one in &mut self.loops {
@@ -205,13 +205,13 @@ impl Plan {
     }
 }
 
-/// Visits what the loops say, from an offset in the source and one in the target.
+/// Runs the loops from an offset in the source and one in the target.
 fn walk(loops: &[Loop], source: usize, target: usize, visit: &mut impl FnMut(usize, usize)) {
     let Some((outer, inner)) = loops.split_first() else { return visit(source, target) };
     match outer {
         Loop::Even { count, source_step, target_step } => {
             let (mut source, mut target) = (source, target);
-            // The innermost loop by itself: it is where the time goes.
+            // The innermost loop is separate, because most of the time goes there.
             if inner.is_empty() {
                 for _ in 0..*count {
                     visit(source, target);
@@ -235,8 +235,8 @@ fn walk(loops: &[Loop], source: usize, target: usize, visit: &mut impl FnMut(usi
     }
 }
 
-/// Adds a loop around those in `loops` (innermost first), merged with the last one where both sides
-/// just go on at the same step.
+/// Adds a loop around `loops` (innermost first), merged with the last one if both sides continue
+/// with the same step.
 fn push_loop(loops: &mut Vec<Loop>, more: usize, source_further: usize, target_further: usize) {
     if let Some(Loop::Even { count, source_step, target_step }) = loops.last_mut()
         && *source_step * *count == source_further

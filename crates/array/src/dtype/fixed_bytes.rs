@@ -1,9 +1,9 @@
 //! Bytes of a fixed length, as zarr-python has them: `null_terminated_bytes` is NumPy's `S`,
 //! `raw_bytes` is its `V`.
 //!
-//! `zarrs` knows neither, and zarr-python does not know the `r*` of the specification. To all codecs
-//! they are the same as `r*`, so that type stands behind them. Their fill values are base64, and a
-//! fill value of `null_terminated_bytes` leaves out the zeros at its end.
+//! `zarrs` knows neither, and zarr-python does not know the `r*` of the specification. To all
+//! codecs they are the same as `r*`, so they are built on that type. Their fill values are base64,
+//! and a fill value of `null_terminated_bytes` leaves out the zeros at its end.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -105,7 +105,7 @@ impl DataTypeTraits for FixedBytes {
         Ok(FillValueMetadata::from(BASE64_STANDARD.encode(kept)))
     }
 
-    /// Codecs recognise types by this, and take these for `r*`.
+    /// Codecs recognise types by this, and treat these as `r*`.
     fn as_any(&self) -> &dyn Any {
         &self.inner
     }
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_that_cannot_be_meant_are_refused() {
+    fn lengths_that_make_no_sense_are_refused() {
         for length in [0, u64::MAX, 1 << 40] {
             assert!(DType::parse(&dtype("raw_bytes", length)).is_err());
         }

@@ -1,4 +1,4 @@
-//! Data types: Zarr's names, NumPy's descriptions, and what memory needs to know of them.
+//! Data types: Zarr's names, NumPy's descriptions, and sizes in memory.
 //!
 //! All data types that `zarrs` knows are accepted; this module only adds what it does not offer,
 //! the exact translation to and from NumPy's array protocol.
@@ -69,7 +69,8 @@ impl DType {
 
     /// Reads a NumPy description such as `<f4`, `|u1`, `>M8[25s]`, `<U12`, `|S8` or `|V16`.
     ///
-    /// The byte order is returned apart: in Zarr it belongs to the `bytes` codec, not to the type.
+    /// The byte order is returned separately: in Zarr it belongs to the `bytes` codec, not to the
+    /// type.
     pub fn from_numpy(descr: &str) -> Result<(Self, ByteOrder)> {
         let unsupported = || Error::unsupported(format!("NumPy data type '{descr}'"));
         let (order, kind) = match descr.split_at_checked(1) {

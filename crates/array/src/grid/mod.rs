@@ -1,7 +1,7 @@
 //! The regular grid: which chunk holds which elements.
 //!
 //! Chunks are equal boxes laid from the origin. Zarr v3 §"Regular grids": chunks at the upper edge
-//! are as large as all others; what lies outside the array is padding.
+//! are as large as all others; the part outside the array is padding.
 
 use crate::{Error, Region, Result};
 
@@ -80,7 +80,7 @@ impl Grid {
         along.try_fold(0u64, |number, (&at, n)| number.checked_mul(n)?.checked_add(at))
     }
 
-    /// The chunk with a number, counted in row-major order; `None` where there are not so many.
+    /// The chunk with a number, counted in row-major order; `None` if there are fewer.
     pub fn index_of(&self, number: u64) -> Option<ChunkIndex> {
         let mut rest = number;
         let mut index = self.grid_shape();
@@ -118,8 +118,8 @@ impl Grid {
 
     /// The chunks that hold elements of `region`, in row-major order, made one by one.
     ///
-    /// What of the region lies outside the array is not asked for. A region of another rank has no
-    /// element in the array, hence no chunk.
+    /// The part of the region outside the array is ignored. A region of another rank has no element
+    /// in the array, hence no chunk.
     pub fn chunks_in(&self, region: &Region) -> ChunksIn {
         let cells = self.cells_in(region);
         ChunksIn { next: cells.as_ref().map(|cells| cells.origin().to_vec()), cells }
@@ -130,7 +130,7 @@ impl Grid {
         self.cells_in(region).map_or(0, |cells| cells.num_elements())
     }
 
-    /// The indices that [`Grid::chunks_in`] yields, as the box that they are; `None` for no chunk.
+    /// The indices that [`Grid::chunks_in`] yields, as a box; `None` for no chunk.
     pub fn cells_in(&self, region: &Region) -> Option<Region> {
         let inside = region.intersect(&Region::whole(&self.array_shape))?;
         Some(Region::from_bounds(
@@ -178,7 +178,7 @@ pub fn guess_chunks(shape: &[u64], item_size: usize) -> Vec<u64> {
     loop {
         let bytes =
             chunks.iter().fold(item_size as u64, |bytes, &extent| bytes.saturating_mul(extent));
-        // Of equal axes the first, so that runs along the last one stay long.
+        // Among equal axes the first, so that runs along the last one stay long.
         match chunks.iter_mut().rev().max() {
             Some(longest) if bytes > CHUNK_BYTES && *longest > 1 => *longest = longest.div_ceil(2),
             _ => return chunks,

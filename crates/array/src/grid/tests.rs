@@ -29,7 +29,7 @@ fn an_empty_array_has_no_chunks() {
 }
 
 #[test]
-fn grids_that_cannot_be_are_refused() {
+fn impossible_grids_are_refused() {
     assert!(Grid::new(&[4], &[0]).is_err());
     assert!(Grid::new(&[4], &[2, 2]).is_err());
     assert!(Grid::new(&[u64::MAX], &[u64::MAX - 1]).is_err());

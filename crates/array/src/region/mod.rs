@@ -1,7 +1,7 @@
 //! A region is a box of elements: where it begins and how far it extends, per dimension.
 //!
-//! Everything that reads, writes, clips or asks for less than an array speaks in regions. A region
-//! does not know of which array it is; it only promises that its end does not overflow.
+//! Everything that reads, writes, clips or requests a part of an array uses regions. A region does
+//! not know its array; it only promises that its end does not overflow.
 
 use std::fmt;
 
@@ -104,7 +104,7 @@ impl Region {
                 || self.bounds().zip(other.bounds()).all(|(a, b)| a.0 <= b.0 && b.1 <= a.1))
     }
 
-    /// The same box, seen from `origin`: what is at `origin` becomes zero.
+    /// The same box relative to `origin`.
     pub fn relative_to(&self, origin: &[u64]) -> Result<Region> {
         if origin.len() != self.rank() {
             return Err(Error::invalid(format!(

@@ -1,6 +1,6 @@
 //! Regions as people type them, in the manner of NumPy: `0:10,5:20`, `:`, `3`, `-5:`, `...,0`.
 //!
-//! Unlike NumPy, nothing is clipped: a region that leaves the array is a mistake worth hearing of.
+//! Unlike in NumPy, nothing is clipped: a region that leaves the array is an error.
 
 use super::Region;
 use crate::{Error, Result};

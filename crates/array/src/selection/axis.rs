@@ -13,7 +13,7 @@ pub struct Axis(Kind);
 pub(super) enum Kind {
     /// `count` positions from `start` on; the last of them fits in 64 bits, `step` is not zero.
     Range { start: u64, step: u64, count: u64 },
-    /// What is no range.
+    /// Positions that form no range.
     List(Arc<[u64]>),
 }
 
@@ -26,7 +26,7 @@ impl Axis {
                 "{count} positions from {start} on by a step of {step} are no range"
             )));
         }
-        // One position has no step: what is equal compares as equal.
+        // One position has no step, so that equal axes compare as equal.
         let step = if count > 1 { step } else { 1 };
         Ok(Self(Kind::Range { start, step, count }))
     }
@@ -36,7 +36,7 @@ impl Axis {
         Self::contiguous(at, 1)
     }
 
-    /// Positions in any order. Those that are evenly apart become a range.
+    /// Positions in any order. Evenly spaced ones become a range.
     pub fn list(indices: Vec<u64>) -> Self {
         let step = match indices.as_slice() {
             [] => return Self::contiguous(0, 0),
@@ -84,7 +84,7 @@ impl Axis {
         }
     }
 
-    /// Whether chunks along this axis may be selected in part. Says yes in doubt.
+    /// Whether chunks along this axis may be selected in part. True if in doubt.
     pub(super) fn cuts(&self, extent: u64, chunk: u64) -> bool {
         match self.0 {
             Kind::Range { start, step: 1, count } => [start, start.saturating_add(count)]

@@ -7,11 +7,11 @@ use super::footprint::Footprint;
 use super::span::Span;
 use crate::{ChunkIndex, Grid, Region, Result};
 
-/// Iterator over the chunks that hold something of a selection, each once, in row-major order, with
-/// what is wanted of it. Footprints of different chunks have no place outside in common.
+/// Iterator over the chunks that hold a part of a selection, each once, in row-major order, with
+/// its wanted part. Footprints of different chunks have no place outside in common.
 #[derive(Debug)]
 pub struct Cells {
-    /// Shape of all that is selected.
+    /// Shape of the whole selection.
     shape: Vec<u64>,
     chunk_shape: Arc<[u64]>,
     walk: Walk,
@@ -34,7 +34,7 @@ struct Cursor {
     current: AxisCell,
 }
 
-/// What of an axis lies in one cell.
+/// The part of an axis in one cell.
 #[derive(Debug)]
 struct AxisCell {
     cell: u64,
@@ -46,7 +46,7 @@ struct AxisCell {
 /// An axis, cut into cells of the grid.
 #[derive(Debug)]
 enum AxisCells {
-    /// Cells are computed when they are asked for: there may be very many.
+    /// Cells are computed on demand: there may be very many.
     Range {
         start: u64,
         step: u64,
@@ -77,7 +77,7 @@ impl Cells {
         for (axis, &chunk) in axes.iter().zip(grid.chunk_shape()).rev() {
             let cells: Vec<u64> = axis.iter().map(|&at| at / chunk).collect();
             if cells.iter().any(|cell| Some(cell) != cells.first()) {
-                // Stable, hence sorted by the axes before in what is equal here.
+                // A stable sort: equal ones stay sorted by the axes before.
                 order.sort_by_key(|&point| cells.get(point).copied());
             }
         }
@@ -85,7 +85,7 @@ impl Cells {
         Ok(Self { shape: vec![len as u64], chunk_shape: grid.chunk_shape().into(), walk })
     }
 
-    /// Shape of all that is selected.
+    /// Shape of the whole selection.
     pub fn shape(&self) -> &[u64] {
         &self.shape
     }

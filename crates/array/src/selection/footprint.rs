@@ -1,4 +1,4 @@
-//! What a selection wants of one chunk, and where that goes.
+//! The part of one chunk that a selection wants, and where it goes.
 
 use std::sync::Arc;
 
@@ -51,8 +51,9 @@ impl Footprint {
         &self.chunk_shape
     }
 
-    /// The same of a chunk of a smaller `shape` from the same origin, as formats have them that clip
-    /// the chunks at the upper edge of an array. An error where more than that chunk is wanted.
+    /// The same for a chunk of a smaller `shape` at the same origin, for formats that clip the
+    /// chunks at the upper edge of an array. An error if elements outside the smaller chunk are
+    /// wanted.
     pub fn clipped(mut self, shape: &[u64]) -> Result<Self> {
         if *shape == *self.chunk_shape {
             return Ok(self);
@@ -76,12 +77,12 @@ impl Footprint {
         Ok(self)
     }
 
-    /// The smallest box of the chunk that holds all that is wanted.
+    /// The smallest box of the chunk that holds all wanted elements.
     pub fn bounds(&self) -> &Region {
         &self.bounds
     }
 
-    /// Whether the chunk is wanted as it is, padding included.
+    /// Whether the whole chunk is wanted, padding included, in its own order.
     pub fn is_whole_chunk(&self) -> bool {
         match &self.pattern {
             Pattern::Product(spans) => self.axes(spans).all(|(span, extent)| span.is_whole(extent)),
@@ -105,7 +106,7 @@ impl Footprint {
         }
     }
 
-    /// Whether something of a box of the chunk is wanted.
+    /// Whether some element in a box of the chunk is wanted.
     pub fn wants(&self, place: &Region) -> bool {
         if self.bounds.intersect(place).is_none() {
             return false;
@@ -116,8 +117,8 @@ impl Footprint {
         }
     }
 
-    /// Plans to copy what is wanted of a box of the chunk to its place outside, in an array of
-    /// `shape`; `None` where nothing of the box is wanted.
+    /// Plans to copy the wanted part of a box of the chunk to its place outside, in an array of
+    /// `shape`; `None` if nothing in the box is wanted.
     pub(crate) fn plan(
         &self,
         place: &Region,
@@ -145,8 +146,8 @@ impl Footprint {
         }
     }
 
-    /// Plans to set what is wanted of a box of the chunk at its place outside, in an array of
-    /// `shape`. The source of this plan means nothing.
+    /// Plans to set the wanted part of a box of the chunk at its place outside, in an array of
+    /// `shape`. The source of this plan has no meaning.
     pub(crate) fn plan_filling(
         &self,
         place: &Region,
@@ -183,7 +184,7 @@ impl Footprint {
         Ok(())
     }
 
-    /// Sets all that is wanted of the decoded chunk to `element`.
+    /// Sets all wanted elements of the decoded chunk to `element`.
     pub fn scatter_one(&self, element: &[u8], shape: &[u64], chunk: &mut [u8]) -> Result<()> {
         check_len("decoded chunk", chunk.len(), &self.chunk_shape, element.len())?;
         if let Some(plan) = self.plan(&self.whole(), shape, element.len())? {
@@ -192,7 +193,7 @@ impl Footprint {
         Ok(())
     }
 
-    /// The whole chunk in elements of an array of `given_shape`, where it lies there as it is.
+    /// The whole chunk in elements of an array of `given_shape`, if it is contiguous there.
     pub fn whole_chunk<'a>(
         &self,
         given: &'a [u8],

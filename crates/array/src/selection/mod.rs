@@ -1,9 +1,9 @@
-//! What of an array is wanted, when it is not a box.
+//! Selecting elements of an array that do not form a box.
 //!
-//! A [`Selection`] is orthogonal: along each axis a range with a step, or a list of indices, and all
-//! combinations of these. [`Points`] are elements one by one. Both are cut along a chunk grid into
-//! [`Cells`]: chunk by chunk, lazily, the [`Footprint`] of the selection in the chunk. That is all
-//! that reading and writing need to know, and nothing here is ever as large as what is selected.
+//! A [`Selection`] is orthogonal: along each axis a range with a step, or a list of indices, and
+//! all combinations of these. [`Points`] are elements one by one. Both are cut along a chunk grid
+//! into [`Cells`]: chunk by chunk, lazily, the [`Footprint`] of the selection in the chunk. Reading
+//! and writing need nothing else, and nothing here is ever as large as the selected elements.
 //!
 //! ```text
 //!  Selection ─┐                       ┌─ View          of a chunk into the output
@@ -33,7 +33,7 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// A selection by what is selected along each axis.
+    /// A selection with these positions along each axis.
     pub fn new(axes: Vec<Axis>) -> Self {
         let shape = axes.iter().map(Axis::len).collect();
         Self { axes, shape }
@@ -44,7 +44,7 @@ impl Selection {
         &self.axes
     }
 
-    /// How many positions are selected, per axis: the shape of what is read.
+    /// How many positions are selected, per axis: the shape of the result.
     pub fn shape(&self) -> &[u64] {
         &self.shape
     }
@@ -63,7 +63,7 @@ impl Selection {
                 self.axes.len()
             )));
         }
-        // What selects nothing lies within any array.
+        // An empty selection lies within any array.
         if !self.shape.contains(&0) {
             for (number, (axis, &extent)) in self.axes.iter().zip(shape).enumerate() {
                 check_index(axis.max(), extent, number)?;
@@ -72,7 +72,7 @@ impl Selection {
         Ok(Cells::of_axes(grid, &self.axes, &self.shape))
     }
 
-    /// Whether some chunk of the grid may be selected in part only. Says yes in doubt.
+    /// Whether some chunk of the grid may be selected in part only. True if in doubt.
     pub fn cuts_chunks(&self, grid: &Grid) -> bool {
         let extents = grid.array_shape().iter().zip(grid.chunk_shape());
         self.axes.iter().zip(extents).any(|(axis, (&extent, &chunk))| axis.cuts(extent, chunk))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::copy::Stretch;
 
 /// Positions along one axis that lie in one chunk: *inside* is relative to the chunk, *outside* to
-/// what is selected.
+/// the selection.
 #[derive(Clone, Debug)]
 pub(super) enum Span {
     /// `count` positions, `step` apart inside, neighbours outside. There is at least one.
@@ -63,7 +63,7 @@ impl Span {
         }
     }
 
-    /// What of it lies from `start` to `end` inside, as a copy of a box that begins at `start`.
+    /// The part from `start` to `end` inside, as a copy of a box that begins at `start`.
     pub(super) fn stretch(&self, start: u64, end: u64) -> Option<Stretch<'_>> {
         match self {
             Self::Even { inside, step, outside, count } => {

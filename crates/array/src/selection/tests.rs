@@ -51,7 +51,7 @@ fn ravel(index: &[u64], shape: &[u64]) -> usize {
     index.iter().zip(shape).fold(0, |number, (&at, &extent)| number * extent + at) as usize
 }
 
-/// Elements that differ, and chunks of them with padding of a value of its own.
+/// Distinct elements, and chunks of them with a padding value of its own.
 fn array_of(grid: &Grid, item_size: usize) -> Vec<u8> {
     let len = Region::whole(grid.array_shape()).num_bytes(item_size).unwrap();
     (0..len).map(|at| (at * 31 + at / 255) as u8).collect()
@@ -89,7 +89,7 @@ fn read(grid: &Grid, item_size: usize, cells: impl Fn() -> Cells, pieces: bool) 
             let origin = vec![0; grid.rank()];
             let (from, to) = (grid.chunk_shape(), place.shape());
             crate::copy_region(&chunk, from, &place, &mut piece, to, &origin, item_size).unwrap();
-            // A piece of which nothing is wanted is not even offered.
+            // A piece with nothing wanted is not even offered.
             if view.footprint().wants(&place) {
                 view.write_box(&piece, &place).unwrap();
             }
@@ -98,8 +98,8 @@ fn read(grid: &Grid, item_size: usize, cells: impl Fn() -> Cells, pieces: bool) 
     output.into_memory().unwrap()
 }
 
-/// Writes by cells into chunks: what the array is afterwards, and whether chunks that claim to be
-/// covered are.
+/// Writes by cells into chunks: returns the array afterwards, and checks that covered chunks really
+/// are.
 fn write(grid: &Grid, item_size: usize, cells: Cells, given: &[u8]) -> Vec<u8> {
     let mut array = array_of(grid, item_size);
     let shape = cells.shape().to_vec();
@@ -138,7 +138,7 @@ fn noise(len: usize) -> Vec<u8> {
     (0..len).map(|at| (at * 101 + at / 7) as u8).collect()
 }
 
-/// Reading and writing by cells is what one element after the other gives.
+/// Reading and writing by cells gives the same as one element after the other.
 fn agrees(grid: &Grid, item_size: usize, cells: impl Fn() -> Cells, indices: &[Vec<u64>]) {
     for pieces in [false, true] {
         let found = read(grid, item_size, &cells, pieces);
@@ -192,7 +192,7 @@ proptest! {
 }
 
 #[test]
-fn lists_that_are_even_are_ranges() {
+fn evenly_spaced_lists_become_ranges() {
     assert_eq!(Axis::list(vec![3, 5, 7]), Axis::range(3, 2, 3).unwrap());
     assert_eq!(Axis::list(vec![4]), Axis::index(4));
     assert_eq!(Axis::list(Vec::new()).len(), 0);
@@ -201,14 +201,14 @@ fn lists_that_are_even_are_ranges() {
 }
 
 #[test]
-fn ranges_that_are_none_are_refused() {
+fn impossible_ranges_are_refused() {
     assert!(Axis::range(0, 0, 1).is_err(), "no step");
     assert!(Axis::range(u64::MAX, 1, 1).is_err(), "no end");
     assert!(Axis::range(1, u64::MAX / 2, 4).is_err(), "overflow");
 }
 
 #[test]
-fn what_lies_outside_is_named() {
+fn positions_outside_the_array_are_named() {
     let grid = Grid::new(&[4, 10], &[2, 3]).unwrap();
     let beyond = Selection::new(vec![Axis::index(3), Axis::list(vec![9, 2, 12])]);
     let error = beyond.cells(&grid).unwrap_err().to_string();
@@ -275,11 +275,11 @@ fn a_box_that_is_no_part_of_the_chunk_does_no_harm() {
         view.write_box(&[1; 16], &Region::new([1, 0], [4, 4]).unwrap()).unwrap();
         view.write_box(&[1; 16], &Region::new([4, 4], [4, 4]).unwrap()).unwrap();
         assert!(view.write_box(&[1; 4], &Region::whole(&[4])).is_err());
-        // Of axes only what is wanted counts; points are numbered within the box.
+        // For axes only the wanted part counts; points are numbered within the box.
         let huge = view.fill_box(&[1], &Region::whole(&[1 << 40, 1 << 40]));
         assert_eq!(huge.is_ok(), shape.len() == 2);
         drop(view);
         let found = output.into_memory().unwrap();
-        assert!(found.contains(&1), "what is in the moved box was written");
+        assert!(found.contains(&1), "the moved box was written");
     }
 }

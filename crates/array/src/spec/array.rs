@@ -6,8 +6,8 @@ use zarrs::array::ArrayMetadataV3;
 use super::{ArrayBuilder, Attributes, document, non_finite};
 use crate::{DType, Error, Grid, Result};
 
-/// The metadata of an array, complete: shape, data type, chunk grid, codecs, fill value and all
-/// that came with them.
+/// The complete metadata of an array: shape, data type, chunk grid, codecs, fill value and
+/// everything else in the document.
 #[derive(Clone, Debug)]
 pub struct ArraySpec {
     metadata: ArrayMetadataV3,
@@ -123,7 +123,7 @@ impl ArraySpec {
         self.metadata.data_type.name().to_owned()
     }
 
-    /// The user attributes. Those that are numbers and not finite are strings.
+    /// The user attributes. Numbers that are not finite are strings here.
     pub fn attributes(&self) -> &Attributes {
         &self.attributes
     }
@@ -157,7 +157,7 @@ impl ArraySpec {
         extensions && fill_value(self) == fill_value(other)
     }
 
-    /// Refuses what may be carried along but must not be ignored when chunks are read.
+    /// Refuses members that may be carried along but must not be ignored when chunks are read.
     ///
     /// Zarr v3 §"Metadata": an implementation must fail on a member it does not know, unless that
     /// says `"must_understand": false`.
@@ -176,8 +176,8 @@ impl ArraySpec {
     }
 }
 
-/// One spelling for what Zarr v3 §"Extension definition" allows to be spelled in several ways: a name
-/// alone, an object that holds it, an object with an empty configuration.
+/// One spelling where Zarr v3 §"Extension definition" allows several: a name alone, an object that
+/// holds it, an object with an empty configuration.
 fn canonical(extension: &Value) -> Value {
     match extension {
         Value::String(name) => json!({"name": name}),

@@ -7,13 +7,12 @@ use super::{ArraySpec, Attributes, document, non_finite};
 use crate::fill::{ITEM_BYTES_MAX, new_fill_element};
 use crate::{DType, Error, Result, codec, fill_element};
 
-/// Codecs of an array for which none are chosen.
+/// Default codecs.
 const DEFAULT_CODECS: &str = "zstd:3";
 
 /// Builds an [`ArraySpec`]; see [`ArraySpec::builder`].
 ///
-/// What is not said has a default: zero as fill value, `zstd:3` as compression, `default` chunk
-/// keys separated by `/`.
+/// Defaults: zero as fill value, `zstd:3` as compression, `default` chunk keys separated by `/`.
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until it is built"]
 pub struct ArrayBuilder {
@@ -79,15 +78,15 @@ impl ArrayBuilder {
         self
     }
 
-    /// Checks all of it and gives the metadata. A fill value that the data type can hold as another
-    /// number only is refused.
+    /// Checks all of it and gives the metadata. Refuses a finite fill value that the data type
+    /// would hold as infinity.
     pub fn build(self) -> Result<ArraySpec> {
         let spec = self.build_as_read()?;
         new_fill_element(&spec.dtype()?, &spec.metadata().fill_value)?;
         Ok(spec)
     }
 
-    /// The same for an array that is there already, with whatever fill value it was given.
+    /// The same for an existing array, with any fill value.
     pub(super) fn build_as_read(self) -> Result<ArraySpec> {
         let dtype = DType::parse(&self.dtype)?;
         let fill_value = match (self.fill_value, self.fill_bytes) {

@@ -23,7 +23,7 @@ use crate::{ChunkIndex, Error, Result};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChunkKeys {
     rank: usize,
-    /// What stands before the first coordinate, without a separator; `v2` has nothing.
+    /// The prefix before the first coordinate, without a separator; empty for `v2`.
     prefix: &'static str,
     separator: char,
     suffix: String,
@@ -34,7 +34,7 @@ impl ChunkKeys {
     pub fn new(spec: &ArraySpec) -> Result<Self> {
         let metadata = &spec.metadata().chunk_key_encoding;
         let what = || format!("chunk key encoding {metadata}");
-        // The configuration is checked by `zarrs`, and then read without another look.
+        // `zarrs` has checked the configuration, so it is read without further checks.
         ChunkKeyEncoding::from_metadata(metadata)
             .map_err(|cause| Error::from_plugin(what(), cause))?;
         let (prefix, separator) = match metadata.name() {
@@ -84,7 +84,8 @@ impl ChunkKeys {
         index.filter(|index| index.len() == self.rank)
     }
 
-    /// The first coordinates of all chunks whose keys begin with `prefix`, as far as it says them.
+    /// The leading coordinates that all chunks with keys beginning with `prefix` share, as far as
+    /// the prefix determines them.
     ///
     /// ```
     /// # use chunkyard_array::{ArraySpec, ChunkKeys};
@@ -103,7 +104,7 @@ impl ChunkKeys {
         complete.split(self.separator).map_while(decimal).take(self.rank).collect()
     }
 
-    /// The folder that holds all chunks, relative to the array, where there is such a one.
+    /// The folder that holds all chunks, relative to the array, if there is one.
     pub fn folder(&self) -> Option<&str> {
         (self.rank > 0 && self.separator == '/' && !self.prefix.is_empty()).then_some(self.prefix)
     }

@@ -11,8 +11,8 @@ impl ArraySpec {
         self.with_member("attributes", Value::Object(attributes))
     }
 
-    /// The same array with the attributes that a caller gives in place of its own: which of them are
-    /// numbers that are not finite is theirs alone to say.
+    /// The same array with the caller's attributes in place of its own. The old list of numbers
+    /// that are not finite goes too.
     pub fn replace_attributes(&self, attributes: Attributes) -> Result<Self> {
         self.without_members(&[non_finite::MEMBER])?.with_attributes(attributes)
     }
@@ -28,10 +28,9 @@ impl ArraySpec {
         self.with_member("shape", json!(shape))
     }
 
-    /// The same array, cut into chunks of another shape. A grid that is not regular becomes it.
+    /// The same array, cut into chunks of another shape. An irregular grid becomes regular.
     ///
-    /// The codecs stay, and it is for [`Codecs::new`](crate::Codecs::new) to say whether they take
-    /// such chunks.
+    /// The codecs stay; [`Codecs::new`](crate::Codecs::new) says whether they accept such chunks.
     pub fn with_chunk_shape(&self, chunk_shape: &[u64]) -> Result<Self> {
         let regular = || json!({"name": "regular", "configuration": {}});
         let mut grid = match self.chunk_shape() {
@@ -50,9 +49,9 @@ impl ArraySpec {
 
     /// The same array of another data type, with a fill value of that type.
     ///
-    /// Codecs that are configured by the size of an item follow: `bytes` has a byte order where
-    /// there is one to tell, `blosc` and `numcodecs.shuffle` shuffle by the new size. Those inside
-    /// shards do not; take the shards off first with [`ArraySpec::unsharded`].
+    /// Codecs that are configured by the size of an item follow: `bytes` has a byte order where the
+    /// type has one, `blosc` and `numcodecs.shuffle` shuffle by the new size. Codecs inside shards
+    /// do not follow; take the shards off first with [`ArraySpec::unsharded`].
     pub fn with_dtype(&self, dtype: Value, fill_value: Value) -> Result<Self> {
         let parsed = DType::parse(&dtype)?;
         let codecs = self.codecs_json().into_iter().map(|codec| adapted(codec, &parsed));
@@ -79,14 +78,14 @@ impl ArraySpec {
         }
     }
 
-    /// The same array without some members of its document. Those that Zarr demands cannot go.
+    /// The same array without some members of its document. Members that Zarr requires cannot go.
     pub fn without_members(&self, keys: &[&str]) -> Result<Self> {
         let mut members = self.document().clone();
         members.retain(|key, _| !keys.contains(&key.as_str()));
         Self::from_document(members)
     }
 
-    /// The same array with more members in its document. Those that Zarr knows stay what they are.
+    /// The same array with more members in its document. Members that Zarr knows stay unchanged.
     pub fn with_members(&self, others: Attributes) -> Result<Self> {
         let mut members = self.document().clone();
         members.extend(others.into_iter().filter(|(key, _)| !document::is_known(key)));

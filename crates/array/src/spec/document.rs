@@ -47,14 +47,14 @@ pub(super) fn render_plain(document: &Map<String, Value>) -> Vec<u8> {
     render(&non_finite::plain_document(document.clone()))
 }
 
-/// The document for the typed view, which knows numbers of 64 bits only and no attributes: they are
-/// nothing that it must understand, and are kept verbatim beside it.
+/// The document for the typed view, which knows numbers of 64 bits only and no attributes: it need
+/// not understand them, and they are kept verbatim beside it.
 pub(super) fn typed(document: &Map<String, Value>) -> Value {
     let members = document.iter().filter(|(key, _)| *key != "attributes");
     Value::Object(members.map(|(key, value)| (key.clone(), typed_value(value))).collect())
 }
 
-/// A value whose numbers are spelled as a parser of 64 bits spells them.
+/// A value with its numbers spelled as a 64-bit parser spells them.
 pub(crate) fn typed_value(value: &Value) -> Value {
     match value {
         Value::Number(number) if number.as_str() == "-0" => Value::from(-0.0),

@@ -6,10 +6,10 @@ use zarrs::group::GroupMetadataV3;
 use super::{Attributes, document, non_finite};
 use crate::{Error, Result};
 
-/// The attributes, and what makes a document that of a group.
+/// The attributes, and the members that make it a group's document.
 const KNOWN: [&str; 3] = ["zarr_format", "node_type", "attributes"];
 
-/// The metadata of a group: its attributes, and what else the document holds.
+/// The metadata of a group: its attributes and everything else in the document.
 #[derive(Clone, Debug)]
 pub struct GroupSpec {
     attributes: Attributes,
@@ -59,7 +59,7 @@ impl GroupSpec {
         document::render_plain(&self.document)
     }
 
-    /// The user attributes. Those that are numbers and not finite are strings.
+    /// The user attributes. Numbers that are not finite are strings here.
     pub fn attributes(&self) -> &Attributes {
         &self.attributes
     }
@@ -69,14 +69,14 @@ impl GroupSpec {
         non_finite::unseal(&self.attributes, &self.document)
     }
 
-    /// The members of its document that are neither the attributes nor what makes it a group.
+    /// The members of its document except the attributes and the ones that make it a group.
     pub fn members(&self) -> Attributes {
         let others = self.document.iter().filter(|(key, _)| !KNOWN.contains(&key.as_str()));
         others.map(|(key, value)| (key.clone(), value.clone())).collect()
     }
 
-    /// The same group with one more member in its document. What makes it a group, and its
-    /// attributes, stay what they are.
+    /// The same group with one more member in its document. Its attributes, and the members that
+    /// make it a group, stay unchanged.
     #[must_use]
     pub fn with_member(&self, key: &str, value: Value) -> Self {
         let mut members = self.document.clone();
@@ -102,8 +102,8 @@ impl GroupSpec {
         Self::of(members)
     }
 
-    /// The same group with the attributes that a caller gives in place of its own: which of them are
-    /// numbers that are not finite is theirs alone to say.
+    /// The same group with the caller's attributes in place of its own. The old list of numbers
+    /// that are not finite goes too.
     #[must_use]
     pub fn replace_attributes(&self, attributes: Attributes) -> Self {
         self.without_member(non_finite::MEMBER).with_attributes(attributes)

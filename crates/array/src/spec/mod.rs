@@ -1,7 +1,7 @@
 //! Metadata of arrays and groups, as Zarr v3 writes it in `zarr.json`.
 //!
-//! A spec keeps the document it was read from beside the typed view of it, so that what we do not
-//! know is written back as it was: unknown members, attributes in their order, a codec given as
+//! A spec keeps the document it was read from beside its typed view, so that unknown parts are
+//! written back as they were: unknown members, attributes in their order, a codec given as
 //! `"crc32c"` or as `{"name": "crc32c"}`. Rendering puts the members of the document in one fixed
 //! order, which makes equal specs equal bytes.
 

@@ -11,7 +11,7 @@
 //! | a string, and its JSON pointer in the member [`MEMBER`] | documents in memory and in repositories, see [`seal`] |
 //!
 //! The strings are the ones that Zarr v3 has for fill values. With them a document is JSON to every
-//! reader, and with the list none of the three is taken for a text.
+//! reader, and the list shows which strings are numbers.
 
 use std::collections::BTreeSet;
 
@@ -22,10 +22,10 @@ use super::Attributes;
 /// The member of a document that lists, as JSON pointers, which of its attributes are numbers.
 pub const MEMBER: &str = "chunkyard_non_finite";
 
-/// The words, the longest first where one ends with another.
+/// The words; if one ends with another, the longer comes first.
 const WORDS: [&str; 3] = ["NaN", "-Infinity", "Infinity"];
 
-/// The number that JSON does not have.
+/// The number for a word.
 pub fn number(value: f64) -> Value {
     let word = match value {
         f64::INFINITY => "Infinity",
@@ -36,7 +36,7 @@ pub fn number(value: f64) -> Value {
 }
 
 fn of_word(word: &str) -> Value {
-    // The one way to such a number; the parser makes none.
+    // The only way to make such a number; the parser makes none.
     Value::Number(Number::from_string_unchecked(word.to_owned()))
 }
 
@@ -79,7 +79,7 @@ pub fn parse(text: &[u8]) -> serde_json::Result<Value> {
     Ok(value)
 }
 
-/// The digits of all that may be exponents.
+/// The digits of everything that may be an exponent.
 fn exponents(text: &str) -> impl Iterator<Item = &str> {
     text.match_indices(['e', 'E']).filter_map(|(at, _)| {
         let rest = text.get(at + 1..)?;
@@ -96,7 +96,7 @@ fn replace(text: &str, stand_ins: &[(String, &str); 3]) -> Option<String> {
     while let Some(next) = rest.chars().next() {
         let taken = match stand_ins.iter().find(|(_, word)| rest.starts_with(word)) {
             Some((stand_in, word)) => {
-                // Blanks keep it from growing together with what stands beside it.
+                // Blanks separate it from its neighbours.
                 replaced.extend([" ", stand_in, " "]);
                 found = true;
                 word.len()
@@ -142,8 +142,8 @@ fn put_back(value: &mut Value, stand_ins: &[(String, &str); 3]) {
     }
 }
 
-/// A value with strings in place of numbers that are not finite, where these are known to be numbers:
-/// as the spelling of fill values.
+/// A value with strings in place of numbers that are not finite, where the context says that they
+/// are numbers: as in fill values.
 pub fn spelled(mut value: Value) -> Value {
     seal_value(&mut value, "", &mut Vec::new());
     value
@@ -183,7 +183,7 @@ fn seal_value(value: &mut Value, pointer: &str, found: &mut Vec<String>) {
 pub fn unseal(attributes: &Attributes, members: &Attributes) -> Attributes {
     let mut unsealed = Value::Object(attributes.clone());
     for pointer in pointers(members) {
-        // The attributes may have been changed by a writer that knows nothing of the list.
+        // A writer that does not know the list may have changed the attributes.
         if let Some(value) = unsealed.pointer_mut(pointer)
             && let Some(word) = WORDS.into_iter().find(|word| value.as_str() == Some(word))
         {
@@ -207,16 +207,16 @@ pub fn member(pointers: &[String]) -> Value {
     json!({"must_understand": false, "attributes": pointers})
 }
 
-/// RFC 6901: the pointer to a member of what another pointer leads to.
+/// RFC 6901: the pointer to a member of another pointer's target.
 fn pointer_to(pointer: &str, key: &str) -> String {
     format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1"))
 }
 
-/// Reads a document of Zarr, and those that it repeats as consolidated metadata.
+/// Reads a document of Zarr, and the documents that it repeats as consolidated metadata.
 pub(super) fn parse_document(text: &[u8]) -> serde_json::Result<Map<String, Value>> {
     match parse(text)? {
         Value::Object(document) => Ok(sealed_document(document)),
-        // For the error that names what is there instead.
+        // Fails with an error that names the actual kind of value.
         other => serde_json::from_value(other),
     }
 }
@@ -236,7 +236,7 @@ fn sealed_document(mut document: Map<String, Value>) -> Map<String, Value> {
     for (key, member) in &mut document {
         match member {
             Value::Object(attributes) if key == "attributes" => listed = seal(attributes),
-            // A fill value, say, for which Zarr has these very strings.
+            // For example a fill value, which Zarr writes as these very strings.
             other => seal_value(other, "", &mut Vec::new()),
         }
     }
@@ -246,8 +246,8 @@ fn sealed_document(mut document: Map<String, Value>) -> Map<String, Value> {
     document
 }
 
-/// A document whose attributes may have been given: what in them is not finite is listed, beside what
-/// is listed already and still there.
+/// A document whose attributes may come from a caller: lists the numbers that are not finite, and
+/// keeps older entries that still apply.
 pub(super) fn listed(mut document: Map<String, Value>) -> Map<String, Value> {
     let Some(Value::Object(attributes)) = document.get_mut("attributes") else { return document };
     if !attributes.values().any(has_any) {
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_otherwise_is_still_none() {
+    fn text_that_is_otherwise_not_json_is_still_refused() {
         for text in [
             "",
             "NaN",

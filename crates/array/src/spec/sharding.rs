@@ -1,9 +1,9 @@
 //! Sharding seen as a packing: chunks, and how many of them share an object.
 //!
-//! Specification: Zarr v3 `sharding_indexed`. Zarr puts sharding among the codecs, so that the chunk
-//! grid of a sharded array tells its objects and the chunks hide in a configuration. Whoever moves
-//! chunks wants it the other way round: [`ArraySpec::unsharded`] gives an array of inner chunks and,
-//! apart, a [`Sharding`]; [`ArraySpec::sharded`] puts the two together again.
+//! Specification: Zarr v3 `sharding_indexed`. Zarr puts sharding among the codecs, so that the
+//! chunk grid of a sharded array describes its objects and the chunks hide in a configuration. Code
+//! that moves chunks wants it the other way round: [`ArraySpec::unsharded`] gives an array of inner
+//! chunks and a separate [`Sharding`]; [`ArraySpec::sharded`] joins the two again.
 //!
 //! ```
 //! # use chunkyard_array::{ArraySpec, Sharding};
@@ -23,7 +23,7 @@ use crate::{Error, Grid, Result};
 
 const NAME: &str = "sharding_indexed";
 
-/// How chunks are packed into shards, apart from what is in them.
+/// How chunks are packed into shards, without their content.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sharding {
     /// Shape of a shard, in elements.
@@ -76,7 +76,7 @@ impl Sharding {
         let Ok(typed) = codec.to_typed_configuration::<ShardingCodecConfigurationV1>() else {
             return Ok(None);
         };
-        // The lists are taken as they are written: `"crc32c"` stays that.
+        // The lists keep their spelling: `"crc32c"` stays a string.
         let list = |key: &str| codec.configuration().and_then(|map| map.get(key)?.as_array());
         let (Some(inner), Some(index)) = (list("codecs"), list("index_codecs")) else {
             return Ok(None);
@@ -105,8 +105,8 @@ impl Sharding {
 impl ArraySpec {
     /// The array of the chunks inside the shards, and how they are packed.
     ///
-    /// Where the codecs are anything but sharding alone, or the grid is not regular, that is the
-    /// array itself. Of shards in shards only the outermost are taken off.
+    /// If the codecs are anything but sharding alone, or the grid is not regular, this is the array
+    /// itself. Of nested shards only the outermost are taken off.
     pub fn unsharded(&self) -> Result<(Self, Option<Sharding>)> {
         let unpacked = match self.chunk_shape() {
             Some(shard_shape) => Sharding::take_off(&self.metadata().codecs, shard_shape)?,
@@ -121,8 +121,8 @@ impl ArraySpec {
         }
     }
 
-    /// The array whose objects are shards of the chunks of this one. What
-    /// [`ArraySpec::unsharded`] takes apart.
+    /// The array whose objects are shards of this array's chunks. The inverse of
+    /// [`ArraySpec::unsharded`].
     pub fn sharded(&self, sharding: &Sharding) -> Result<Self> {
         let grid = self.grid()?;
         sharding.grid(grid.chunk_shape())?;
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_zarr_python_writes_is_taken_apart() {
+    fn shards_of_zarr_python_are_taken_apart() {
         let crc = json!({"name": "bytes", "configuration": {"endian": "little"}});
         let document = json!({
             "zarr_format": 3, "node_type": "array", "shape": [16, 16], "data_type": "float32",

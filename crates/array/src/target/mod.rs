@@ -1,7 +1,7 @@
 //! One output array, written by many threads at once without locks.
 //!
 //! An [`Output`] owns memory for a region or a selection. [`Output::views`] cuts it along a chunk
-//! grid into [`View`]s, one per chunk, that can be sent to whichever thread decodes the chunk. A
+//! grid into [`View`]s, one per chunk, that can be sent to the thread that decodes the chunk. A
 //! view keeps the memory alive, so it needs no scope; when all are dropped the memory comes back by
 //! [`Output::into_memory`].
 //!
@@ -92,7 +92,7 @@ impl<M: OutputMemory> Output<M> {
         self.views_of(Selection::from(region).cells(grid)?)
     }
 
-    /// Cuts the output, which holds what the cells select; as [`Output::views`].
+    /// Cuts the output, which holds the elements that the cells select; like [`Output::views`].
     pub fn views_of(&mut self, cells: Cells) -> Result<Views> {
         if self.views_taken {
             return Err(Error::invalid("the views of an output can be taken only once"));
@@ -151,7 +151,7 @@ impl Iterator for Views {
     }
 }
 
-/// The place of one chunk, or of a part of it, in an output. Nobody else can write there.
+/// The place of one chunk, or of a part of it, in an output. Nothing else can write there.
 pub struct View {
     base: NonNull<u8>,
     #[expect(dead_code, reason = "held for its drop: it keeps the memory alive")]
@@ -164,11 +164,11 @@ pub struct View {
 // SAFETY: a view is the only one to write its places, and the memory it writes to is kept alive by
 // `keep`, which is itself `Send`.
 unsafe impl Send for View {}
-// SAFETY: through a shared reference a view only tells its geometry.
+// SAFETY: a shared reference to a view only gives access to its geometry.
 unsafe impl Sync for View {}
 
 impl View {
-    /// What is wanted of the chunk.
+    /// The wanted part of the chunk.
     pub fn footprint(&self) -> &Footprint {
         &self.footprint
     }
@@ -186,8 +186,8 @@ impl View {
         self.item_size
     }
 
-    /// Which blocks of `block_bytes` bytes hold something that is wanted, when the decoded chunk is
-    /// cut into such blocks: their numbers, ascending.
+    /// The numbers, ascending, of the blocks that hold something wanted, when the decoded chunk is
+    /// cut into blocks of `block_bytes` bytes.
     pub fn blocks_wanted(&self, block_bytes: usize) -> Result<Vec<usize>> {
         let whole = Region::whole(self.footprint.chunk_shape());
         let mut blocks: Vec<usize> = Vec::new();
@@ -201,13 +201,13 @@ impl View {
         Ok(blocks)
     }
 
-    /// Copies what is wanted out of a decoded chunk of shape `chunk_shape`.
+    /// Copies the wanted part out of a decoded chunk of shape `chunk_shape`.
     pub fn write_from(&mut self, decoded: &[u8], chunk_shape: &[u64]) -> Result<()> {
         self.write_box(decoded, &Region::whole(chunk_shape))
     }
 
-    /// Copies what is wanted out of a decoded box of the chunk, `place` being relative to the
-    /// chunk's origin. A box of which nothing is wanted writes nothing.
+    /// Copies the wanted part out of a decoded box of the chunk; `place` is relative to the chunk's
+    /// origin. A box without wanted elements writes nothing.
     pub fn write_box(&mut self, decoded: &[u8], place: &Region) -> Result<()> {
         check_len("decoded chunk", decoded.len(), place.shape(), self.item_size)?;
         if let Some(plan) = self.plan(place)? {
@@ -216,13 +216,13 @@ impl View {
         Ok(())
     }
 
-    /// Sets all that is wanted to `element`.
+    /// Sets all wanted elements to `element`.
     pub fn fill(&mut self, element: &[u8]) -> Result<()> {
         let place = Region::whole(self.footprint.chunk_shape());
         self.fill_box(element, &place)
     }
 
-    /// Sets what is wanted of a box of the chunk to `element`.
+    /// Sets the wanted elements in a box of the chunk to `element`.
     pub fn fill_box(&mut self, element: &[u8], place: &Region) -> Result<()> {
         if element.len() != self.item_size {
             return Err(Error::invalid(format!(
@@ -264,7 +264,7 @@ impl Sink for RawSink {
     #[inline]
     fn put(&mut self, offset: usize, run: &[u8]) {
         // SAFETY: offsets come from a plan within the output, for the places of one view. `run`
-        // cannot overlap it: whoever could lend these bytes would have to borrow that view.
+        // cannot overlap it: lending these bytes would need a borrow of that view.
         unsafe {
             std::ptr::copy_nonoverlapping(run.as_ptr(), self.base.add(offset).as_ptr(), run.len());
         }

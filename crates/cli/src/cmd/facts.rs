@@ -1,4 +1,4 @@
-//! What is to be said about an array, whatever holds it: shared by `info` and `ls`.
+//! Facts about an array of any format: shared by `info` and `ls`.
 
 use std::collections::BTreeSet;
 
@@ -15,28 +15,28 @@ use crate::output::{Output, columns};
 use crate::printable::line;
 use crate::units::{count, shape, size};
 
-/// An array and what is stored of it.
+/// An array, and how much of it is stored.
 pub(super) struct Facts {
     pub(super) path: String,
     spec: ArraySpec,
     sharding: Option<Sharding>,
     stored: Stored,
-    /// How the blocks are packed that hold its chunks, for formats that have blocks.
+    /// How its blocks are packed, for formats with blocks.
     packings: BTreeSet<String>,
     pub(super) logical_bytes: u64,
 }
 
-/// Chunks of an array that are stored, and their bytes, as far as they are known.
+/// Stored chunks of an array, and their bytes, as far as known.
 #[derive(Debug, Clone, Copy, Default)]
 struct Stored {
     chunks: Option<u64>,
     bytes: Option<u64>,
-    /// Chunks, or objects of many, that cannot be told because an index is damaged.
+    /// Chunks, or objects of many chunks, that are unknown because an index is damaged.
     unreadable: u64,
 }
 
 impl Facts {
-    /// Of an array in a repository, whose inventory knows the number of chunks.
+    /// For an array in a repository, whose inventory knows the number of chunks.
     pub(super) fn of_repo(node: &Node) -> Result<Self> {
         let spec = (**node.array()?).clone();
         let item_size = spec.dtype().ok().and_then(|dtype| dtype.item_size()).unwrap_or(0);
@@ -51,8 +51,8 @@ impl Facts {
         })
     }
 
-    /// Of an array in any source: its chunks are looked for and counted. Where they cannot be
-    /// listed, nothing is known.
+    /// For an array in any source: lists its chunks and counts them. If the store cannot list,
+    /// nothing is known.
     pub(super) async fn of_any(source: &dyn Source, path: &str, node: &ArrayNode) -> Result<Self> {
         let everything = Region::whole(node.spec.shape());
         let mut found = source.chunks(path, &everything);
@@ -70,7 +70,7 @@ impl Facts {
                     }
                     bytes += reference.stored_len().unwrap_or(0);
                 }
-                // Damage does not keep the rest from being described.
+                // The rest is described in spite of damage.
                 Some(Err(Error::Corrupt { .. })) => unreadable += 1,
                 Some(Err(Error::Unsupported { .. })) => break Stored::default(),
                 Some(Err(error)) => return Err(error.into()),
@@ -80,7 +80,7 @@ impl Facts {
         Ok(Self { packings, ..Self::of_node(path, node, stored) })
     }
 
-    /// Of an array in any source, without what is stored.
+    /// For an array in any source, without its stored chunks.
     pub(super) fn in_short(path: &str, node: &ArrayNode) -> Self {
         Self::of_node(path, node, Stored::default())
     }
@@ -96,7 +96,7 @@ impl Facts {
         }
     }
 
-    /// Whether it is known what is stored.
+    /// Whether the stored chunks are known.
     pub(super) fn is_counted(&self) -> bool {
         self.stored.bytes.is_some()
     }
@@ -160,7 +160,7 @@ impl Facts {
         ]
     }
 
-    /// How the blocks are packed, to be said after the codecs of chunks.
+    /// How the blocks are packed, for the end of the list of codecs.
     fn in_blocks(&self) -> String {
         let packings: Vec<&str> = self.packings.iter().map(String::as_str).collect();
         match packings.is_empty() {
@@ -215,7 +215,7 @@ impl Facts {
     }
 }
 
-/// Rows of a key and a value that may be too long for a line.
+/// Rows of a key and a value; the value may be too long for a line.
 pub(super) fn fitted(rows: Vec<(String, String)>, output: Output) -> String {
     let column = rows.iter().map(|(key, _)| key.chars().count() + 2).max().unwrap_or(0);
     let rows = rows.into_iter().map(|(key, value)| vec![key, output.fit(&value, column)]);

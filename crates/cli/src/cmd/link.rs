@@ -3,6 +3,7 @@
 use anyhow::{Context as _, Result};
 use chunkyard_engine::format::{CreateOptions, Node, Place};
 use chunkyard_engine::pipeline::{Linked, Wishes, link, stem};
+use chunkyard_engine::repo::RepoFormat;
 use chunkyard_engine::store::Limits;
 use clap::Args;
 use serde_json::json;
@@ -14,9 +15,9 @@ use crate::units::{count, short, size};
 
 /// Put existing data under version control without copying it
 ///
-/// Each chunk of the source becomes a reference to where it is, in one commit. Whoever reads it
-/// through the repository must allow that place, with --allow. A source that changed since is an
-/// error, never old or mixed data.
+/// Each chunk of the source becomes a reference to its place, in one commit. Readers of the
+/// repository must allow that place, with --allow. A source that changed since is an error, never
+/// old or mixed data.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -42,7 +43,7 @@ pub(crate) struct Link {
     #[arg(long, value_name = "NAME")]
     lossy: Vec<String>,
 
-    /// Replace arrays that are there
+    /// Replace existing arrays
     #[arg(long)]
     overwrite: bool,
 
@@ -81,6 +82,7 @@ impl Link {
             ..CreateOptions::default()
         };
         let repo = Place::new(&self.repo, &options.store)?;
+        context.writes_to(&self.repo, &RepoFormat);
         let watch = context.watch("linking");
         let meter = context.options().meter;
         let linked =

@@ -1,10 +1,10 @@
 //! `chunkyard ls`: the arrays and groups at a place.
 
 use anyhow::Result;
-use chunkyard_engine::Error;
 use chunkyard_engine::format::{Format, Node, Source};
 use chunkyard_engine::repo::{RepoFormat, normalise_path};
 use chunkyard_engine::store::Limits;
+use chunkyard_engine::{Error, Noun};
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -27,7 +27,7 @@ pub(crate) struct Ls {
     /// List this group or array and all below it
     path: Option<String>,
 
-    /// Also data type, shape, chunks, codecs, and what is stored
+    /// Also print data type, shape, chunks, codecs, and how much is stored
     #[arg(long, short)]
     long: bool,
 
@@ -51,7 +51,7 @@ impl Ls {
         } else {
             options.version = self.version.of_any(format, &self.url, context).await?;
             let source = context.open_source(&place, format, &options).await?;
-            // Counting what is stored may list all of it.
+            // To count chunks may list all of them.
             let count = self.long || context.output.is_json();
             in_any(&*source, &root, count).await?
         };
@@ -81,7 +81,7 @@ async fn in_any(source: &dyn Source, root: &str, count: bool) -> Result<Vec<Entr
     let mut entries = Vec::new();
     let nodes = &source.dataset().nodes;
     if !nodes.contains_key(root) {
-        return Err(Error::NotFound { what: "node", name: root.to_owned() }.into());
+        return Err(Error::NotFound { what: Noun::Node, name: root.to_owned() }.into());
     }
     for (path, node) in nodes.iter().filter(|(path, _)| is_below(path, root)) {
         match node {
@@ -97,7 +97,7 @@ async fn in_any(source: &dyn Source, root: &str, count: bool) -> Result<Vec<Entr
 }
 
 impl Entry {
-    /// A group shows by the slash at its end.
+    /// A group has a slash at its end.
     fn name(&self) -> String {
         match self {
             Self::Group(path) => format!("{path}/"),

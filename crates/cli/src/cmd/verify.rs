@@ -12,11 +12,11 @@ use crate::output::Output;
 use crate::printable::{brief, line};
 use crate::units::{count, short, size};
 
-/// Check what is at a place, whatever its format
+/// Check a dataset of any format
 ///
-/// Reads only. Exit code 0 means that nothing is wrong as far as that can be told, 5 that data is lost or
-/// unreadable. Chunks without a checksum are decoded and called readable: whether their values are those
-/// that were written cannot be checked. Checksums of Zarr and HDF5 do not say which chunk they are of.
+/// Reads only. Exit code 0 means that no damage was found, 5 that data is lost or unreadable. Chunks
+/// without a checksum are decoded and called readable: whether their values are right cannot be
+/// checked. Checksums of Zarr and HDF5 do not say to which chunk they belong.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -26,7 +26,7 @@ pub(crate) struct Verify {
     /// The place
     url: String,
 
-    /// How deep to look; each level includes those before it [default: existence for a repository,
+    /// How deep to look; each level includes the levels before it [default: existence for a repository,
     /// which knows what it holds, bytes for all others]
     #[arg(long, value_enum)]
     level: Option<Depth>,
@@ -100,7 +100,7 @@ pub(crate) fn describe(report: &Report, output: Output) -> String {
     let verdict = if report.is_sound() { output.green("sound") } else { output.red("damaged") };
     text.push_str(&format!("{verdict}: {}\n", looked.join(", ")));
     if report.orphan_files > 0 {
-        // What cannot be read may need them, and then no collection begins.
+        // Unreadable snapshots may need them, and then no collection begins.
         let (needed_by, remedy) = match report.is_sound() {
             true => ("any snapshot", ", for `chunkyard repo gc` to remove once they are a day old"),
             false => ("what could be read", ""),
@@ -114,7 +114,7 @@ pub(crate) fn describe(report: &Report, output: Output) -> String {
     text
 }
 
-/// The report on what is no repository, as text.
+/// The report on a place of any other format, as text.
 fn describe_any(report: &format::Report, output: Output) -> String {
     let listed =
         |severity| report.findings.iter().filter(|f| f.severity == severity).count() as u64;

@@ -15,7 +15,7 @@ pub(super) const LENGTH_MAX: usize = 1 << 20;
 const MAGIC: &[u8] = b"\x93NUMPY";
 const ALIGNMENT: usize = 64;
 
-/// What a `.npy` file holds.
+/// The type and shape of a `.npy` file.
 #[derive(Debug, Clone)]
 pub(crate) struct Header {
     /// NumPy's name of the data type, as it stands in the file.
@@ -64,7 +64,7 @@ impl Header {
     }
 }
 
-/// What a header says, whatever the type in it means.
+/// A header whose data type is not interpreted yet.
 #[derive(Debug, Clone)]
 pub(crate) struct Dictionary {
     /// NumPy's description of the data type, as a Python literal: a text, or a list of fields.
@@ -129,7 +129,7 @@ pub(crate) fn render(descr: &str, shape: &[u64]) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The data type NumPy means.
+/// The data type for NumPy's name.
 fn data_type(descr: &str, file: &str) -> Result<(DType, ByteOrder)> {
     match descr.trim_start_matches('|') {
         "O" => Err(Error::unsupported(format!(
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_numpy_writes_is_read() {
+    fn headers_by_numpy_are_read() {
         let header = parse("{'descr': '>c16', 'fortran_order': True, 'shape': (3, 4), }   \n");
         let header = header.unwrap();
         assert_eq!(header.dtype.name(), "complex128");
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_and_aligned() {
+    fn written_headers_are_read_back_and_aligned() {
         for shape in [vec![], vec![5], vec![5, 0, u64::MAX]] {
             for descr in ["|b1", "<f4", "<M8[25s]", "<m8[ns]", "<U12", "|S5", "|V16"] {
                 let (dtype, _) = DType::from_numpy(descr).unwrap();

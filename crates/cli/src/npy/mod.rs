@@ -2,8 +2,8 @@
 //!
 //! Elements leave and enter in slabs, as the engine takes them: row-major and little-endian. Byte
 //! order and Fortran order of an input are undone slab by slab, so that no file needs to fit in
-//! memory. A header is hostile until it is checked, and a file that ends too early is an error
-//! before anything is written.
+//! memory. A header is untrusted until it is checked, and a file that ends too early is an
+//! error before anything is written.
 
 mod header;
 mod order;

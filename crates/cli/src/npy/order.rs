@@ -9,8 +9,8 @@ pub(crate) fn swap_bytes(bytes: &mut [u8], unit: usize) {
     }
 }
 
-/// How many bytes are one number of a data type: half an element where it is complex, four bytes
-/// where it is text, one where order has no meaning.
+/// How many bytes are one number of a data type: half an element if it is complex, four bytes if it
+/// is text, one if order has no meaning.
 pub(crate) fn swap_unit(descr: &str, item_size: usize) -> usize {
     match descr.trim_start_matches(['<', '>', '=', '|']).chars().next() {
         Some('c') => item_size / 2,
@@ -20,7 +20,7 @@ pub(crate) fn swap_unit(descr: &str, item_size: usize) -> usize {
     }
 }
 
-/// Rewrites elements from Fortran order to C order. `shape` is that of the array.
+/// Rewrites elements from Fortran order to C order. `shape` is the shape of the array.
 pub(super) fn to_c_order(source: &[u8], shape: &[u64], item_size: usize) -> Vec<u8> {
     let extents: Vec<usize> = shape.iter().map(|&n| usize::try_from(n).unwrap_or(0)).collect();
     // How far apart neighbours along each axis lie in the source.

@@ -5,12 +5,12 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use chunkyard_array::{ByteOrder, Region};
-use chunkyard_engine::{Error, Result};
+use chunkyard_engine::{Error, Noun, Result};
 
 use super::header::{Header, LENGTH_MAX};
 use super::order::{swap_bytes, swap_unit, to_c_order};
 
-/// Memory is taken in steps while a pipe is read, since its header may promise anything.
+/// Memory is allocated in steps while a pipe is read, since its header may claim any length.
 const STEP_BYTES: u64 = 16 << 20;
 
 /// An open `.npy` file, read up to some element.
@@ -30,7 +30,7 @@ impl Reader {
         }
         let name = path.display().to_string();
         let file = File::open(path).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => Error::NotFound { what: "file", name: name.clone() },
+            io::ErrorKind::NotFound => Error::NotFound { what: Noun::File, name: name.clone() },
             _ => Error::store("open", &name, error),
         })?;
         let metadata = file.metadata().map_err(|error| Error::store("read", &name, error))?;
@@ -41,7 +41,7 @@ impl Reader {
         Self::new(&name, Box::new(file), length)
     }
 
-    /// Reads the header of a source, of which the length may be known.
+    /// Reads the header of a source whose length may be known.
     pub(crate) fn new(
         name: &str,
         mut source: Box<dyn Read + Send>,
@@ -60,7 +60,7 @@ impl Reader {
         Ok(Self { name: name.to_owned(), header, item_size, source })
     }
 
-    /// What the file holds.
+    /// The type and shape of the file.
     pub(crate) fn header(&self) -> &Header {
         &self.header
     }
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_promise_beyond_memory_is_refused_before_it_is_believed() {
+    fn a_header_that_claims_more_than_memory_is_refused_first() {
         let header =
             "{'descr': '<f8', 'fortran_order': False, 'shape': (9999999999, 9999999999), }\n";
         assert!(open(npy(header, &[]), None).is_err());

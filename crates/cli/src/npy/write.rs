@@ -16,8 +16,8 @@ pub(crate) struct Writer {
 }
 
 /// Where a file being written will appear. Until then it is a temporary file beside its place,
-/// which goes away with this value: keep it where an interruption drops it, not in the thread that
-/// writes. Pipes and devices are written to directly.
+/// which is removed when this value is dropped: keep it where an interruption drops it, not in the
+/// writing thread. Pipes and devices are written to directly.
 #[must_use = "the file appears only when it is told to"]
 pub(crate) struct Target {
     name: String,
@@ -80,7 +80,7 @@ impl Target {
 
 impl Temporary {
     fn beside(path: &Path) -> Self {
-        // Through a link, so that the link stays and what it points at is replaced.
+        // Through a link, so that the link stays and its target is replaced.
         let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let file = target.file_name().unwrap_or_default().to_string_lossy();
         let path = target.with_file_name(format!(".{file}.{}.part", std::process::id()));
@@ -90,7 +90,7 @@ impl Temporary {
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        // After the rename there is nothing left to remove, and otherwise nobody to tell.
+        // After a rename there is nothing to remove; otherwise an error has no reader.
         fs::remove_file(&self.path).ok();
     }
 }

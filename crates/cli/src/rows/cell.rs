@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::layout::little;
 use super::title_of;
 
-/// Cells of a row of one column; more are no table for people.
+/// Most cells of one column in a row; a person cannot read more.
 const CELLS_MAX: u64 = 4096;
 
 /// How the elements of a column are written as text.
@@ -37,14 +37,14 @@ enum Sort {
     Double,
     Truth,
     Text,
-    /// A date in multiples of so many nanoseconds.
+    /// A date in multiples of this many nanoseconds.
     Date(i128),
-    /// Anything else that JSON can say.
+    /// Any other type that JSON can hold.
     Other,
 }
 
 impl Cells {
-    /// Of a column; an error where its values are no text.
+    /// For a column; an error if its values cannot be text.
     pub(crate) fn new(column: &Column) -> Result<Self> {
         let RowType::Plain { dtype, .. } = &column.row else {
             let title = title_of(column);
@@ -66,7 +66,7 @@ impl Cells {
         Ok(Self { titles: titles(column)?, bytes, kind: little(&column.row), sort })
     }
 
-    /// The element that a text means, onto `out`.
+    /// Parses a text and appends the element to `out`.
     pub(crate) fn parse(&self, text: &str, out: &mut Vec<u8>) -> Option<()> {
         let trimmed = text.trim();
         match self.sort {
@@ -97,7 +97,7 @@ impl Cells {
         Some(())
     }
 
-    /// The first bytes of a number, if all of it is in them.
+    /// Appends the first bytes of a number, if the number fits in them.
     fn push(&self, number: [u8; 8], fits: bool, out: &mut Vec<u8>) -> Option<()> {
         out.extend(number.get(..self.bytes).filter(|_| fits)?);
         Some(())
@@ -128,7 +128,7 @@ impl Cells {
                 other => write!(out, "{other}"),
             },
         };
-        // A String takes whatever is written to it.
+        // Writing to a String cannot fail.
         written.unwrap_or_default();
     }
 
@@ -187,7 +187,7 @@ fn unit_ns(numpy: &str) -> Option<i128> {
     Some(count * ns)
 }
 
-/// What a date counts: RFC 3339, a date and time (UTC), a date, or the count itself.
+/// The count of a date: RFC 3339, a date and time (UTC), a date, or the count itself.
 fn date(text: &str, unit_ns: i128) -> Option<i64> {
     if text == "NaT" {
         return Some(i64::MIN);
@@ -203,7 +203,7 @@ fn date(text: &str, unit_ns: i128) -> Option<i64> {
         civil.to_zoned(TimeZone::UTC).ok().map(|zoned| zoned.timestamp())
     })?;
     let ns = time.as_nanosecond();
-    // A time between two counts is not there.
+    // A time between two counts has no value.
     (ns % unit_ns == 0).then(|| i64::try_from(ns / unit_ns).ok()).flatten()
 }
 
@@ -222,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_date_that_is_printed_is_read_back() {
+    fn a_printed_date_is_read_back() {
         let second = unit_ns("<M8[s]").unwrap();
         for count in [0, -1, 1_769_860_805, i64::MIN] {
             assert_eq!(date(&date_text(count, second), second), Some(count), "{count}");

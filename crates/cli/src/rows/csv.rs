@@ -4,7 +4,7 @@ use std::io::{BufRead, Read};
 
 use chunkyard_engine::{Error, Result};
 
-/// A longer record is none.
+/// A longer record is an error.
 const RECORD_BYTES_MAX: u64 = 16 << 20;
 
 /// Reads records.
@@ -26,7 +26,7 @@ impl Records {
         format!("{}:{}", self.name, self.line)
     }
 
-    /// The fields of the next record; `None` at the end. Empty lines are none.
+    /// The fields of the next record; `None` at the end. Empty lines are skipped.
     pub(crate) fn next(&mut self) -> Result<Option<Vec<String>>> {
         let mut record = Vec::new();
         loop {
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_fields_are_read_back() {
         for field in ["", "a", "a,b", "\"", "a\nb", "a \"b\""] {
             let line = format!("{},end\n", quoted(field, ','));
             assert_eq!(records(&line).unwrap(), [[field, "end"]]);

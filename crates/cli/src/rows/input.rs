@@ -7,7 +7,7 @@ use std::path::Path;
 use bytes::Bytes;
 use chunkyard_engine::format::superchunk::Column;
 use chunkyard_engine::format::superchunk::dtype::{self, RowType};
-use chunkyard_engine::{Error, Result};
+use chunkyard_engine::{Error, Noun, Result};
 
 use super::cell::Cells;
 use super::csv::Records;
@@ -17,7 +17,7 @@ use crate::npy::{Dictionary, read_text};
 
 const MAGIC: &[u8] = b"\x93NUMPY";
 
-/// How a file is to be understood.
+/// The kind of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum FileKind {
     /// NumPy's .npy
@@ -31,7 +31,7 @@ pub(crate) enum FileKind {
 }
 
 impl FileKind {
-    /// What a name ends with says.
+    /// By the ending of a name.
     pub(crate) fn of_name(path: &Path) -> Option<Self> {
         match path.extension()?.to_str()? {
             "npy" => Some(Self::Npy),
@@ -43,12 +43,12 @@ impl FileKind {
     }
 }
 
-/// A file that is open, of which it is known what it is.
+/// An open file of a known kind.
 pub(crate) struct Input {
     name: String,
     kind: FileKind,
     source: Box<dyn Read + Send>,
-    /// What a `.npy` file holds: the type of a row, its shape, and how many there are.
+    /// The header of a `.npy` file: the type of a row, its shape, and how many there are.
     header: Option<(RowType, Vec<u64>, u64)>,
 }
 
@@ -60,7 +60,9 @@ impl Input {
             _ => {
                 let name = path.display().to_string();
                 let file = File::open(path).map_err(|error| match error.kind() {
-                    io::ErrorKind::NotFound => Error::NotFound { what: "file", name: name.clone() },
+                    io::ErrorKind::NotFound => {
+                        Error::NotFound { what: Noun::File, name: name.clone() }
+                    }
                     _ => Error::store("open", &name, error),
                 })?;
                 if file.metadata().is_ok_and(|found| found.is_dir()) {
@@ -74,7 +76,7 @@ impl Input {
         Self::new(name, source, kind.or_else(|| FileKind::of_name(path)))
     }
 
-    /// What neither its name nor anybody else says is told by its first bytes.
+    /// The kind by the first bytes, if neither the name nor the user tells.
     fn new(name: String, mut source: Box<dyn Read + Send>, kind: Option<FileKind>) -> Result<Self> {
         let kind = match kind {
             Some(kind) => kind,
@@ -97,12 +99,12 @@ impl Input {
         Ok(Self { name, kind, source, header })
     }
 
-    /// The type and shape of a row, where the file says so.
+    /// The type and shape of a row, if the file tells.
     pub(crate) fn row(&self) -> Option<(&RowType, &[u64])> {
         self.header.as_ref().map(|(row, shape, _)| (row, shape.as_slice()))
     }
 
-    /// How many rows it has, where the file says so.
+    /// How many rows it has, if the file tells.
     pub(crate) fn rows(&self) -> Option<u64> {
         self.header.as_ref().map(|(_, _, rows)| *rows)
     }
@@ -141,17 +143,17 @@ fn header_of(found: &Dictionary, name: &str) -> Result<(RowType, Vec<u64>, u64)>
     Ok((row, shape.to_vec(), *rows))
 }
 
-/// The rows of a file, of which some may have been taken.
+/// The remaining rows of a file.
 pub(crate) enum Blocks {
-    /// One after another, each as long.
+    /// Rows of equal length, one after another.
     Plain {
         /// The file, for messages.
         name: String,
         /// Where they come from.
         source: Box<dyn Read + Send>,
-        /// What each holds.
+        /// The values in each row.
         layout: Layout,
-        /// Those that are still to come; until the end where nobody says.
+        /// Rows that remain; `None` means until the end.
         left: Option<u64>,
     },
     /// Records of text.
@@ -159,7 +161,7 @@ pub(crate) enum Blocks {
 }
 
 impl Blocks {
-    /// The next rows, at most so many: the elements of each column. `None` at the end.
+    /// The next rows, up to a limit: the elements of each column. `None` at the end.
     pub(crate) fn next(&mut self, rows: u64) -> Result<Option<Vec<Bytes>>> {
         let (name, source, layout, left) = match self {
             Self::Text(text) => return text.next(rows),
@@ -197,7 +199,7 @@ impl Blocks {
 pub(crate) struct Text {
     records: Records,
     columns: Vec<Cells>,
-    /// For each column which fields of a record are its cells.
+    /// For each column, the fields of a record that are its cells.
     places: Vec<Vec<usize>>,
     width: usize,
 }

@@ -9,7 +9,7 @@ use chunkyard_engine::{Error, Result};
 use super::{names_of, title_of};
 use crate::npy::{swap_bytes, swap_unit};
 
-/// How a row of a file is made of the values of columns.
+/// How a row of a file holds the values of columns.
 #[derive(Debug, Clone)]
 pub(crate) struct Layout {
     row_bytes: usize,
@@ -21,12 +21,12 @@ pub(crate) struct Layout {
 struct Piece {
     offset: usize,
     bytes: usize,
-    /// Bytes that are in another order in the file; 1 where none are.
+    /// Bytes that the file holds in another order; 1 if none.
     swap: usize,
 }
 
 impl Layout {
-    /// Rows of a type and shape, for these columns. Refuses what is not exactly what they are.
+    /// Rows of a type and shape, for these columns. Refuses a type or shape that is not exactly theirs.
     pub(crate) fn new(
         row: &RowType,
         row_shape: &[u64],
@@ -70,7 +70,7 @@ impl Layout {
         self.row_bytes
     }
 
-    /// The elements of each column, little-endian, of whole rows.
+    /// Splits whole rows into the elements of each column, little-endian.
     pub(crate) fn split(&self, rows: Vec<u8>) -> Vec<Bytes> {
         if let [Piece { bytes, swap, .. }] = self.pieces.as_slice()
             && *bytes == self.row_bytes
@@ -92,7 +92,7 @@ impl Layout {
         columns.collect()
     }
 
-    /// Rows of the elements of each column, as those have them.
+    /// Builds rows from the elements of each column.
     pub(crate) fn join(&self, columns: &[Buffer], count: usize) -> Vec<u8> {
         let mut rows = vec![0; count * self.row_bytes];
         for (piece, column) in self.pieces.iter().zip(columns) {
@@ -139,7 +139,7 @@ fn add(fields: &mut Vec<Field>, names: &[String], column: &Column) {
     fields.push(Field { name: name.clone(), kind: RowType::Struct(inner), shape: Vec::new() });
 }
 
-/// As elements come out. A struct whose values lie together is taken for bytes, and stays.
+/// The type in little-endian order. A struct whose values lie together counts as bytes, and stays.
 pub(super) fn little(row: &RowType) -> RowType {
     match row {
         RowType::Plain { dtype, .. } => {
@@ -149,7 +149,7 @@ pub(super) fn little(row: &RowType) -> RowType {
     }
 }
 
-/// Where a column lies in a row, and what it is there.
+/// Where a column lies in a row, and its type there.
 fn find<'a>(
     row: &'a RowType,
     shape: &'a [u64],
@@ -169,7 +169,7 @@ fn find<'a>(
     None
 }
 
-/// Whether values are the same but for the order of their bytes.
+/// Whether two types differ only in byte order.
 fn alike(a: &RowType, b: &RowType) -> bool {
     match (a, b) {
         (RowType::Plain { dtype: a, .. }, RowType::Plain { dtype: b, .. }) => {

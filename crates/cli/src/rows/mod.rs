@@ -19,16 +19,16 @@ pub(crate) use self::input::{FileKind, Input};
 pub(crate) use self::layout::row_type;
 pub(crate) use self::output::Output;
 
-/// Bytes of rows that are moved at once, about.
+/// Bytes of rows that move at a time, about.
 pub(crate) const BLOCK_BYTES: u64 = 32 << 20;
 
-/// The names of a column and of the fields that it is in, outermost first; none where there is but one.
+/// The names of a column and of the fields around it, outermost first; empty if there is only one column.
 pub(crate) fn names_of(column: &Column) -> Vec<String> {
     let dirs = column.path.split('/').filter(|dir| !dir.is_empty());
     dirs.map(|dir| names::parse_field_dir(dir).unwrap_or_else(|| dir.to_owned())).collect()
 }
 
-/// What a column is called in a file: `value` where it has no name.
+/// The title of a column in a file: `value` if it has no name.
 pub(crate) fn title_of(column: &Column) -> String {
     match names_of(column) {
         names if names.is_empty() => "value".to_owned(),

@@ -34,7 +34,7 @@ enum Form {
 }
 
 impl Output {
-    /// Begins a file of so many rows of these columns. One alone goes without its name if `alone`.
+    /// Begins a file with a number of rows of these columns. If `alone`, a single column has no name.
     pub(crate) fn file(
         path: &Path,
         kind: FileKind,
@@ -158,7 +158,7 @@ fn json(cells: &[(String, Cells, Vec<u64>)], columns: &[Buffer], rows: usize) ->
     Ok(out)
 }
 
-/// Values as lists of a shape.
+/// Values as lists within lists of a shape.
 fn nested(mut values: Vec<Value>, shape: &[u64]) -> Value {
     for extent in shape.iter().skip(1).rev() {
         let extent = usize::try_from(*extent).unwrap_or(1).max(1);

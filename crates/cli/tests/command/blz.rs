@@ -1,4 +1,4 @@
-//! `chunkyard blz`: what it writes, what it says, and what it refuses.
+//! `chunkyard blz`: its files, its output, and its refusals.
 
 use std::fs;
 
@@ -90,7 +90,7 @@ fn a_stream_without_a_header_is_durable_in_steps() {
     scratch.run_with(&append, bytes.clone()).code(0);
     let got = scratch.run(&["blz", "get", "x.blz", "-o", "-"]).code(0).stdout;
     assert_eq!(data(&got), bytes);
-    // What was durable before the stream was cut stays.
+    // Rows that were durable before the stream was cut stay.
     let run = scratch.run_with(&append, [&bytes[..], &[1]].concat()).code(5);
     assert!(run.stderr.contains("40 rows were added before, and stay"), "{}", run.stderr);
     let thin = scratch.run(&["blz", "get", "x.blz", "--rows", "80:90:5", "-o", "-"]).code(0).stdout;
@@ -98,7 +98,7 @@ fn a_stream_without_a_header_is_durable_in_steps() {
 }
 
 #[test]
-fn length_attributes_and_files_are_told() {
+fn length_attributes_and_files_are_printed() {
     let scratch = with_table();
     assert_eq!(scratch.json(&["blz", "resize", "t.blz", "9"])["rows"], 9);
     assert_eq!(scratch.json(&["blz", "trim", "t.blz", "1"])["rows"], 8);
@@ -119,7 +119,7 @@ fn length_attributes_and_files_are_told() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_and_changes_nothing() {
+fn input_that_does_not_fit_is_refused_and_changes_nothing() {
     let scratch = with_table();
     let before = scratch.files_in("t.blz");
     scratch.write("flat.npy", &npy("<f8", false, &[2], &[0; 16]));
@@ -158,7 +158,7 @@ fn what_does_not_fit_is_refused_and_changes_nothing() {
 }
 
 #[test]
-fn rows_that_are_there_change_only_if_that_is_meant() {
+fn existing_rows_change_only_with_mutable() {
     let scratch = with_table();
     scratch.write("one.csv", b"price\n7\n8\n");
     let set = ["blz", "set", "t.blz", "1:3", "one.csv", "--column", "price"];
@@ -172,7 +172,7 @@ fn rows_that_are_there_change_only_if_that_is_meant() {
 }
 
 #[test]
-fn full_files_move_and_what_is_torn_is_set_aside() {
+fn full_files_move_and_torn_files_are_set_aside() {
     let scratch = Scratch::new();
     let create = ["blz", "create", "x.blz", "--dtype", "u1", "--chunklen", "4"];
     scratch.run(&[&create[..], &["--superchunk", "2"]].concat()).code(0);
@@ -194,7 +194,7 @@ fn full_files_move_and_what_is_torn_is_set_aside() {
 }
 
 #[test]
-fn a_failed_append_leaves_nothing_of_a_dataset_that_it_created() {
+fn a_failed_append_removes_the_dataset_that_it_created() {
     let scratch = Scratch::new();
     let mut short = npy("<i8", false, &[100], &[0; 800]);
     short.truncate(short.len() - 8);
@@ -205,7 +205,7 @@ fn a_failed_append_leaves_nothing_of_a_dataset_that_it_created() {
         assert!(run.stderr.contains("truncated"), "{}", run.stderr);
         assert!(!scratch.path("x.blz").exists(), "{:?}", scratch.names());
     }
-    // One that was there before stays, with its rows.
+    // An older dataset stays, with its rows.
     scratch.write("rows.npy", &npy("<i8", false, &[3], &[1; 24]));
     scratch.run(&["blz", "append", "x.blz", "rows.npy", "--create"]).code(0);
     scratch.run(&["blz", "append", "x.blz", "short.npy", "--create"]).code(5);
@@ -213,7 +213,7 @@ fn a_failed_append_leaves_nothing_of_a_dataset_that_it_created() {
 }
 
 #[test]
-fn lengths_that_cannot_be_are_refused_in_words() {
+fn impossible_lengths_are_refused_with_a_message() {
     let scratch = Scratch::new();
     let create = ["blz", "create", "x.blz", "--dtype", "<i8", "--chunklen", "0"];
     let run = scratch.run(&create).code(2);
@@ -243,7 +243,7 @@ fn the_example_of_the_document_is_created_as_it_says() {
 }
 
 #[test]
-fn a_check_counts_the_tail_and_says_what_cannot_be_checked() {
+fn verify_counts_the_tail_and_says_what_it_cannot_check() {
     let scratch = Scratch::new();
     scratch.write("rows.npy", &npy("<i8", false, &[13], &[7; 104]));
     for style in ["superchunk", "document", "bcolz"] {

@@ -13,8 +13,8 @@ const MIB: usize = 1 << 20;
 const ROW: usize = 40 * MIB;
 const SHAPE: [u64; 2] = [3, ROW as u64];
 
-/// A process that has written its first slab (waited for a minute at most) and waits for the rest
-/// of its input.
+/// A process that has written its first slab (we wait a minute at most) and waits for the rest of
+/// its input.
 fn writer_in_the_middle(scratch: &Scratch, options: &[&str]) -> Child {
     let files_before = scratch.files().len();
     let mut child = Command::new(scratch.command(&[]).get_program())

@@ -1,11 +1,11 @@
-//! `chunkyard af`: what it writes, what it says, and what it refuses.
+//! `chunkyard af`: its files, its output, and its refusals.
 
 use serde_json::json;
 
 use super::support::{Scratch, data, npy};
 
 /// A container `x.af` with an array `g/a` of `uint8`, 4 by 6 in chunks of 2 by 3, counting from 1, in
-/// its first layer, of which the second one replaces a corner.
+/// its first layer; the second layer replaces a corner.
 fn with_container() -> Scratch {
     let scratch = Scratch::new();
     let values: Vec<u8> = (1..=24).collect();
@@ -44,7 +44,7 @@ fn every_layer_can_be_read_until_they_are_compacted() {
 }
 
 #[test]
-fn layers_tell_what_they_hold() {
+fn layers_are_listed_with_their_content() {
     let scratch = with_container();
     scratch.run(&["af", "rm", "x.af", "g/a"]).code(0);
     let document = scratch.json(&["af", "layers", "x.af"]);
@@ -105,7 +105,7 @@ fn arrays_are_defined_resized_described_and_counted() {
 }
 
 #[test]
-fn what_does_not_fit_changes_nothing() {
+fn input_that_does_not_fit_changes_nothing() {
     let scratch = with_container();
     let before = scratch.names();
     scratch.write("wide.npy", &npy("<u2", false, &[2, 2], &[0; 8]));
@@ -161,7 +161,7 @@ fn containers_are_described_listed_and_converted_both_ways() {
 }
 
 #[test]
-fn attributes_keep_their_types_and_new_ones_are_given_one() {
+fn attributes_keep_their_types_and_new_ones_get_one() {
     let scratch = with_container();
     let attrs = |options: &[&str]| {
         scratch.run(&[&["af", "attrs", "x.af", "g/a"], options].concat()).code(0)
@@ -220,7 +220,7 @@ fn elements_of_every_sort_go_in_and_come_out_as_json() {
         scratch.run(&["af", "get", "x.af", name, "-o", "out.json"]).code(0);
         let written: serde_json::Value = serde_json::from_slice(&scratch.read("out.json")).unwrap();
         assert_eq!(written, values, "{name}");
-        // What came out goes in again.
+        // The output goes in again.
         scratch.run(&["af", "set", "x.af", name, "out.json"]).code(0);
     }
     scratch.write("in.json", br#"[["zwei"]]"#);
@@ -246,7 +246,7 @@ fn elements_of_every_sort_go_in_and_come_out_as_json() {
 }
 
 #[test]
-fn hints_name_only_what_there_is() {
+fn hints_name_only_options_and_commands_that_exist() {
     let scratch = with_container();
     scratch.write("half.npy", &npy("<f2", false, &[2], &[0; 4]));
     let run = scratch.run(&["af", "set", "x.af", "half", "half.npy"]).code(6);

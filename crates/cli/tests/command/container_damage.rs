@@ -1,8 +1,8 @@
-//! Containers that are damaged: what is said, what is found, and what is repaired.
+//! Damaged containers: messages, findings and repairs.
 
 use super::support::{Noise, Scratch, npy};
 
-/// A container with an array in each of two layers, of which the second one is `x.2.af`.
+/// A container with an array in each of two layers; the second layer is `x.2.af`.
 fn with_layers() -> Scratch {
     let scratch = Scratch::new();
     scratch.run(&["af", "create", "x.af"]).code(0);
@@ -21,7 +21,7 @@ fn bend(scratch: &Scratch, file: &str, at: usize) {
 }
 
 #[test]
-fn a_torn_newest_layer_is_said_by_every_command_and_set_aside_by_repair() {
+fn every_command_reports_a_torn_newest_layer_and_repair_sets_it_aside() {
     let scratch = with_layers();
     let whole = scratch.read("x.2.af");
     scratch.write("x.2.af", &whole[..whole.len() - 5]);
@@ -77,7 +77,7 @@ fn verify_finds_flipped_bits_wherever_they_are() {
     assert!(run.text().contains("error: x.1.af: "), "{}", run.text());
     assert!(run.text().contains("in /a chunk [0]"), "{}", run.text());
     scratch.run(&["af", "get", "x.af", "a", "-o", "a.npy"]).code(5);
-    // Without a chunk that leads to it, the block is damaged all the same.
+    // The block counts as damaged even if no chunk leads to it.
     scratch.run(&["af", "rm", "x.af", "a"]).code(0);
     let run = scratch.run(&["verify", "x.af"]).code(5);
     assert!(run.text().contains("error: x.1.af: block 0: "), "{}", run.text());
@@ -102,7 +102,7 @@ fn files_that_do_not_count_are_noted() {
     let scratch = with_layers();
     let layer = scratch.read("x.1.af");
     scratch.run(&["af", "compact", "x.af"]).code(0);
-    // As if the compaction had been killed before it deleted this one.
+    // As after a compaction that was killed before it deleted this layer.
     scratch.write("x.1.af", &layer);
     scratch.run(&["af", "create", "other.af"]).code(0);
     scratch.write("x.9.af", &scratch.read("other.af"));
@@ -124,11 +124,11 @@ fn files_that_do_not_count_are_noted() {
 }
 
 #[test]
-fn a_damaged_newest_layer_is_read_past_only_when_that_is_asked_for() {
+fn a_damaged_newest_layer_is_skipped_only_on_request() {
     let scratch = with_layers();
     let first = scratch.json(&["af", "stats", "x.af", "a"]);
     let len = scratch.read("x.2.af").len();
-    // In its footer, in the length of that, and in the mark at its end.
+    // In its footer, in the length of the footer, and in the mark at its end.
     for at in [len - 40, len - 12, len - 1] {
         bend(&scratch, "x.2.af", at);
         for arguments in [
@@ -161,7 +161,7 @@ fn a_damaged_newest_layer_is_read_past_only_when_that_is_asked_for() {
 }
 
 #[test]
-fn a_layer_in_the_place_of_another_one_is_corrupt() {
+fn a_layer_under_the_name_of_another_is_corrupt() {
     let scratch = with_layers();
     let layers = [scratch.read("x.1.af"), scratch.read("x.2.af")];
     scratch.write("x.2.af", &layers[0]);

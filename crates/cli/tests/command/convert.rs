@@ -1,4 +1,4 @@
-//! `convert`: what comes out.
+//! `convert`: the result.
 
 use serde_json::json;
 
@@ -148,7 +148,7 @@ fn a_conversion_into_a_repository_is_one_commit() {
 }
 
 #[test]
-fn an_array_without_a_name_gets_that_of_its_place() {
+fn an_array_without_a_name_is_named_after_its_place() {
     let scratch = Scratch::with_array();
     scratch.run(&["convert", "r", "x.zarr"]).code(0);
     std::fs::rename(scratch.path("x.zarr/a"), scratch.path("temperature.zarr")).unwrap();
@@ -162,7 +162,7 @@ fn an_array_without_a_name_gets_that_of_its_place() {
 }
 
 #[test]
-fn a_dry_run_says_what_it_would_do_and_touches_nothing() {
+fn a_dry_run_prints_the_plan_and_touches_nothing() {
     let scratch = Scratch::with_array();
     scratch.run(&["repo", "init", "o"]).code(0);
     let before = scratch.files_in(".");

@@ -1,4 +1,4 @@
-//! `convert`: what is refused, what is left after a failure, and how it goes on.
+//! `convert`: refusals, the files after a failure, and how a second run continues.
 
 use std::fs;
 use std::process::Stdio;
@@ -55,7 +55,7 @@ fn mistakes_are_found_before_anything_is_touched() {
 }
 
 #[test]
-fn what_is_there_is_not_touched_unless_told_to() {
+fn an_existing_target_is_replaced_only_with_overwrite() {
     let scratch = with_zarr();
     scratch.write("o.npy", &npy("|u1", false, &[2], &[1, 2]));
     scratch.run(&["repo", "init", "other.repo"]).code(0);
@@ -77,7 +77,7 @@ fn what_is_there_is_not_touched_unless_told_to() {
         assert!(run.stderr.contains(hint), "{target} {options:?}: {}", run.stderr);
     }
     assert_eq!(scratch.files_in("."), before);
-    // Told to, it is replaced. An empty directory is nothing.
+    // With --overwrite it is replaced. An empty directory counts as nothing.
     scratch.run(&["convert", "other.repo", "a.zarr", "--overwrite"]).code(0);
     assert_eq!(scratch.elements("a.zarr", "/a"), [1, 2]);
     scratch.run(&["convert", "other.repo", "r", "--overwrite"]).code(0);
@@ -111,7 +111,7 @@ fn a_damaged_chunk_is_exit_code_5_and_leaves_the_old_target_as_it_was() {
 }
 
 #[test]
-fn what_is_done_is_not_done_again_unless_other_options_come() {
+fn finished_packs_are_not_repeated_unless_the_options_change() {
     let scratch = Scratch::with_array();
     for at in 0..8 {
         scratch.run(&["repo", "set", "r", &format!("/b{at}"), "a.npy"]).code(0);
@@ -123,9 +123,7 @@ fn what_is_done_is_not_done_again_unless_other_options_come() {
     scratch.run(&convert).code(5);
     let other = scratch.run(&["convert", "a.zarr", "new.zarr", "--codec", "gzip"]).code(4);
     assert!(other.stderr.contains("an unfinished conversion with another source or other options"));
-    assert!(
-        other.stderr.contains("hint: finish that one with those, or begin anew with --restart")
-    );
+    assert!(other.stderr.contains("hint: finish the old one with its own options, or begin anew"));
     scratch.write("a.zarr/b7/c/0/0", &good);
     let outcome = scratch.json(&convert)["outcome"].clone();
     assert_eq!(outcome["packs"], 9);
@@ -140,7 +138,7 @@ fn what_is_done_is_not_done_again_unless_other_options_come() {
 }
 
 #[test]
-fn ctrl_c_is_exit_code_130_and_says_how_to_go_on() {
+fn ctrl_c_is_exit_code_130_and_says_how_to_continue() {
     let scratch = with_zarr();
     // A conversion that takes long enough to be interrupted, on any machine.
     let mut chunks = 1u64 << 13;
@@ -157,8 +155,8 @@ fn ctrl_c_is_exit_code_130_and_says_how_to_go_on() {
     };
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(130), "{stderr}");
-    let expected = "error: interrupted\nhint: what is done is kept: run the same command again to go \
-                    on, or with --restart to begin anew\n";
+    let expected = "error: interrupted\nhint: finished work is kept: run the same command again to \
+                    continue, or add --restart to begin anew\n";
     assert_eq!(stderr, expected);
     assert!(!scratch.path("new.zarr").exists());
     scratch.run(&["convert", "r", "new.zarr"]).code(0);

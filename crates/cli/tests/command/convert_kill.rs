@@ -1,7 +1,7 @@
 //! `kill -9` at random points of a conversion, again and again.
 //!
-//! After each the target is not there or complete. The same command then makes what an undisturbed
-//! one makes, to the byte, and leaves nothing beside it.
+//! After each kill the target is missing or complete. The same command then makes the same bytes as
+//! an undisturbed one, and leaves no other files.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use super::support::{Noise, Scratch, npy};
 
-/// Arrays of the source. Each is a pack at least.
+/// Arrays of the source. Each is at least one pack.
 const ARRAYS: u64 = 6;
 
 /// A repository `r` with some arrays of 64 by 64 by `depth` numbers.
@@ -69,7 +69,7 @@ fn kill_once(scratch: &Scratch, arguments: &[&str], takes: Duration, noise: &mut
     child.wait().unwrap();
 }
 
-/// Rounds of killing a conversion into plain Zarr; gives the packs that were not done again.
+/// Rounds of killing a conversion into plain Zarr; gives the number of packs that were resumed.
 fn kill_into_zarr(scratch: &Scratch, options: &[&str], rounds: usize) -> u64 {
     let arguments = |target| [&["convert", "r", target, "--json"][..], options].concat();
     let begun = Instant::now();

@@ -1,7 +1,7 @@
 //! Memory stays within `--memory`, whatever the size of the input.
 //!
-//! The volume is one chunk of noise under many names: it takes no disk, and no codec makes it smaller on
-//! its way.
+//! The volume is one chunk of noise under many names: it takes no disk, and no codec makes it
+//! smaller.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -20,7 +20,7 @@ fn volume(mib: u64) -> Scratch {
     scratch.write("chunk.npy", &npy("<u4", false, &[64, 64, 64], &values));
     scratch.run(&["repo", "set", "r", "/a", "chunk.npy", "--chunks", "64,64,64"]).code(0);
     scratch.run(&["convert", "r", "in.zarr", "--array", "/a"]).code(0);
-    // The root would go on saying how large the array was.
+    // The root would still hold the old shape of the array.
     fs::write(scratch.path("in.zarr/zarr.json"), r#"{"zarr_format": 3, "node_type": "group"}"#)
         .unwrap();
     let file = scratch.path("in.zarr/a/zarr.json");
@@ -42,7 +42,7 @@ fn volume(mib: u64) -> Scratch {
     scratch
 }
 
-/// The most memory that a run of the binary had at a time, in bytes.
+/// The peak memory of a run of the binary, in bytes.
 fn peak_bytes(scratch: &Scratch, arguments: &[&str]) -> u64 {
     let mut command = Command::new(scratch.command(&[]).get_program());
     command.args(arguments).current_dir(scratch.path(".")).stdin(Stdio::null());

@@ -1,4 +1,4 @@
-//! A real machine says no in the middle of a conversion. See `exhaustion` for how it is made to.
+//! A real machine refuses in the middle of a conversion. `exhaustion` explains how.
 
 use super::exhaustion::{PRELUDE, on_a_small_disk, shell, versions};
 
@@ -72,7 +72,7 @@ try 0 convert "$PWD/in.zarr" "$PWD/free/out"
 "#;
     match shell(&versions(), "sh", &["-c", &format!("{PRELUDE}{script}")]) {
         Some(run) if run.code != 98 => drop(run.code(0)),
-        _ => eprintln!("NOT CHECKED HERE: nobody else can be impersonated"),
+        _ => eprintln!("NOT CHECKED HERE: cannot run as another user"),
     }
 }
 

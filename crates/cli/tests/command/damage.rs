@@ -11,7 +11,7 @@ fn a_truncated_file_is_refused_before_anything_is_committed() {
     scratch.write("cut.npy", &whole[..500]);
     let run = scratch.run(&["repo", "set", "r", "/a", "cut.npy"]).code(5);
     assert!(run.stderr.contains("cut.npy") && run.stderr.contains("truncated"), "{}", run.stderr);
-    // A pipe tells only at its end.
+    // A pipe shows its length only at its end.
     let set = ["repo", "set", "r", "/a", "-"];
     let run = scratch.run_with(&set, whole[..500].to_vec()).code(5);
     assert!(run.stderr.contains("truncated") && !run.stderr.contains("hint"), "{}", run.stderr);
@@ -20,7 +20,7 @@ fn a_truncated_file_is_refused_before_anything_is_committed() {
 }
 
 #[test]
-fn what_is_no_npy_file_is_called_so() {
+fn a_file_that_is_not_npy_is_named() {
     let scratch = Scratch::with_repo();
     scratch.write("notes.txt", b"not an array at all");
     scratch.write("empty.npy", b"");
@@ -35,7 +35,7 @@ fn what_is_no_npy_file_is_called_so() {
 }
 
 #[test]
-fn a_failed_get_leaves_the_file_that_was_there_and_nothing_beside_it() {
+fn a_failed_get_leaves_the_old_file_and_no_other() {
     let scratch = Scratch::with_array();
     scratch.write("out.npy", b"precious");
     for chunk in chunk_files(&scratch) {

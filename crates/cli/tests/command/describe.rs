@@ -1,4 +1,4 @@
-//! `info`, `ls`, `log`: what a stranger asks first.
+//! `info`, `ls`, `log`: the first questions of a new user.
 
 use super::support::Scratch;
 
@@ -50,9 +50,9 @@ fn log_can_be_cut() {
 }
 
 #[test]
-fn nothing_there_is_exit_code_3_and_a_hint() {
+fn an_empty_place_is_exit_code_3_and_a_hint() {
     let scratch = Scratch::new();
-    // What takes any format does not advise to make a repository of a mistyped path.
+    // Commands for any format do not advise to create a repository at a mistyped path.
     let any = "hint: is that the right place?\n";
     let repository = "hint: is that the right place? `chunkyard repo init nothing`";
     for (hint, arguments) in [

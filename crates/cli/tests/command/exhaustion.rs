@@ -1,15 +1,15 @@
-//! A real machine says no: a full disk, a read-only one, somebody else's directory, no descriptors.
+//! A real machine refuses: a full disk, a read-only one, another user's directory, no descriptors.
 //!
-//! Permission bits do not bind root, under whom tests often run, so what is used here binds everyone:
-//! a small file system of its own in a mount namespace, limits of the process, another user. Where
-//! the environment offers none of that, a test says so; the engine's tests then still refuse every
-//! operation by a store that fails on purpose.
+//! Permission bits do not bind root, and tests often run as root, so these tests use limits that bind
+//! every user: a small file system in a mount namespace, limits of the process, another user. If the
+//! environment offers none of these, a test says so; the engine's tests then still refuse every
+//! operation with a store that fails on purpose.
 
 use std::process::Command;
 
 use super::support::{Noise, Run, Scratch, npy};
 
-/// What every script may use: the binary, a quiet run whose exit code is kept, and checks.
+/// The prelude of every script: the binary, a quiet run that keeps its exit code, and checks.
 pub(super) const PRELUDE: &str = r#"
 set -eu
 fail() { echo "FAILED: $*; last said: $(cat "$said")" >&2; exit 99; }
@@ -28,7 +28,7 @@ sound() { try 0 verify "$repo" --level bytes; [ "$("$bin" repo log "$repo" --jso
 remember() { history=$("$bin" repo log "$repo" --json); }
 "#;
 
-/// Runs a script in a namespace where `$disk` is a file system of `size`. `None` where that is not
+/// Runs a script in a namespace where `$disk` is a file system of `size`. `None` if that is not
 /// permitted.
 pub(super) fn on_a_small_disk(scratch: &Scratch, size: &str, script: &str) -> Option<Run> {
     std::fs::create_dir_all(scratch.path("disk")).unwrap();
@@ -71,7 +71,7 @@ pub(super) fn versions() -> Scratch {
 }
 
 #[test]
-fn a_full_disk_is_said_and_nothing_is_lost_whatever_space_is_left() {
+fn a_full_disk_is_reported_and_nothing_is_lost_at_any_free_space() {
     let scratch = versions();
     let script = r#"
 try 0 repo init "$repo"
@@ -145,9 +145,9 @@ remember; sound
 }
 
 #[test]
-fn somebody_elses_repository_can_be_read_if_at_all_and_not_written() {
+fn another_users_repository_is_never_written_and_is_read_if_permitted() {
     let scratch = versions();
-    // Root becomes somebody else; anybody else takes the right to write away from himself.
+    // Root becomes another user; any other user removes his own right to write.
     let script = r#"
 if [ "$(id -u)" = 0 ]; then
     other() { setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }
@@ -182,12 +182,12 @@ try 0 repo set "$repo" /a v1.npy
     let run = shell(&scratch, "sh", &["-c", &format!("{PRELUDE}{script}")]);
     match run {
         Some(run) if run.code != 98 => drop(run.code(0)),
-        _ => eprintln!("NOT CHECKED HERE: nobody else can be impersonated"),
+        _ => eprintln!("NOT CHECKED HERE: cannot run as another user"),
     }
 }
 
 #[test]
-fn no_descriptors_left_is_said_and_nothing_is_lost_wherever_it_happens() {
+fn a_lack_of_descriptors_is_reported_and_nothing_is_lost() {
     let scratch = versions();
     let script = r#"
 repo=$PWD/r
@@ -215,9 +215,9 @@ try 0 repo set "$repo" /a v1.npy
 }
 
 #[test]
-fn a_file_that_may_not_grow_is_said_and_nothing_is_lost() {
+fn a_file_size_limit_is_reported_and_nothing_is_lost() {
     let scratch = versions();
-    // Ignored, the signal becomes an error: EFBIG.
+    // If the signal is ignored, the write fails with EFBIG.
     let script = r#"
 repo=$PWD/r
 try 0 repo init "$repo"

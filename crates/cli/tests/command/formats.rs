@@ -1,4 +1,4 @@
-//! `info`, `ls` and `verify` on whatever is there, and Zarr as zarr-python wrote it.
+//! `info`, `ls` and `verify` on every format, and Zarr as zarr-python wrote it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::support::{Scratch, data, npy};
 
-/// The golden hierarchies, and in them the arrays.
+/// The golden hierarchies and their arrays.
 const GOLDEN: [(&str, &[&str]); 3] = [
     ("v3", &["/deep/sharded", "/deep/start", "/plain", "/scalar"]),
     ("v2", &["/deep/slashes", "/dots"]),
@@ -111,7 +111,7 @@ fn info_describes_zarr() {
 }
 
 #[test]
-fn ls_lists_a_part_and_what_is_stored() {
+fn ls_lists_a_part_and_counts_stored_chunks() {
     let scratch = Scratch::new();
     let place = golden("v3.zarr");
     let place = place.to_str().unwrap();
@@ -128,7 +128,7 @@ fn ls_lists_a_part_and_what_is_stored() {
 }
 
 #[test]
-fn what_is_unknown_or_several_things_is_said_with_what_was_tried() {
+fn an_unknown_or_ambiguous_place_is_refused_with_a_list_of_formats() {
     let scratch = Scratch::with_array();
     fs::create_dir(scratch.path("photos")).unwrap();
     scratch.write("photos/1.jpg", b"x");
@@ -158,7 +158,7 @@ fn a_repository_without_its_state_file_is_still_one() {
 }
 
 #[test]
-fn verify_lists_all_damage_and_what_belongs_to_nothing() {
+fn verify_lists_all_damage_and_files_of_no_array() {
     let scratch = Scratch::with_array();
     // Without checksums there is only decoding, and the check says so.
     scratch.run(&["convert", "r", "plain.zarr", "--chunks", "1,1", "--codec", "zstd:3"]).code(0);
@@ -192,13 +192,13 @@ fn verify_lists_all_damage_and_what_belongs_to_nothing() {
     ] {
         assert!(text.contains(part), "{part} in {text}");
     }
-    // Where a chunk is can be told without decoding it; of its metadata nothing is wrong.
+    // Existence is checked without decoding; the metadata is sound.
     assert_eq!(
         scratch.run(&["verify", "a.zarr", "--level", "existence", "--json"]).json()["errors"],
         1
     );
     scratch.run(&["verify", "a.zarr", "--level", "metadata"]).code(0);
-    // And the rest is described all the same.
+    // The rest is still described.
     let info = scratch.json(&["info", "a.zarr"]);
     assert_eq!(
         (&info["arrays"][0]["refs"], &info["arrays"][0]["unreadable"]),

@@ -56,7 +56,7 @@ fn wrong_usage_is_exit_code_2() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_error() {
+fn a_reader_that_closes_the_pipe_is_no_error() {
     let scratch = Scratch::with_array();
     let binary = scratch.command(&[]).get_program().to_owned();
     for arguments in [vec!["repo", "log", "r", "--json"], vec!["repo", "get", "r", "/a", "-o", "-"]]

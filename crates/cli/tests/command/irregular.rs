@@ -1,4 +1,4 @@
-//! Pipes, sockets and directories where files should be, and names that cannot be: an error, at once.
+//! Pipes, sockets and directories in place of files, and impossible names: an error, at once.
 
 use std::fs;
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::support::{Run, Scratch, npy};
 
-/// Long enough for any command here; a command that waits for a pipe waits for ever.
+/// Long enough for any command here; a command that waits for a pipe waits forever.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 #[track_caller]
@@ -24,7 +24,7 @@ fn pipe(scratch: &Scratch, name: &str) {
     assert!(Command::new("mkfifo").arg(scratch.path(name)).status().unwrap().success());
 }
 
-/// Demands that a command says which pipe is in its way.
+/// Demands that a command names the pipe in its way.
 #[track_caller]
 fn stopped(scratch: &Scratch, arguments: &[&str], name: &str) {
     let run = at_once(scratch, arguments).code(5);
@@ -96,7 +96,7 @@ fn a_pipe_in_the_place_of_a_container_or_of_superchunks_is_named() {
 }
 
 #[test]
-fn a_place_that_is_no_file_and_no_directory_is_the_callers_mistake() {
+fn a_place_that_is_no_file_and_no_directory_is_exit_code_2() {
     let scratch = Scratch::with_array();
     for name in ["p", "p.h5", "p.zarr", "p.af", "p.blp"] {
         pipe(&scratch, name);
@@ -126,7 +126,7 @@ fn a_pipe_is_an_input_like_any_other() {
 }
 
 #[test]
-fn a_repository_is_not_made_of_a_file() {
+fn a_repository_is_not_created_at_a_file() {
     let scratch = Scratch::new();
     scratch.write("file", b"x");
     for place in ["file", "file/r"] {

@@ -28,7 +28,7 @@ fn a_linked_netcdf_file_reads_as_a_converted_one_if_its_place_is_allowed() {
     let allow = linked["allow"].as_str().unwrap().to_owned();
     scratch.run(&["convert", &file, "x.zarr"]).code(0);
     assert_eq!(arrays(&scratch, "r"), arrays(&scratch, "x.zarr"));
-    // Equal elements: what is converted through the references is what is converted directly.
+    // A conversion through the references gives the same elements as a direct one.
     scratch.run(&["convert", "r", "y.zarr", "--allow", &allow, "--verify"]).code(0);
     let chunks = |place: &str| -> Vec<_> {
         let files = scratch.files_in(place).into_iter();
@@ -58,7 +58,7 @@ fn a_source_that_changed_is_an_error_with_exit_code_5() {
 }
 
 #[test]
-fn what_cannot_be_linked_is_named_and_a_second_link_is_refused() {
+fn arrays_that_cannot_be_linked_are_named_and_a_second_link_is_refused() {
     let scratch = Scratch::new();
     let file = netcdf(&scratch);
     scratch.run(&["link", &file, "r", "--into", "/a"]).code(0);

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use super::support::{Scratch, npy};
 
-/// Demands a refusal that names both, after which everything is as it was.
+/// Demands a refusal that names both places and changes nothing.
 #[track_caller]
 fn refused(scratch: &Scratch, command: &[&str]) {
     let before = everything(scratch);
@@ -16,7 +16,7 @@ fn refused(scratch: &Scratch, command: &[&str]) {
     assert!(everything(scratch) == before, "{command:?} changed something");
 }
 
-/// All names in the scratch directory, and the files below those that are directories.
+/// All names in the scratch directory, and the files below its directories.
 fn everything(scratch: &Scratch) -> (Vec<String>, Vec<(PathBuf, Vec<u8>)>) {
     let names = scratch.names();
     let real = names
@@ -27,7 +27,7 @@ fn everything(scratch: &Scratch) -> (Vec<String>, Vec<(PathBuf, Vec<u8>)>) {
 }
 
 #[test]
-fn a_conversion_refuses_to_replace_what_it_reads() {
+fn a_conversion_refuses_to_replace_its_source() {
     let scratch = Scratch::with_array();
     scratch.run(&["convert", "r", "src.zarr"]).code(0);
     fs::create_dir(scratch.path("d")).unwrap();

@@ -38,7 +38,7 @@ fn a_time_copied_from_the_log_means_that_snapshot() {
 }
 
 #[test]
-fn a_version_that_is_not_there_is_not_found() {
+fn a_missing_version_is_not_found() {
     let scratch = two_versions();
     for version in [["--branch", "x"], ["--tag", "main"], ["--snapshot", "zzzz"]] {
         let get = ["repo", "get", "r", "/a", "-o", "x.npy", version[0], version[1]];
@@ -82,7 +82,7 @@ fn a_tag_keeps_its_place_and_a_deleted_one_its_name() {
 }
 
 #[test]
-fn reset_moves_a_branch_only_from_where_it_is_expected() {
+fn reset_moves_a_branch_only_from_the_expected_snapshot() {
     let scratch = two_versions();
     let log = scratch.json(&["repo", "log", "r"]);
     let (tip, first) =

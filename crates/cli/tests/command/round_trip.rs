@@ -1,4 +1,4 @@
-//! `repo set` and `repo get`: what goes in comes out.
+//! `repo set` and `repo get`: the same elements come back.
 
 use super::support::{Scratch, npy};
 

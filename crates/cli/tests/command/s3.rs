@@ -1,4 +1,4 @@
-//! A repository in a bucket: all of its life, and what is said when the way there is wrong.
+//! A repository in a bucket: its whole life, and the messages when the bucket cannot be reached.
 //!
 //! Server, credentials and bucket come from the environment, see `scripts/with-s3-server`.
 
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::support::{Run, Scratch, data, npy};
 
-/// A place in the bucket that nobody has used.
+/// An unused place in the bucket.
 fn fresh_url() -> String {
     let bucket = std::env::var("CHUNKYARD_TEST_S3").expect("run `make test-s3`");
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
@@ -111,9 +111,9 @@ fn wrong_credentials_are_refused_at_once() {
     }
 }
 
-/// Neither needs a server; that nobody is there is the point.
+/// Needs no server: the endpoint must not answer.
 #[test]
-fn an_endpoint_where_nobody_answers_is_given_up_soon() {
+fn an_endpoint_that_does_not_answer_is_given_up_soon() {
     let keys = [("AWS_ACCESS_KEY_ID", "a"), ("AWS_SECRET_ACCESS_KEY", "b")];
     for endpoint in ["http://127.0.0.1:1", "http://no-such-host.invalid:9000"] {
         let environment = [keys[0], keys[1], ("AWS_ENDPOINT_URL", endpoint)];

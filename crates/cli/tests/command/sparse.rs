@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::support::Scratch;
 
-/// 2^40 elements of int32 in chunks of four, of which three are stored as they are.
+/// 2^40 elements of int32 in chunks of four. Three chunks are stored, without compression.
 const STORED: [u64; 3] = [0, 12_345_678, (1 << 38) - 1];
 
 /// A Zarr array `in.zarr`.
@@ -31,7 +31,7 @@ fn immense() -> Scratch {
 }
 
 #[test]
-fn every_command_costs_what_is_stored() {
+fn every_command_costs_only_the_stored_chunks() {
     let scratch = immense();
     let array = &scratch.json(&["info", "in.zarr"])["arrays"][0];
     assert_eq!((&array["refs"], &array["stored-bytes"]), (&3.into(), &48.into()));
@@ -61,7 +61,7 @@ fn every_command_costs_what_is_stored() {
 }
 
 #[test]
-fn fill_values_without_end_are_refused_where_every_chunk_is_stored() {
+fn endless_fill_values_are_refused_if_every_chunk_is_stored() {
     let scratch = immense();
     for options in [&["--dry-run"][..], &[]] {
         let convert: Vec<&str> =

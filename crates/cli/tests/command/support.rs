@@ -7,7 +7,7 @@ use assert_cmd::Command;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// What a run of the binary gave.
+/// The result of a run of the binary.
 pub(crate) struct Run {
     pub(crate) code: i32,
     pub(crate) stdout: Vec<u8>,
@@ -120,7 +120,7 @@ impl Scratch {
         files
     }
 
-    /// What lies in the directory itself, sorted; hidden names too.
+    /// The names in the directory itself, sorted; hidden names too.
     pub(crate) fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(self.0.path()).unwrap();
         let mut names: Vec<_> =
@@ -162,7 +162,7 @@ impl Noise {
         self.0
     }
 
-    /// So many of them, as little-endian `uint32`.
+    /// A given count of them, as little-endian `uint32`.
     pub(crate) fn words(&mut self, count: u64) -> Vec<u8> {
         (0..count).flat_map(|_| (self.next() as u32).to_le_bytes()).collect()
     }

@@ -1,4 +1,4 @@
-//! A dataset that came out of an archive may hold symbolic links. What deletes and what writes stays in it.
+//! A dataset from an archive may hold symbolic links. Deletes and writes must stay inside the dataset.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -10,7 +10,7 @@ use super::support::{Scratch, npy};
 /// Directories of a repository.
 const DIRECTORIES: [&str; 7] = ["a", "c", "i", "s", "g", "gc", ".tmp"];
 
-/// Makes `elsewhere/`, with files that are older than a day; and says what is in it.
+/// Makes `elsewhere/`, with files older than a day; gives its content.
 fn elsewhere(scratch: &Scratch) -> Vec<(PathBuf, Vec<u8>)> {
     let root = scratch.path("elsewhere");
     fs::create_dir_all(root.join("sub")).unwrap();
@@ -22,7 +22,7 @@ fn elsewhere(scratch: &Scratch) -> Vec<(PathBuf, Vec<u8>)> {
     scratch.files_in("elsewhere")
 }
 
-/// Puts a link to `elsewhere/` where something is.
+/// Replaces a file or directory with a link to `elsewhere/`.
 fn lead_elsewhere(scratch: &Scratch, path: &str) {
     let path = scratch.path(path);
     if path.is_dir() {
@@ -40,7 +40,7 @@ fn no_upkeep_of_a_repository_leaves_it_through_a_link() {
         lead_elsewhere(&scratch, &format!("r/{directory}"));
         let gc = scratch.run(&["repo", "gc", "r"]);
         assert_ne!(gc.code, 0, "{directory}: {}", gc.stderr);
-        // Of these it misses files before it lists anything.
+        // In these three it misses files before it lists anything.
         if !["s", "i", "g"].contains(&directory) {
             assert_eq!(gc.code, 5, "{directory}: {}", gc.stderr);
             let named = format!("r/{directory} is corrupt");
@@ -74,7 +74,7 @@ fn a_commit_does_not_write_through_a_link() {
 }
 
 #[test]
-fn an_overwritten_target_loses_its_links_and_not_what_they_lead_to() {
+fn an_overwritten_target_loses_its_links_but_not_their_targets() {
     for target in ["x.zarr", "x.blz"] {
         let scratch = Scratch::with_array();
         scratch.run(&["convert", "r", target]).code(0);
@@ -90,7 +90,7 @@ fn an_overwritten_target_loses_its_links_and_not_what_they_lead_to() {
 }
 
 #[test]
-fn work_in_progress_is_not_taken_up_through_a_link() {
+fn a_conversion_does_not_resume_through_a_link() {
     for target in ["x.zarr", "x.blz", "x.af"] {
         for inner in ["", "/data", "/journal", "/attempts", "/parts"] {
             let scratch = Scratch::with_array();

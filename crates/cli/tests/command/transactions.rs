@@ -29,7 +29,7 @@ fn init_takes_a_branch_name_properties_and_the_draft() {
 }
 
 #[test]
-fn a_commit_prints_its_snapshot_in_the_words_of_the_engine() {
+fn a_commit_prints_its_snapshot_with_the_names_of_the_engine() {
     let scratch = Scratch::with_array();
     let set = ["repo", "set", "r", "/a", "a.npy", "--region", "...", "-m", "again"];
     let snapshot = scratch.json(&set);
@@ -42,7 +42,7 @@ fn a_commit_prints_its_snapshot_in_the_words_of_the_engine() {
 }
 
 #[test]
-fn results_go_to_stdout_and_talk_to_stderr() {
+fn results_go_to_stdout_and_remarks_to_stderr() {
     let scratch = Scratch::with_array();
     let set = ["repo", "set", "r", "/b", "a.npy", "-m", "talk"];
     let run = scratch.run(&set).code(0);
@@ -64,7 +64,7 @@ fn amend_replaces_the_tip() {
 }
 
 #[test]
-fn nodes_move_and_go() {
+fn nodes_are_moved_and_deleted() {
     let scratch = Scratch::with_array();
     scratch.run(&["repo", "mv", "r", "/a", "/deep/er/a", "-m", "move"]).code(0);
     assert_eq!(scratch.run(&["ls", "r"]).text(), "/deep/\n/deep/er/\n/deep/er/a\n");

@@ -112,7 +112,7 @@ fn text_without_end_is_cut_and_breaks_nothing() {
 }
 
 #[test]
-fn what_a_terminal_would_obey_is_spelled_out() {
+fn control_characters_are_spelled_out() {
     let scratch = Scratch::with_array();
     let hostile = "\x1b]0;owned\x07\x1b[2J\u{9b}1m\u{202e}evil\r\nerror: forged";
     let set = serde_json::json!({"k\x1b[31m": hostile}).to_string();
@@ -137,7 +137,7 @@ fn what_a_terminal_would_obey_is_spelled_out() {
             assert!(!text.lines().any(|line| line.starts_with("error: forged")), "{text}");
         }
     }
-    // JSON says it by itself, and in full.
+    // JSON escapes it, and has it in full.
     assert_eq!(scratch.json(&["repo", "log", "r"])[1]["message"], *hostile);
 }
 

@@ -1,4 +1,4 @@
-//! How much memory packs may take that are filled at the same time.
+//! The memory for packs that are filled at the same time.
 
 use chunkyard_format::BATCHES;
 use chunkyard_store::{Error, Limits, Result};
@@ -15,20 +15,20 @@ pub(super) struct Budget {
     room: Semaphore,
     units: u32,
     limit_bytes: u64,
-    /// What a pack that waits until it is complete holds at most.
+    /// The most that a pack holds while it waits to be complete.
     held_bytes_max: u64,
 }
 
 const UNIT: u64 = 1 << 20;
 
-/// What a chunk under way costs beside its bytes: index, place, name, views.
+/// The cost of a chunk under way besides its bytes: index, place, name, views.
 const UNDER_WAY: u64 = 512;
-/// What a complete chunk costs until its pack is: a name in the receipt,
+/// The cost of a complete chunk until its pack is complete: a name in the receipt,
 const NAMED_IN_RECEIPT: u64 = 256;
 /// or an entry in the index of its shard.
 const NAMED_IN_INDEX: u64 = 32;
 
-/// What of the source a tile is made from.
+/// How the source chunks of a tile are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fetching {
     /// All chunks at once: each is decoded once.
@@ -38,7 +38,7 @@ pub(super) enum Fetching {
 }
 
 impl Budget {
-    /// Refuses limits within which a plan cannot be carried out.
+    /// Refuses limits that are too small for a plan.
     pub(super) fn for_plan(plan: &Plan, limits: &Limits, held_bytes_max: u64) -> Result<Self> {
         let budget = Self::new(limits, held_bytes_max);
         plan.arrays.iter().try_for_each(|array| budget.check(array))?;
@@ -47,12 +47,12 @@ impl Budget {
 
     fn new(limits: &Limits, held_bytes_max: u64) -> Self {
         let limit_bytes = limits.bytes_in_flight as u64;
-        // The rest is for what lies around: pools, caches, the program itself.
+        // The rest is for pools, caches and the program itself.
         let units = u32::try_from(limit_bytes / UNIT * 3 / 4).unwrap_or(u32::MAX).max(1);
         Self { room: Semaphore::new(units as usize), units, limit_bytes, held_bytes_max }
     }
 
-    /// Refuses an array of which not even one pack fits.
+    /// Refuses an array if not even one of its packs fits.
     fn check(&self, plan: &ArrayPlan) -> Result<()> {
         let needed = working_bytes(plan, self.held_bytes_max, self.fetching(plan));
         if needed <= self.room_bytes() {
@@ -115,8 +115,8 @@ fn working_bytes(plan: &ArrayPlan, held_bytes_max: u64, fetching: Fetching) -> u
                 .saturating_add(bytes(plan.tile(fetching), target_item))
         }
     };
-    // Each chunk costs something beside its bytes: those under way, and those of the pack, which are
-    // named in its receipt or in the index of its shard.
+    // Each chunk costs something besides its bytes: chunks under way, and chunks of the pack, which
+    // are named in its receipt or in the index of its shard.
     let at_once = match plan.movement {
         Movement::Copy | Movement::Transcode => BATCH_CHUNKS,
         Movement::Regrid => CHUNKS_AT_ONCE,
@@ -126,7 +126,7 @@ fn working_bytes(plan: &ArrayPlan, held_bytes_max: u64, fetching: Fetching) -> u
     let beside = at_once.min(chunks).saturating_mul(UNDER_WAY);
     let batch = batch.saturating_add(beside).saturating_add(chunks.saturating_mul(named));
     let chunk = bytes(target_chunk, target_item);
-    // Packs that wait until they are complete hold at most this.
+    // A pack that waits until it is complete holds at most this.
     let held = bytes(plan.packs.chunk_shape(), target_item).min(held_bytes_max).max(chunk);
     batch.saturating_add(held)
 }

@@ -1,4 +1,4 @@
-//! From two URLs to a plan: what every face does before anything is written.
+//! From two URLs to a plan: what every front end does before anything is written.
 
 use std::sync::Arc;
 
@@ -19,15 +19,15 @@ pub struct Request {
     pub source: String,
     /// URL of the target.
     pub target: String,
-    /// How the source is opened; the store's options are for the target as well.
+    /// How the source is opened; the target uses the store options too.
     pub open: OpenOptions,
-    /// Name of the target's format, where neither what is there nor its URL tells.
+    /// Name of the target's format, if neither existing data nor its URL tells.
     pub to: Option<String>,
-    /// What is to come out.
+    /// What the user wants.
     pub wishes: Wishes,
 }
 
-/// A conversion that is planned and not begun.
+/// A conversion that is planned but not begun.
 pub struct Conversion {
     /// The source.
     pub source: Arc<dyn Source>,
@@ -45,14 +45,14 @@ pub struct Conversion {
 }
 
 impl Conversion {
-    /// Opens the source and plans. Nothing is written. A source and a target of which one lies in the
-    /// other are [`Error::Invalid`].
+    /// Opens the source and plans. Nothing is written. It is [`Error::Invalid`] if source and
+    /// target lie in each other.
     pub async fn prepare(request: Request) -> Result<Self> {
         let target = Place::new(&request.target, &request.open.store)?;
         Self::prepare_into(request, target).await
     }
 
-    /// Like [`Conversion::prepare`], with a target that is reached in a way of its own.
+    /// Like [`Conversion::prepare`], with a target that is opened in its own way.
     pub async fn prepare_into(request: Request, target: Place) -> Result<Self> {
         let place = Place::new(&request.source, &request.open.store)?;
         let from = recognise(&place).await?;
@@ -70,7 +70,7 @@ impl Conversion {
         Ok(Self { source, from, to, plan, request, places: (place, target), name })
     }
 
-    /// Begins to write. Of the options those are taken that say how; what is written is planned.
+    /// Begins to write. Only the options about how to write are used; the content is planned.
     pub(super) async fn create(&self, options: CreateOptions) -> Result<Box<dyn Sink>> {
         let commits = options.branch.is_some() || options.message.is_some();
         if commits && self.to.name() != RepoFormat.name() {
@@ -85,7 +85,8 @@ impl Conversion {
         self.to.create(&self.places.1, self.plan.dataset.clone(), options).await
     }
 
-    /// Does all of it in this process. After a failure, the same conversion goes on where it ended.
+    /// Does all of it in this process. After a failure, the same conversion continues where it
+    /// ended.
     pub async fn run(&self, create: CreateOptions, options: &RunOptions) -> Result<Outcome> {
         self.plan.check(&options.limits)?;
         let sink = self.create(create).await?;
@@ -93,7 +94,7 @@ impl Conversion {
     }
 }
 
-/// What an array is called that has no name but that of its place: `temperature` of
+/// The name of an array at the root, taken from its URL: `temperature` for
 /// `s3://bucket/temperature.zarr/`.
 pub fn stem(url: &str) -> &str {
     let name = url.trim_end_matches('/').rsplit(['/', ':']).next().unwrap_or_default();
@@ -109,7 +110,7 @@ mod tests {
     use super::stem;
 
     #[test]
-    fn an_array_is_called_as_its_place_is() {
+    fn an_array_at_the_root_is_named_after_its_url() {
         for (url, name) in [
             ("s3://bucket/temperature.zarr/", "temperature"),
             ("temperature", "temperature"),

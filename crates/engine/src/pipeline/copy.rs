@@ -1,7 +1,7 @@
 //! The first movement: bytes verbatim.
 //!
-//! A chunk that cannot be decoded is not worth keeping, and its target should not look as if it
-//! were whole. So each is decoded once on its way, and the result thrown away.
+//! A chunk that cannot be decoded is not worth keeping, and its target must not look whole. So each
+//! chunk is decoded once on its way, and the result is thrown away.
 
 use bytes::Bytes;
 use chunkyard_array::{ChunkIndex, Region};

@@ -1,4 +1,4 @@
-//! Targets that have no way to leave a chunk out: how much of nothing would be written there.
+//! Targets that cannot leave a chunk out: how many fill values would be written there.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use super::plan::{ArrayPlan, Plan};
 const FILL_BYTES_MAX: u64 = 1 << 40;
 
 impl Plan {
-    /// Refuses a plan that would write more than 1 TiB of fill values for one array. Lists what is
-    /// stored of arrays that are so large, where the target stores all chunks.
+    /// Refuses a plan that would write more than 1 TiB of fill values for one array. For arrays
+    /// that large, lists the stored chunks if the target stores all chunks.
     pub async fn check_fill(&self, source: &Arc<dyn Source>) -> Result<()> {
         for array in &self.arrays {
             let missing = array.bytes.saturating_sub(stored_bytes(array, source).await?);
@@ -34,7 +34,7 @@ impl Plan {
     }
 }
 
-/// Bytes of the elements of an array that are stored, or enough to know that the rest can be written.
+/// Bytes of the stored elements of an array, or enough to know that the rest can be written.
 async fn stored_bytes(array: &ArrayPlan, source: &Arc<dyn Source>) -> Result<u64> {
     if !array.every || array.bytes <= FILL_BYTES_MAX {
         return Ok(array.bytes);
@@ -48,7 +48,7 @@ async fn stored_bytes(array: &ArrayPlan, source: &Arc<dyn Source>) -> Result<u64
         let cell = match cells.try_next().await {
             Ok(Some(cell)) => cell,
             Ok(None) => return Ok(stored),
-            // What cannot be listed cannot be told.
+            // Without a list the number is unknown.
             Err(Error::Unsupported { .. }) => return Ok(array.bytes),
             Err(error) => return Err(error),
         };

@@ -1,4 +1,4 @@
-//! What of a conversion is done, so that a killed one is resumed and not repeated.
+//! The finished part of a conversion, so that a killed one is resumed and not repeated.
 //!
 //! ```text
 //!  plan        the description of the plan, then a CRC-32C of it: only the same plan goes on
@@ -6,10 +6,9 @@
 //!  00000001    …
 //! ```
 //!
-//! A record is written after its pack is durable and never before. A segment that is damaged, by a
-//! power cut in the middle of it, or that belongs to another plan counts for nothing: its packs are
-//! written again, to the same bytes. So does a plan that is damaged, since nothing is moved before it
-//! is durable.
+//! A record is written after its pack is durable and never before. A segment that is damaged by a
+//! power cut, or that belongs to another plan, counts for nothing: its packs are written again, to
+//! the same bytes. So does a damaged plan, since nothing is moved before the plan is durable.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,26 +17,23 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use chunkyard_format::joined::taken_away;
 use chunkyard_format::{JOURNAL_PLAN, Pack, Receipt, Sink};
-use chunkyard_store::{Error, Result, Store};
+use chunkyard_store::{Error, Noun, Result, Store};
 use tokio::sync::Mutex;
 
 use super::plan::Plan;
 
-/// What stands in the way of a plan where another one was not finished.
-pub const UNFINISHED: &str = "an unfinished conversion with another source or other options";
-
-/// Receipts are written down once their packs have so many bytes,
+/// Receipts are recorded once their packs have this many bytes,
 const FLUSH_BYTES: u64 = 256 << 20;
-/// or when they take so much memory themselves,
+/// or when they take this much memory themselves,
 const FLUSH_RECEIPTS: usize = 16 << 20;
-/// or so long after the last time.
+/// or this long after the last time.
 const FLUSH_AFTER: Duration = Duration::from_secs(5);
 
 /// The journal of one conversion.
 #[derive(Debug)]
 pub(super) struct Journal {
     store: Store,
-    /// Checksum of the plan, which those of segments go on from.
+    /// Checksum of the plan. The checksums of segments continue it.
     seed: u32,
     done: BTreeMap<Arc<str>, Numbers>,
     pending: Mutex<Pending>,
@@ -53,7 +49,7 @@ struct Pending {
     segment: u64,
 }
 
-/// What an earlier attempt had done.
+/// The work of an earlier attempt.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Resumed {
     pub(super) packs: u64,
@@ -62,7 +58,7 @@ pub(super) struct Resumed {
 }
 
 impl Journal {
-    /// Opens the journal of a plan, and lets the sink adopt what is recorded there.
+    /// Opens the journal of a plan, and lets the sink adopt the packs recorded there.
     pub(super) async fn open(sink: &dyn Sink, plan: &Plan) -> Result<(Self, Resumed)> {
         let store = sink.journal().clone();
         let description = plan.description.as_bytes();
@@ -108,7 +104,7 @@ impl Journal {
         self.done.get(&pack.array).is_some_and(|numbers| numbers.contains(pack.number))
     }
 
-    /// Takes a pack for done; `false` if it was.
+    /// Marks a pack as done; `false` if it was done before.
     pub(super) fn mark(&mut self, pack: &Pack) -> bool {
         self.done.entry(pack.array.clone()).or_default().insert(pack.number)
     }
@@ -118,7 +114,7 @@ impl Journal {
         &self.done
     }
 
-    /// Notes a complete pack; from time to time makes those noted durable and writes it down.
+    /// Notes a complete pack; from time to time makes the noted packs durable and records them.
     pub(super) async fn note(&self, sink: &dyn Sink, pack: Pack, receipt: Receipt) -> Result<()> {
         let mut pending = self.pending.lock().await;
         pending.bytes += receipt.bytes;
@@ -129,12 +125,12 @@ impl Journal {
             return Ok(());
         }
         let (records, segment) = pending.take();
-        // Others go on noting meanwhile.
+        // Other tasks keep noting packs meanwhile.
         drop(pending);
         self.write(sink, &records, segment).await
     }
 
-    /// Makes all packs that were noted durable and writes it down.
+    /// Makes all noted packs durable and records them.
     pub(super) async fn flush(&self, sink: &dyn Sink) -> Result<()> {
         let (records, segment) = self.pending.lock().await.take();
         self.write(sink, &records, segment).await
@@ -167,7 +163,7 @@ impl Pending {
     }
 }
 
-/// Writes down whose journal this is. What lies there without that is of an attempt that was given up.
+/// Records the plan that owns this journal. Files without it come from an abandoned attempt.
 async fn begin(store: &Store, description: &[u8], crc: u32) -> Result<()> {
     let left = store.list_dir("").await?.objects.into_iter().map(|meta| meta.path);
     store.delete(&left.filter(|path| path != JOURNAL_PLAN).collect::<Vec<_>>()).await?;
@@ -177,7 +173,7 @@ async fn begin(store: &Store, description: &[u8], crc: u32) -> Result<()> {
 }
 
 fn other_plan(store: &Store) -> Error {
-    Error::AlreadyExists { what: UNFINISHED, name: store.url().to_owned() }
+    Error::AlreadyExists { what: Noun::UnfinishedConversion, name: store.url().to_owned() }
 }
 
 /// The pack of a number, if the plan has it.
@@ -185,7 +181,7 @@ pub(super) fn pack_of(plan: &Plan, array: &str, number: u64) -> Option<Pack> {
     plan.array(array)?.pack(number)
 }
 
-/// A segment: records, which only the same plan can read.
+/// A segment: records that only the same plan can read.
 pub(super) fn render(records: &[(Pack, Receipt)], seed: u32) -> Bytes {
     let mut bytes = Vec::new();
     let text = |bytes: &mut Vec<u8>, part: &[u8]| {
@@ -204,13 +200,13 @@ pub(super) fn render(records: &[(Pack, Receipt)], seed: u32) -> Bytes {
     bytes.into()
 }
 
-/// What a CRC-32C at the end, which goes on from `seed`, says is whole.
+/// The bytes before a CRC-32C at the end, which continues `seed`, if it matches.
 fn checked(bytes: &[u8], seed: u32) -> Option<&[u8]> {
     let (content, crc) = bytes.split_last_chunk::<4>()?;
     (crc32c::crc32c_append(seed, content) == u32::from_le_bytes(*crc)).then_some(content)
 }
 
-/// The records of a segment; `None` where it is damaged, or of another plan.
+/// The records of a segment; `None` if it is damaged or belongs to another plan.
 pub(super) fn parse(bytes: &[u8], seed: u32) -> Option<Vec<(String, u64, Receipt)>> {
     let mut rest = checked(bytes, seed)?;
     let mut records = Vec::new();
@@ -236,7 +232,7 @@ fn text<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     Some(text)
 }
 
-/// A set of numbers, most of which follow one another: from each first one to one past the last.
+/// A set of mostly consecutive numbers, as ranges: from each first number to one past the last.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Numbers(BTreeMap<u64, u64>);
 
@@ -250,7 +246,7 @@ impl Numbers {
         self.0.iter().flat_map(|(&start, &end)| start..end)
     }
 
-    /// Adds a number; `false` if it was there.
+    /// Adds a number; `false` if it was in the set.
     fn insert(&mut self, number: u64) -> bool {
         if self.contains(number) {
             return false;

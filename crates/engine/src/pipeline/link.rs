@@ -1,8 +1,8 @@
 //! Putting existing data under version control without copying it.
 //!
-//! Every stored chunk of the source becomes a reference to where it is, guarded by the etag or the
-//! time of the object it is in. One commit makes all of them visible. Readers must allow the place
-//! they lead to; a source that changes afterwards is an error when read, never stale data.
+//! Every stored chunk of the source becomes a reference to its place, guarded by the etag or the
+//! time of its object. One commit makes all of them visible. Readers must allow that place; a
+//! source that changes afterwards is an error when read, never stale data.
 
 use std::sync::Arc;
 
@@ -30,12 +30,12 @@ pub struct Linked {
     pub bytes: u64,
     /// Chunks that lie in the metadata of the source and were copied, and their bytes.
     pub copied: (u64, u64),
-    /// What was made visible.
+    /// The result that was made visible.
     pub published: Published,
 }
 
-/// Links what is wished for of a source, which is open, into the repository at a place, in one commit. Of
-/// the wishes only those can be granted that leave chunks as they are.
+/// Links the wished part of an open source into the repository at a place, in one commit. Wishes
+/// that would change chunks are refused.
 pub async fn link(
     source: &Arc<dyn Source>,
     from: &Place,
@@ -126,7 +126,7 @@ fn point(source: &dyn Source, reference: ChunkRef) -> Result<Pointed> {
         length: range.end.saturating_sub(range.start),
         etag,
         last_modified_ms: not_newer_than_ms,
-        // A repository knows no digest behind a chunk: the reference is to the chunk's own bytes.
+        // A repository has no digests behind chunks: the reference covers the chunk's own bytes.
         crc32c: check.and_then(Check::crc32c),
     }))
 }

@@ -10,7 +10,7 @@
 //!
 //! There are three movements, and the [`Plan`] says which one an array takes and why:
 //!
-//! - [`Movement::Copy`]: source and target agree on what a chunk is; its bytes go over verbatim,
+//! - [`Movement::Copy`]: source and target encode chunks the same way; bytes are copied verbatim,
 //!   after a check that they decode.
 //! - [`Movement::Transcode`]: the same grid; each chunk is decoded and encoded.
 //! - [`Movement::Regrid`]: n chunks to m. Tiles that hold whole chunks of both grids, where that is
@@ -18,8 +18,8 @@
 //!
 //! [`link`] moves nothing: it puts references to a source's chunks into a repository.
 //!
-//! A pack is the unit of resume: the `journal` holds the receipts of those that are durable. And it is
-//! the unit of distribution: a [`Coordinator`] hands out packs to workers of other processes, collects
+//! A pack is the unit of resume: the `journal` holds the receipts of durable packs. It is also the
+//! unit of distribution: a [`Coordinator`] hands out packs to workers of other processes, collects
 //! their receipts and finishes.
 
 mod budget;
@@ -44,7 +44,6 @@ mod wishes;
 mod workers;
 
 pub use conversion::{Conversion, Request, stem};
-pub use journal::UNFINISHED;
 pub use link::{Linked, link};
 pub use overlap::refuse_overlap;
 pub use plan::{ArrayPlan, Movement, Plan};

@@ -1,4 +1,4 @@
-//! Moves the packs of one array: what the three movements have in common.
+//! Moves the packs of one array: the common part of the three movements.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ pub(super) struct Mover {
 /// What the elements of the array need.
 #[derive(Debug)]
 pub(super) enum Kind {
-    /// Nothing: nobody here can decode them, or need not.
+    /// Nothing: they need no decoding, or this program cannot decode them.
     Opaque,
     /// Elements of fixed size.
     Fixed { reader: Reader, encoder: Box<Encoder> },
@@ -42,14 +42,14 @@ impl Mover {
     pub(super) fn new(source: &Arc<dyn Source>, plan: &Arc<ArrayPlan>) -> Result<Self> {
         let kind =
             Kind::new(source, plan).or_else(|error| match (plan.movement, error.kind()) {
-                // Bytes go over verbatim whether or not we know what they mean.
+                // Bytes are copied verbatim, even if we cannot decode them.
                 (Movement::Copy, chunkyard_store::ErrorKind::Unsupported) => Ok(Kind::Opaque),
                 _ => Err(Error::for_array(&plan.source, error)),
             })?;
         Ok(Self { source: source.clone(), plan: plan.clone(), kind })
     }
 
-    /// Fills a pack with what is in some boxes of it, each of whole target chunks.
+    /// Fills a pack with the content of some of its boxes, each of whole target chunks.
     pub(super) async fn fill(
         &self,
         pieces: &[Region],

@@ -1,14 +1,14 @@
 //! Source and target must not lie in each other.
 //!
-//! A target in the source changes what is read while it is read, and a target around the source takes the
-//! source away when it is replaced. Whether a command would do so depends on formats, stores and options;
-//! that the two are apart does not.
+//! A target in the source changes the data while it is read, and a target around the source deletes
+//! the source when it is replaced. Whether a command would do so depends on formats, stores and
+//! options, so overlap is always refused.
 
 use chunkyard_format::{Place, Source, container};
 use chunkyard_store::{Error, Location, Result};
 
-/// Refuses a source and a target of which one lies in the other, by whatever names: that is
-/// [`Error::Invalid`]. [`Conversion`](super::Conversion) and [`link`](super::link) ask it themselves.
+/// Refuses a source and a target that lie in each other, under any name, with [`Error::Invalid`].
+/// [`Conversion`](super::Conversion) and [`link`](super::link) call it themselves.
 pub fn refuse_overlap(source: &dyn Source, from: &Place, target: &Place) -> Result<()> {
     refuse(from.url(), target.url())?;
     // A repository may keep its data under another root.
@@ -34,8 +34,8 @@ fn refuse(source: &str, target: &str) -> Result<()> {
     )))
 }
 
-/// Whether one of the two keeps files beside itself where the other is: the layers of a container, or
-/// work in progress.
+/// Whether one of the two keeps files beside itself at the other's place: the layers of a
+/// container, or work in progress.
 fn shares_files(source: &Location, target: &Location) -> bool {
     let Some((folder, name)) = target.split() else { return false };
     let work = folder.join(&format!(".{name}.chunkyard"));

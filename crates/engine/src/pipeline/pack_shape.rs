@@ -1,11 +1,11 @@
-//! How large the boxes are that work is cut into.
+//! The sizes of the boxes that work is cut into.
 //!
-//! Two boxes matter. A *pack* is written, recorded and resumed as a whole; a *tile* is what is
-//! decoded at a time. Both are made of whole target chunks. Where it is affordable they are made of
-//! whole source chunks as well, so that none is fetched and decoded for two of them.
+//! Two boxes matter. A *pack* is written, recorded and resumed as a whole; a *tile* is decoded at a
+//! time. Both are made of whole target chunks. Where affordable they are made of whole source
+//! chunks too, so that no chunk is fetched and decoded for two boxes.
 
-/// A box may get so large to hold whole chunks of the source: what is decoded twice costs more than
-/// memory.
+/// A box may get this large to hold whole chunks of the source: decoding a chunk twice costs more
+/// than memory.
 pub(super) const ALIGNED_BYTES_MAX: u64 = 128 << 20;
 
 /// Grows `unit` to a box of about `bytes_max`: first to multiples of the source's chunks, while it has
@@ -22,7 +22,7 @@ pub(super) fn grow(
     let bytes = |extents: &[u64]| {
         extents.iter().fold(item_size.max(1), |bytes, &extent| bytes.saturating_mul(extent))
     };
-    // An extent beyond the array's is none of ours, but must stay a multiple of the unit.
+    // The extent need not exceed the array's, but must stay a multiple of the unit.
     let limit = |axis: usize| {
         let (extent, unit) = (shape.get(axis).copied().unwrap_or(1), unit[axis].max(1));
         extent.div_ceil(unit).max(1).saturating_mul(unit)

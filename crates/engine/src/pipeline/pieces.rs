@@ -1,13 +1,13 @@
 //! The parts of a pack that hold anything, as few boxes.
 //!
-//! Where chunks are stored here and there, a pack is mostly nothing. What is stored is covered by boxes
-//! of whole target chunks that share no chunk and are about half full at least: work on them costs what
-//! is stored, and neighbours are still moved together.
+//! Where chunks are stored sparsely, a pack is mostly empty. The stored chunks are covered by boxes
+//! of whole target chunks that share no chunk and are about half full at least: the work is
+//! proportional to the stored chunks, and neighbours still move together.
 
 use chunkyard_array::Region;
 
-/// Boxes of whole chunks that hold all of the given ones and little else. `chunk` is the shape of the
-/// target's chunks; the given boxes are whole chunks too, save where the array ends.
+/// Boxes of whole chunks that hold all given boxes and little else. `chunk` is the shape of the
+/// target's chunks; the given boxes are whole chunks too, except at the end of the array.
 pub(super) fn cover(boxes: Vec<Region>, chunk: &[u64]) -> Vec<Region> {
     let mut covering = Vec::new();
     // Depth first and the lower half first, so that the order is always the same.
@@ -55,7 +55,7 @@ fn hull(boxes: &[Region]) -> Option<Region> {
     Region::new(origin, shape).ok()
 }
 
-/// The axis along which a box has most chunks, and the edge of a chunk about in its middle; none where
+/// The axis along which a box has most chunks, and the chunk edge nearest to its middle; none if
 /// the box is one chunk.
 fn halved(hull: &Region, chunk: &[u64]) -> (usize, Option<u64>) {
     let chunks = |axis: usize| {

@@ -17,8 +17,8 @@ const PACK_BYTES: u64 = 64 << 20;
 /// Chunks of a pack, unless the target's own packs have more: each costs memory until its pack is
 /// noted, however few its bytes are.
 const PACK_CHUNKS: u64 = 64 << 10;
-/// Decoded bytes of a tile, unless a single target chunk is larger: what a core's cache may hold a
-/// part of, and still many chunks.
+/// Decoded bytes of a tile, unless a single target chunk is larger: small enough that a core's
+/// cache holds a part of it, and still many chunks.
 const TILE_BYTES: u64 = 16 << 20;
 
 /// How an array moves.
@@ -51,7 +51,7 @@ pub struct ArrayPlan {
     pub target: Arc<str>,
     /// How it moves.
     pub movement: Movement,
-    /// Why it moves so.
+    /// Why it moves this way.
     pub why: String,
     /// The array as it is.
     pub from: Arc<ArrayNode>,
@@ -59,7 +59,7 @@ pub struct ArrayPlan {
     pub to: Arc<ArrayNode>,
     /// Grid of the packs over the target array.
     pub packs: Grid,
-    /// Shape of what is decoded at a time.
+    /// Shape of a tile.
     pub tile: Vec<u64>,
     /// The same where memory is short: chunks of the source are not kept whole.
     pub(super) small_tile: Vec<u64>,
@@ -68,9 +68,9 @@ pub struct ArrayPlan {
     /// Where the target's first element is in the source.
     pub(super) offset: Vec<u64>,
     pub(super) cast: Option<Cast>,
-    /// Whether the target stores all chunks, also those that hold the fill value only.
+    /// Whether the target stores all chunks, even ones that hold only the fill value.
     pub every: bool,
-    /// Whether the source's elements are in memory as they are.
+    /// Whether the source's elements are in memory already.
     pub(super) from_memory: bool,
 }
 
@@ -81,14 +81,14 @@ pub struct Plan {
     pub arrays: Vec<ArrayPlan>,
     /// The dataset that comes out.
     pub dataset: Dataset,
-    /// Names the conversion: the same source, wishes and format have the same name.
+    /// Name of the conversion: the same source, wishes and format give the same name.
     pub name: String,
     pub(super) description: String,
 }
 
 impl Plan {
-    /// Plans to bring what is wished for of a source into a format. `name` is for an array that has
-    /// none because it is the root, where the target needs one.
+    /// Plans to bring the wished part of a source into a format. `name` is for an array at the
+    /// root, which has none, where the target needs one.
     pub fn new(
         source: &dyn Source,
         wishes: &Wishes,
@@ -122,7 +122,7 @@ impl Plan {
         self.arrays.get(at)
     }
 
-    /// What checksums of records go on from, so that only the same plan can read them.
+    /// The checksum that records continue, so that only the same plan can read them.
     pub(super) fn seed(&self) -> u32 {
         crc32c::crc32c(self.description.as_bytes())
     }
@@ -132,8 +132,8 @@ impl Plan {
         self.arrays.iter().fold(0, |sum, array| sum.saturating_add(array.bytes))
     }
 
-    /// The number of packs there may be: those that nothing is stored in are not visited, unless the
-    /// target stores all chunks.
+    /// The number of possible packs: empty ones are not visited, unless the target stores all
+    /// chunks.
     pub fn packs(&self) -> u64 {
         let packs = self.arrays.iter().map(|array| array.packs.num_chunks());
         packs.fold(0, u64::saturating_add)
@@ -188,14 +188,14 @@ impl ArrayPlan {
         Some(Pack { array: self.target.clone(), number, region })
     }
 
-    /// The chunks of a pack at most.
+    /// The most chunks that a pack has.
     pub(super) fn chunks_of_pack(&self) -> u64 {
         let chunk = self.to.spec.chunk_shape().unwrap_or_default();
         let counts = self.packs.chunk_shape().iter().zip(chunk);
         counts.map(|(pack, chunk)| pack.div_ceil((*chunk).max(1))).fold(1, u64::saturating_mul)
     }
 
-    /// What is decoded at a time.
+    /// The tile that is decoded at a time.
     pub(super) fn tile(&self, fetching: Fetching) -> &[u64] {
         match fetching {
             Fetching::Whole => &self.tile,
@@ -225,7 +225,7 @@ impl ArrayPlan {
         Ok(Region::new(origin.collect::<Vec<_>>(), region.shape())?)
     }
 
-    /// Whether the target is all of an array whose elements are in memory as they are.
+    /// Whether the target is a whole array whose elements are in memory already.
     pub(super) fn is_memory_whole(&self) -> bool {
         self.from_memory && self.from.spec.shape() == self.to.spec.shape()
     }
@@ -273,7 +273,8 @@ fn shape(extents: &[u64]) -> String {
     extents.join("×")
 }
 
-/// All that decides what comes out, as text. Work may be resumed only by a plan that says the same.
+/// Everything that determines the result, as text. Only a plan with the same text may resume the
+/// work.
 fn describe(
     source: &dyn Source,
     dataset: &Dataset,

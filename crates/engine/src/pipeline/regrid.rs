@@ -1,14 +1,14 @@
 //! The third movement: n chunks of the source become m chunks of the target.
 //!
-//! A pack is cut into tiles of whole target chunks. All source chunks that touch a tile are decoded,
-//! each once and by one thread, into the memory of the target chunks, and those are encoded from
-//! there. Only where target chunks are small do many of them share memory, and are gathered from it.
-//! All this memory is used again: fresh pages would cost more than decoding.
+//! A pack is cut into tiles of whole target chunks. All source chunks that touch a tile are
+//! decoded, each once and by one thread, into the memory of the target chunks, which are encoded
+//! from there. Only small target chunks share memory and are gathered from it. All this memory is
+//! reused: fresh pages would cost more than decoding.
 //!
-//! Each chunk costs memory beside its bytes, so of small ones only so many are under way: those of the
-//! source are then fetched and decoded in batches, those of the target encoded and pushed in batches.
-//! So they are where all chunks that a tile touches do not fit the limits of memory: a row of the target
-//! may lie across a whole layer of the source.
+//! Each chunk costs memory besides its bytes, so the number of small chunks under way is bounded:
+//! source chunks are then fetched and decoded in batches, target chunks encoded and pushed in
+//! batches. The same happens if the chunks that a tile touches do not all fit in memory: a row of
+//! the target may lie across a whole layer of the source.
 //!
 //! Elements that lie in memory already need no tile: the target chunks are encoded out of them.
 
@@ -25,15 +25,14 @@ use super::budget::Fetching;
 use super::encode::Encoder;
 use super::mover::{Encoded, Mover};
 
-/// Chunks of the source that are fetched for a tile at once, and chunks of the target that are encoded
-/// at once.
+/// Source chunks that are fetched for a tile at once, and target chunks that are encoded at once.
 pub(super) const CHUNKS_AT_ONCE: u64 = 16 << 10;
 
-/// Memory that waits to be used again.
+/// Memory waiting for reuse.
 static FREE: Mutex<Vec<Buffer>> = Mutex::new(Vec::new());
-/// How much of it.
+/// Its amount.
 const FREE_BYTES_MAX: usize = 64 << 20;
-/// Target chunks of so many bytes have memory of their own.
+/// Target chunks of at least this many bytes have memory of their own.
 const OWN_BYTES_MIN: usize = 256 << 10;
 
 impl Mover {
@@ -49,7 +48,7 @@ impl Mover {
         let chunk = Region::whole(reader.codecs().grid().chunk_shape()).num_elements();
         let most = Region::whole(&self.plan.touched_by_tile(fetching)).num_elements();
         let tile_elements = Region::whole(self.plan.tile(fetching)).num_elements();
-        // Small pieces go together, as long as they are and touch no more than a tile.
+        // Small pieces go together, as long as they cover and touch no more than a tile does.
         let (mut together, mut chunks, mut elements) = (Vec::new(), 0u64, 0u64);
         for piece in pieces {
             for cell in tiles.chunks_in(piece) {
@@ -125,7 +124,7 @@ impl Mover {
         }
         let fetched = self.fetch(&indices).await?;
         if fetched.iter().all(Option::is_none) {
-            // Only the fill value here, which is the target's as well.
+            // Only fill values here, and the target has the same one.
             return Ok(None);
         }
         if let (true, [Some(elements)]) = (self.plan.is_memory_whole(), &fetched[..]) {
@@ -146,7 +145,7 @@ impl Mover {
         cpu(move || work.run()).await?.map(Some)
     }
 
-    /// The same where there are too many chunks to have them all at once.
+    /// The same for too many chunks to hold at once.
     async fn decoded_in_batches(
         &self,
         tiles: &[Region],
@@ -164,7 +163,7 @@ impl Mover {
         Ok(decoded)
     }
 
-    /// What has memory of its own: boxes of whole target chunks, in the target and in the source.
+    /// The boxes with memory of their own: whole target chunks, in the target and in the source.
     fn boxes(&self, tiles: &[Region], encoder: &Encoder) -> Result<Vec<(Region, Region)>> {
         let targets = &encoder.codecs;
         let item_size = encoder.source_fill.len();
@@ -229,7 +228,7 @@ struct Work {
     path: Arc<str>,
     source: ChunkCodecs,
     item_size: usize,
-    /// What has memory of its own: boxes of whole target chunks, in the target and in the source.
+    /// The boxes with memory of their own: whole target chunks, in the target and in the source.
     boxes: Vec<(Region, Region)>,
     /// The source chunks that are stored.
     chunks: HashMap<ChunkIndex, Bytes>,
@@ -307,7 +306,7 @@ impl Drop for TileMemory {
         free.extend(self.buffer.take());
         let mut kept: usize = free.iter().map(|buffer| buffer.len()).sum();
         while kept > FREE_BYTES_MAX && !free.is_empty() {
-            // The oldest goes: sizes that are no longer asked for leave by and by.
+            // The oldest goes, so unused sizes leave over time.
             kept -= free.remove(0).len();
         }
     }

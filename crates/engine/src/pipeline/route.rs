@@ -1,8 +1,8 @@
-//! The way through a plan: array by array, the packs that are worth a visit.
+//! The route through a plan: array by array, the packs that are worth a visit.
 //!
-//! What is stored of all arrays is found out before the first pack moves, so that it is known how much
-//! there is to do. What that takes is bounded: an array of which too much would have to be kept is
-//! scanned again, slice by slice, when it is its turn.
+//! All arrays are scanned for stored chunks before the first pack moves, so that the amount of work
+//! is known. The memory for it is bounded: an array with too many notes to keep is scanned again,
+//! slice by slice, when its turn comes.
 
 use std::sync::Arc;
 
@@ -23,8 +23,8 @@ pub(super) struct Leg {
     extent: (u64, u64),
 }
 
-/// Finds out which packs of a plan are worth a visit: those that what is stored in the sides of an
-/// array reaches into.
+/// Finds the packs of a plan that are worth a visit: a stored chunk on one of the array's sides
+/// reaches into them.
 pub(super) async fn survey(
     plan: &Plan,
     sides: impl Fn(&ArrayPlan) -> Vec<Side>,
@@ -53,7 +53,7 @@ impl Leg {
         &self.plan
     }
 
-    /// Packs that are known to lie ahead, and the bytes of their elements.
+    /// Packs known to lie ahead, and the bytes of their elements.
     pub(super) fn extent(&self) -> (u64, u64) {
         self.extent
     }
@@ -63,7 +63,7 @@ impl Leg {
         self.first.filter(|_| !self.scan.goes_on())
     }
 
-    /// The packs one by one. `more` is told of those that were not known to lie ahead.
+    /// The packs one by one. `more` is called for packs that were not known to lie ahead.
     pub(super) fn visits(
         self,
         more: impl Fn((u64, u64)) + Send,
@@ -78,15 +78,15 @@ impl Scan {
         self.visits_after(None, |_| {})
     }
 
-    /// The packs of a slice that is known, then the others. `more` is told of the slices that nothing
-    /// was told of.
+    /// The packs of a known slice, then the others. `more` is called for slices that were not
+    /// counted before.
     fn visits_after(
         self,
         first: Option<Slice>,
         more: impl Fn((u64, u64)) + Send,
     ) -> impl Stream<Item = Result<Visit>> + Send {
         type Visits = Box<dyn Iterator<Item = Visit> + Send>;
-        // Of a first slice that was not kept all that there was to tell is told.
+        // A first slice that was not kept has been counted already.
         let told = first.is_none();
         let current = first.map(|slice| Box::new(slice.visits()) as Visits);
         let state = (self, current, told, more);

@@ -1,4 +1,4 @@
-//! Doing what a plan says: packs, several at a time, then the commit.
+//! Carrying out a plan: packs, several at a time, then the commit.
 
 use std::sync::Arc;
 
@@ -17,11 +17,11 @@ use super::verify;
 /// How a plan is carried out.
 #[derive(Debug, Clone, Default)]
 pub struct RunOptions {
-    /// How much of the machine it may use.
+    /// The resources it may use.
     pub limits: Limits,
     /// Read back what was written, before it is visible, and compare it with the source.
     pub verify: bool,
-    /// Advanced as the work goes on, for a progress bar.
+    /// Advanced with the work, for a progress bar.
     pub meter: Arc<Meter>,
 }
 
@@ -38,12 +38,12 @@ pub struct Outcome {
     pub bytes_stored: u64,
     /// Bytes of the elements.
     pub bytes: u64,
-    /// What was made visible.
+    /// The result that was made visible.
     pub published: Published,
 }
 
-/// Carries out a plan, and makes the result visible at the very end. After a failure the same plan
-/// goes on where this one ended.
+/// Carries out a plan, and makes the result visible at the very end. After a failure, running the
+/// same plan again continues where this run ended.
 pub async fn run(
     source: &Arc<dyn Source>,
     sink: Box<dyn Sink>,
@@ -87,7 +87,7 @@ pub async fn run(
         .buffer_unordered(options.limits.packs_in_flight.max(1))
         .try_fold(Moved::default(), |sum, moved| async move { Ok(sum.and(moved)) })
         .await;
-    // Also after a failure: what is done is done.
+    // Also after a failure: finished packs count.
     let flushed = journal.flush(&*sink).await;
     let moved = moved?;
     flushed?;
@@ -109,7 +109,7 @@ pub async fn run(
 /// What was done in this attempt.
 #[derive(Debug, Clone, Copy, Default)]
 struct Moved {
-    /// Packs that were visited, and those among them that were done before.
+    /// Visited packs, and how many of them were done before.
     packs: u64,
     resumed: u64,
     chunks: u64,
@@ -128,7 +128,7 @@ impl Moved {
 }
 
 impl Plan {
-    /// Refuses limits within which the plan cannot be carried out.
+    /// Refuses limits that are too small for the plan.
     pub fn check(&self, limits: &Limits) -> Result<()> {
         Budget::for_plan(self, limits, HELD_BYTES_MAX).map(drop)
     }

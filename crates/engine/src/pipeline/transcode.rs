@@ -69,8 +69,8 @@ fn transcode_chunk(
     })
 }
 
-/// Sets the padding of a decoded chunk to the fill value. What a writer left there, or what was there
-/// before the array shrank, is nobody's element and need not fit the target's type.
+/// Sets the padding of a decoded chunk to the fill value. Values that a writer left there, or from
+/// before the array shrank, are not elements and need not fit the target's type.
 fn clear_padding(
     target: &ChunkCodecs,
     chunk: &[u64],

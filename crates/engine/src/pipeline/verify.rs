@@ -13,8 +13,8 @@ use super::plan::{ArrayPlan, Plan};
 /// Regions that are compared at once.
 const AT_ONCE: usize = 2;
 
-/// Compares all elements of the target with those of the source, by checksums of pieces of about a
-/// tile. Where neither has anything stored both are the fill value.
+/// Compares all elements of target and source, by checksums of pieces of about a tile. Where
+/// neither stores anything, both are the fill value.
 pub(super) async fn verify(
     source: &Arc<dyn Source>,
     target: &Arc<dyn Source>,

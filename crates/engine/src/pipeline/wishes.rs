@@ -1,15 +1,15 @@
-//! What a user wants of a conversion, and the dataset that is to come out of it.
+//! What a user wants from a conversion, and the resulting dataset.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use chunkyard_array::{Cast, DType, Region, Sharding, codec};
 use chunkyard_format::{ArrayNode, Dataset, Loss, Node, Source};
-use chunkyard_store::{Error, Result};
+use chunkyard_store::{Error, Noun, Result};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 
-/// What a user wants; nothing said means "as it is".
+/// What a user wants; an unset wish means "as it is".
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Wishes {
@@ -30,12 +30,12 @@ pub struct Wishes {
     pub lossy: BTreeSet<String>,
     /// The group that everything goes into; `/` when empty.
     pub into: String,
-    /// Decoded bytes of what is written and resumed as a whole, unless what the target writes as a
-    /// whole is larger.
+    /// Decoded bytes of a pack, which is written and resumed as a whole, unless the target's own
+    /// packs are larger.
     pub pack_bytes: Option<u64>,
 }
 
-/// What is there was said, be it null.
+/// A present value is a wish, even if it is null.
 fn said<'de, D, T>(deserializer: D) -> std::result::Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -47,7 +47,7 @@ where
 /// The loss of digits when a value is rounded.
 const ROUNDING: &str = "rounding";
 
-/// An array to be made, and where it comes from.
+/// An array to be made, and its source.
 #[derive(Debug, Clone)]
 pub(super) struct Wanted {
     /// Path in the source.
@@ -92,11 +92,11 @@ impl Wishes {
         for asked in &self.arrays {
             let asked = normal(asked);
             if !source.nodes.keys().any(|path| is_below(path, &asked)) {
-                return Err(Error::NotFound { what: "array", name: asked });
+                return Err(Error::NotFound { what: Noun::Array, name: asked });
             }
         }
         if wanted.arrays.is_empty() && !self.arrays.is_empty() {
-            return Err(Error::NotFound { what: "array", name: self.arrays.join(", ") });
+            return Err(Error::NotFound { what: Noun::Array, name: self.arrays.join(", ") });
         }
         Ok(wanted)
     }
@@ -133,7 +133,7 @@ impl Wishes {
             None => Region::whole(array.spec.shape()),
         };
         let mut spec = array.spec.with_shape(region.shape())?;
-        // Version 2 spells keys otherwise; what we write is version 3.
+        // Version 2 spells keys differently; we write version 3.
         if spec.metadata().chunk_key_encoding.name() == "v2" {
             let separator = json!({"separator": "/"});
             spec = spec
@@ -169,7 +169,7 @@ impl Wishes {
             }
         };
         let made = ArrayNode { spec, sharding, edges: array.edges };
-        // Says now what would otherwise be said after hours.
+        // Fails now instead of after hours.
         made.packed_spec()?;
         Ok((made, Wanted { source: path.to_owned(), region, cast }))
     }

@@ -4,10 +4,10 @@
 //! every S3 client reads (`AWS_*`). Each test takes a fresh prefix. `make test-s3` sets all this for a
 //! server of its own.
 //!
-//! With a bucket these still do not use it, because they are about something else:
+//! These tests do not use the bucket even if there is one, because they test something else:
 //!
-//! - what is about a directory (`Place::Local`, `directory()`): links, torn and unsynced files, files
-//!   touched behind the store's back, golden files; the long ones of these are left out altogether;
+//! - tests of a directory (`Place::Local`, `directory()`): links, torn and unsynced files, files
+//!   touched behind the store's back, golden files; the long ones are left out altogether;
 //! - `repo::stress::killed_processes_lose_nothing`, where processes share a disk; `s3::committers` has
 //!   processes that share a bucket;
 //! - `repo::virtual_chunks`, as to the files pointed into: they are local, the repository is not;
@@ -23,7 +23,7 @@ pub(crate) fn name() -> Option<String> {
     std::env::var("CHUNKYARD_TEST_S3").ok().filter(|name| !name.is_empty())
 }
 
-/// A place in the bucket that nobody has used.
+/// An unused place in the bucket.
 pub(crate) fn fresh_url() -> Option<String> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! What one writes is what one reads, layer by layer.
+//! Written data is read back, layer by layer.
 
 use chunkyard_array::{ElementsBuf, Region};
 use chunkyard_engine::format::container::Container;
@@ -10,7 +10,7 @@ use futures::TryStreamExt;
 use super::support::{create, definition, directory, memory, open, place, read, write, write_box};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_flushed_is_there_for_whoever_opens_it_next() {
+async fn flushed_data_is_there_when_the_container_is_opened_again() {
     let (_temp, local) = directory();
     for store in [local, memory()] {
         let container = create(&store).await;
@@ -44,7 +44,7 @@ async fn what_was_flushed_is_there_for_whoever_opens_it_next() {
             assert_eq!(container.layers().await.unwrap().len(), 1);
             assert_eq!(container.statistics("a/b").await.unwrap().unwrap().null_count, 0);
         }
-        // Numbers go on where they were: none is ever used twice.
+        // Numbers continue: none is ever used twice.
         write_box(&again, "a/b", &[3, 4], &[1, 1], vec![5]).await;
         assert_eq!(again.flush().await.unwrap().unwrap().layer, 3);
     }
@@ -133,7 +133,7 @@ async fn an_array_is_appended_to_and_read_as_a_stream() {
     container.append("a", 0, 1, rows(0..3)).await.unwrap();
     container.flush().await.unwrap();
     container.append("a", 0, 4, rows(3..15)).await.unwrap();
-    // Too few elements: nothing has happened.
+    // Too few elements: nothing changes.
     let refused = container.append("a", 0, 2, rows(0..1)).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Invalid, "{refused}");
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Small files that say the same many times: nobody keeps a copy for each time.
+//! Small files that repeat the same bytes many times: readers do not keep a copy for each.
 
 use bytes::Bytes;
 use chunkyard_engine::ErrorKind;
@@ -45,7 +45,7 @@ async fn a_long_value_that_many_attributes_share_is_refused_before_it_fills_the_
     let error = container.array("many").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
     assert!(error.to_string().contains("more than 256 MiB"), "{error}");
-    // What was refused took nothing from what is left.
+    // The refused array takes nothing from the room that is left.
     container.array("many").await.unwrap_err();
     container.array("none").await.unwrap();
     let error = container.dataset().await.unwrap_err();
@@ -67,12 +67,12 @@ async fn a_long_value_that_many_arrays_share_is_refused_before_it_fills_the_memo
     assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
 }
 
-/// The file, in which the names of all arrays are the bytes of the first one's.
+/// The file, with the names of all arrays pointing to the bytes of the first.
 fn with_one_name(file: &[u8]) -> Vec<u8> {
     let mut bent = file.to_vec();
     let number = |at: usize| i64::from_le_bytes(*file[at..].first_chunk().unwrap());
     // Before the trailer of twelve bytes is the root of 96; the pointer to the arrays is at 24, their
-    // number behind it.
+    // number after it.
     let pointer = file.len() - 12 - 96 + 24;
     let arrays = pointer.checked_add_signed(number(pointer) as isize).unwrap();
     for array in 1..number(pointer + 8) as usize {

@@ -1,9 +1,9 @@
 //! A process is killed, a machine loses power, a reply is lost or the disk is full, at any operation
-//! of anything that a container does.
+//! of any action of a container.
 //!
 //! The same work is run again and again with the fault at operation 0, 1, 2, … until it is no longer
-//! reached. Afterwards the container is as before or as after the work, nothing in between; what was
-//! acknowledged is there; and life goes on.
+//! reached. Afterwards the container is as before or as after the work, nothing in between;
+//! acknowledged data is there; and the container can still be used.
 
 use chunkyard_array::{ElementsBuf, Region};
 use chunkyard_engine::format::container::model::AttributeValue;
@@ -69,7 +69,7 @@ fn numbers(values: std::ops::Range<i32>) -> ElementsBuf {
     ElementsBuf::Fixed(values.flat_map(i32::to_le_bytes).collect())
 }
 
-/// The deaths worth trying: only file systems tear files and forget what was not synced.
+/// The deaths worth trying: only file systems tear files and lose unsynced data.
 fn deaths(place: Place) -> Vec<(Mode, Unsynced)> {
     let mut deaths = vec![(Mode::Die, Unsynced::Kept), (Mode::DieAfter, Unsynced::Kept)];
     if place == Place::Local {
@@ -94,7 +94,7 @@ async fn found(store: &Store, what: &str) -> Contents {
     found
 }
 
-/// The container is in the state before or after, and goes on.
+/// The container is in the state before or after, and can still be used.
 async fn survives(
     store: &Store,
     before: &Contents,
@@ -114,7 +114,7 @@ async fn survives(
     assert_eq!(files_of(store).await, ["x.af", "x.stats"], "{what}");
 }
 
-/// The files that belong to the container; what died halfway may have left others.
+/// The files that belong to the container; an interrupted action may have left others.
 async fn files_of(store: &Store) -> Vec<String> {
     files(store).await.into_iter().filter(|name| name.starts_with("x.")).collect()
 }
@@ -167,7 +167,7 @@ async fn every_operation_can_be_the_last_on_an_object_store() {
     interrupt_flush_where_objects_can_only_be_created().await;
 }
 
-/// Without conditional puts nothing but a flush is safe beside others, so nothing else is offered.
+/// Without conditional puts only a flush is safe beside other writers, so nothing else is offered.
 async fn interrupt_flush_where_objects_can_only_be_created() {
     let (_guard, template) = template(Place::CreateOnly).await;
     let refused = Work::Compact.run(&template).await.unwrap_err();
@@ -227,7 +227,7 @@ async fn one_request_goes_wrong(place: Place, mode: Mode) {
         let what = |step: &str| format!("{place:?} {plan:?} {step}: {:#?}", fault.log());
         let opened = Container::open(&here, ContainerOptions::default()).await;
         let Ok(container) = opened else { continue };
-        // What is changed by half is changed anew: changing reads too.
+        // Changing reads too, so it can fail halfway: then change again.
         while Work::change(&container).await.is_err() {
             container.discard().await;
         }
@@ -241,7 +241,7 @@ async fn one_request_goes_wrong(place: Place, mode: Mode) {
             }
             Err(error) => assert_eq!(now, before, "{} {error:?}", what("failed")),
         }
-        // What one reads here is what one wrote, whatever became of it.
+        // The handle reads its own writes, whatever happened to the flush.
         assert_eq!(contents(&container).await.unwrap(), after, "{}", what("own reads"));
         if outcome.is_err() {
             assert!(container.is_changed());
@@ -272,7 +272,7 @@ async fn a_flush_is_acknowledged_exactly_if_it_is_there() {
     one_request_goes_wrong(Place::Local, Mode::FailOnce).await;
 }
 
-/// A compaction changes nothing that one can read, whatever becomes of its requests.
+/// A compaction changes nothing that a reader sees, whatever happens to its requests.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_compaction_can_be_tried_again_after_any_request_that_failed() {
     for place in [Place::Memory, Place::Local] {
@@ -296,7 +296,7 @@ async fn a_compaction_can_be_tried_again_after_any_request_that_failed() {
     }
 }
 
-/// The disk is full, has become read-only, or no file can be opened: an answer, not a crash.
+/// The disk is full, has become read-only, or no file can be opened: an error, not a crash.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn changes_wait_until_there_is_room() {
     for refusal in [Refusal::NoSpace, Refusal::ReadOnly, Refusal::TooManyFiles] {

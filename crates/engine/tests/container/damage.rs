@@ -1,7 +1,7 @@
 //! Any byte of any file is damaged, or any file is cut off: the answer is right, or it is an error.
 //!
-//! Everything that we write is covered by checksums, so there is no third way. What is not looked at
-//! may be damaged unnoticed: the statistics file, which is for other programs.
+//! Everything that we write is covered by checksums, so there is no third way. Only the statistics
+//! file, which is for other programs, may be damaged unnoticed.
 
 use chunkyard_engine::format::container::{CompactOptions, Container, ContainerOptions, Reason};
 use chunkyard_engine::store::{Store, block_codec};
@@ -9,7 +9,7 @@ use chunkyard_engine::{ErrorKind, Result};
 
 use super::support::{Contents, contents, definition, files, memory, open, place, write};
 
-/// All that a container says, and what it says of its arrays' statistics.
+/// The content of a container, and the statistics of its arrays.
 async fn everything(store: &Store) -> Result<(Container, Contents)> {
     let container = Container::open(&place(store), ContainerOptions::default()).await?;
     let mut contents = contents(&container).await?;
@@ -47,8 +47,8 @@ async fn layered(codec: &str, compacted: bool) -> (Store, Vec<Contents>) {
     (store, states)
 }
 
-/// A damaged container says what it said, or that it is corrupt. One whose newest layer was cut off may
-/// say what it said before, if it says so.
+/// A damaged container gives the same content, or is corrupt. If its newest layer was cut off, it may
+/// give the content before that layer, if it says so.
 async fn is_honest(store: &Store, states: &[Contents], cut: bool, what: &str) {
     match everything(store).await {
         Ok((container, found)) => {
@@ -67,7 +67,7 @@ async fn damage(codec: &str, compacted: bool, step: usize) {
     let all: Vec<String> = files(&store).await;
     for file in all.iter().filter(|name| name.ends_with(".af")) {
         let whole = store.get(file).await.unwrap().bytes;
-        // The end is where it is decided what a file is, so that all of it is damaged.
+        // The end decides what a file is, so every byte of it is damaged.
         let end = whole.len().saturating_sub(350);
         for at in (0..end).step_by(step).chain(end..whole.len()) {
             for bits in [1 << (at % 8), 0xff] {
@@ -78,7 +78,7 @@ async fn damage(codec: &str, compacted: bool, step: usize) {
                 is_honest(&store, &states, false, &what).await;
             }
         }
-        // More than a bit: what lies on a sector, or the mark and the length at the end.
+        // More than a bit: a sector, or the mark and the length at the end.
         for len in [4, 12, 40, 64] {
             for filler in [0, 0xff, 0x41] {
                 let mut bytes = whole.to_vec();
@@ -121,16 +121,16 @@ async fn a_file_cut_off_anywhere_is_noticed() {
             let what = format!("{file}: {keep} of {}", whole.len());
             is_honest(&store, &states, file == "x.3.af", &what).await;
         }
-        // Bytes too many at its end are no better.
+        // Extra bytes at its end are no better.
         store.put(file, vec![whole.clone(), vec![0; 9].into()]).await.unwrap();
         is_honest(&store, &states, file == "x.3.af", file).await;
         store.put(file, vec![whole.clone()]).await.unwrap();
     }
 }
 
-/// It is for other programs, which ignore one that they cannot read; so do we.
+/// It is for other programs, which ignore an unreadable one; so do we.
 #[tokio::test]
-async fn a_damaged_statistics_file_harms_nobody() {
+async fn a_damaged_statistics_file_does_no_harm() {
     let (store, states) = layered("none", false).await;
     let whole = store.get("x.stats").await.unwrap().bytes;
     for at in (0..whole.len()).step_by(5) {
@@ -143,6 +143,6 @@ async fn a_damaged_statistics_file_harms_nobody() {
     let container = open(&store).await;
     write(&container, "a", &[0], vec![1]).await;
     container.flush().await.unwrap();
-    // The last chunk was never written; without a fill value whatever was written counts.
+    // The last chunk was never written; without a fill value every written element counts.
     assert_eq!(container.statistics("a").await.unwrap().unwrap().null_count, 8);
 }

@@ -67,7 +67,7 @@ async fn attributes_are_replaced_whatever_their_values_are() {
     let store = memory();
     let editor = ContainerEditor::new(create(&store).await);
     editor.create_array("/g/a", &spec()).await.unwrap();
-    // A list is kept under another key than a number: one must not outlive the other.
+    // A list is kept under another key than a number: setting one must remove the other.
     for value in [json!([1, 2]), json!(3), json!({"x": null}), json!("text")] {
         for path in ["/g/a", "/g", "/"] {
             let wanted = attributes(json!({"k": value, "other": true}));

@@ -1,4 +1,4 @@
-//! Layers that are whole and not where they were written.
+//! Layers that are whole but not where they were written.
 
 use chunkyard_engine::ErrorKind;
 use chunkyard_engine::format::container::{CompactOptions, Container, ContainerOptions, Reason};
@@ -15,7 +15,7 @@ async fn copy(from: (&Store, &str), to: (&Store, &str)) {
     to.0.put(to.1, vec![bytes]).await.unwrap();
 }
 
-/// A container of a base that holds something and of layers 3, 4 and 5 over it.
+/// A container with data in its base, and layers 3, 4 and 5 over it.
 async fn layered(compacted: bool) -> Store {
     let store = memory();
     let container = furnished(&store).await;
@@ -53,7 +53,7 @@ async fn a_layer_in_the_place_of_another_one_is_corrupt() {
             is_corrupt(&store, to, &format!("x.4.af as {to}, compacted: {compacted}")).await;
             store.delete(&[to.to_owned()]).await.unwrap();
         }
-        // Two that changed their places.
+        // Two layers that changed places.
         let (four, five) = (bytes_of(&store, "x.4.af").await, bytes_of(&store, "x.5.af").await);
         store.put("x.4.af", vec![five.clone()]).await.unwrap();
         store.put("x.5.af", vec![four.clone()]).await.unwrap();
@@ -79,7 +79,7 @@ async fn a_layer_of_another_container_in_the_place_of_the_newest_is_corrupt() {
     let (store, other) = (layered(false).await, layered(false).await);
     copy((&other, "x.5.af"), (&store, "x.5.af")).await;
     is_corrupt(&store, "x.5.af", "another container's").await;
-    // Where none of its own can have been, it is in the way of nothing.
+    // Under a number that the container cannot have used, it does no harm.
     store.delete(&["x.5.af".to_owned()]).await.unwrap();
     copy((&other, "x.5.af"), (&store, "x.9.af")).await;
     let container = open(&store).await;

@@ -69,7 +69,7 @@ async fn layers_that_a_compaction_left_behind_are_deleted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_layer_of_a_version_that_is_not_known_is_no_torn_one() {
+async fn a_layer_of_an_unknown_version_is_not_torn() {
     let store = memory();
     furnished(&store).await;
     let mut newer = bytes_of(&store, "x.2.af").await;
@@ -111,7 +111,7 @@ async fn a_damaged_newest_layer_is_corrupt_until_it_is_set_aside() {
     for part in ["x.3.af", "--at 2", "--snapshot 2", "chunkyard af repair"] {
         assert!(error.to_string().contains(part), "{part} in {error}");
     }
-    // What is asked for by its number is there.
+    // An older state can be read by its number.
     let asked = ContainerOptions { as_of: Some(2), ..ContainerOptions::default() };
     let older = Container::open(&place(&store), asked).await.unwrap();
     assert_eq!(contents(&older).await.unwrap(), before);

@@ -1,4 +1,4 @@
-//! How many requests things take. What is counted here is what an object store sends a bill for.
+//! How many requests an action takes. An object store bills for each of them.
 
 use chunkyard_array::Region;
 use chunkyard_engine::format::container::model::AttributeValue;
@@ -12,7 +12,7 @@ fn requests(counts: Counts) -> u64 {
     gets + puts + lists + heads + deletes + moves
 }
 
-/// A container of as many layers over its base; each writes one chunk of 100, and an attribute.
+/// A container of so many layers over its base; each writes one chunk of 100, and an attribute.
 async fn layered(store: &Store, layers: i32) {
     let container = create(store).await;
     container.define(definition("a", &[100_000], &[1000])).await.unwrap();
@@ -37,7 +37,7 @@ async fn opening_costs_a_request_per_layer_and_two_more() {
         if layers > 0 {
             container.array("a").await.unwrap();
             container.names().await.unwrap();
-            assert_eq!(requests(counted.take()), 0, "what there is is known");
+            assert_eq!(requests(counted.take()), 0, "the names are known");
         }
     }
 }
@@ -56,7 +56,7 @@ async fn the_first_chunk_of_an_opened_container_costs_one_request() {
     assert_eq!(requests(counts), 1, "{counts:?}");
     array.reader().unwrap().read_region(&chunk).await.unwrap();
     assert!(requests(counted.take()) <= 1);
-    // What was never written is known to be missing.
+    // A chunk that was never written is known to be missing.
     let missing = Region::new([50_000], [10_000]).unwrap();
     array.reader().unwrap().read_region(&missing).await.unwrap();
     assert_eq!(requests(counted.take()), 0);
@@ -97,7 +97,7 @@ async fn a_flush_of_one_changed_chunk_reads_only_that_chunk() {
     container.flush().await.unwrap();
     let counts = counted.take();
     let bytes = 4 * chunk;
-    // Once to change it and once to know what it was; and the end of the new layer.
+    // Once to change it and once for its old statistics; and the end of the new layer.
     assert!(counts.get_bytes < 2 * bytes + 70_000, "{counts:?}");
     assert!(counts.put_bytes < bytes + 20_000, "{counts:?}");
     // A whole chunk is not read before it is written; its statistics go away with it.
@@ -114,7 +114,7 @@ async fn compacting_reads_each_layer_once() {
     counted.take();
     container.compact(&CompactOptions::default()).await.unwrap();
     let counts = counted.take();
-    // Opened anew, and each block once more.
+    // The container is opened anew, and each block is read once more.
     assert!(counts.gets <= 20 * 3 + 10, "{counts:?}");
     assert_eq!(counts.deletes, 20, "{counts:?}");
 }

@@ -1,5 +1,5 @@
-//! Writers and compactors on an object store, each of which falls asleep at any of its operations, and the
-//! first wakes up while the other one sleeps: whatever was acknowledged is there.
+//! Two processes write to or compact a container on an object store. Each falls asleep at any of its
+//! operations, and the first wakes up while the second sleeps: all acknowledged data is there.
 
 use std::time::Duration;
 
@@ -12,14 +12,15 @@ use futures::{StreamExt, stream};
 
 use super::support::{create, definition, memory, open, place, read, write};
 
-/// How long the first one sleeps. The second sleeps longer, so that the first finds it at work.
+/// How long the first one sleeps. The second sleeps longer, so that it is still at work when the first
+/// wakes up.
 const NAP: Duration = Duration::from_millis(60);
 /// Pairs at the same time: nearly all of their time is sleep.
 const PAIRS: usize = 32;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Work {
-    /// Two flushes of an array of one's own.
+    /// Two flushes of an array of its own.
     Write(&'static str),
     Compact,
 }
@@ -73,8 +74,8 @@ async fn change(container: &Container, name: &str, value: i32) -> Result<()> {
     writer.write_region(&Region::new([1], [2])?, bytes.into()).await
 }
 
-/// The first falls asleep before operation `first`; then the second begins, and does so before
-/// its write `second`.
+/// The first falls asleep before operation `first`; then the second begins, and falls asleep before its
+/// write `second`.
 async fn two(works: [Work; 2], first: usize, second: usize) {
     let what = format!("{works:?} {first} {second}");
     let store = container().await;
@@ -105,7 +106,7 @@ async fn every_pair(works: [Work; 2]) {
     assert!(work(&counted, works[0]).await > 0);
     let (counted, writes) = Fault::wrap(&container().await, Plan::never());
     assert!(work(&counted, works[1]).await > 0);
-    // Reads of the second one find what they find, whenever they happen.
+    // The second sleeps at writes only: the timing of its reads does not matter.
     let pairs = (0..operations.ops())
         .flat_map(|first| (0..=writes.ops()).map(move |second| (first, second)));
     let run = |(first, second)| tokio::spawn(two(works, first, second));

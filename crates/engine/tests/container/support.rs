@@ -16,7 +16,7 @@ pub(crate) fn place(store: &Store) -> Place {
     Place::within(store.clone(), "x.af").unwrap()
 }
 
-/// A store in memory that nobody else uses.
+/// A store in memory of its own.
 pub(crate) fn memory() -> Store {
     use std::sync::atomic::{AtomicU32, Ordering};
     static NEXT: AtomicU32 = AtomicU32::new(0);
@@ -77,7 +77,7 @@ pub(crate) async fn try_read(
     Ok(bytes.chunks_exact(4).map(|b| i32::from_le_bytes(b.try_into().unwrap())).collect())
 }
 
-/// All that a container says, by array: what it is, and its elements.
+/// The content of a container, by array: description and elements.
 pub(crate) type Contents = BTreeMap<String, String>;
 
 /// Reads everything.

@@ -1,4 +1,4 @@
-//! Whatever waits can be waited for on any thread: what is not so does not compile.
+//! Every future can be awaited on any thread: otherwise this does not compile.
 
 use std::sync::LazyLock;
 

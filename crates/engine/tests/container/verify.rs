@@ -1,4 +1,4 @@
-//! A check of a container finds what no chunk tells.
+//! A check of a container finds damage that no chunk shows.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ async fn a_container_as_it_was_written_is_sound() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_page_of_a_footer_that_nobody_reads_is_damaged_all_the_same() {
+async fn damage_in_an_unused_page_of_a_footer_is_found() {
     let store = memory();
     let container = create(&store).await;
     container.define(definition("a", &[4], &[2])).await.unwrap();

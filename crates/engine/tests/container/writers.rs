@@ -14,7 +14,7 @@ use super::support::{
 };
 use crate::bucket;
 
-/// Flushes what waits, on whatever the others have written; how often that was a conflict.
+/// Flushes the waiting changes, after the writes of others; returns the number of conflicts.
 async fn flush_at_last(container: &Container) -> u64 {
     for conflicts in 0.. {
         match container.flush().await {
@@ -26,7 +26,7 @@ async fn flush_at_last(container: &Container) -> u64 {
     unreachable!()
 }
 
-/// Writers with an array each: all that was acknowledged is there at the end.
+/// Each writer has its own array: all acknowledged data is there at the end.
 async fn writers_of_disjoint_arrays(store: &Store, writers: i32, flushes: i32) {
     create(store).await;
     let mut tasks = JoinSet::new();
@@ -59,7 +59,7 @@ async fn writers_of_disjoint_arrays(store: &Store, writers: i32, flushes: i32) {
     }
 }
 
-/// Writers of one array: losers begin anew, and nothing that was acknowledged is lost.
+/// Writers of one array: losers begin anew, and nothing acknowledged is lost.
 async fn writers_of_one_array(store: &Store, writers: i32, flushes: i32) {
     let container = create(store).await;
     let cells = u64::from((writers * flushes) as u32);
@@ -78,7 +78,7 @@ async fn writers_of_one_array(store: &Store, writers: i32, flushes: i32) {
                         Ok(_) => break,
                         Err(error) => assert_eq!(error.kind(), ErrorKind::Conflict, "{error:?}"),
                     }
-                    // The chunk it wrote may have been written by others too.
+                    // Others may have written the same chunk.
                     container.discard().await;
                     container.refresh().await.unwrap();
                 }
@@ -113,7 +113,7 @@ async fn writers_of_one_array_lose_nothing() {
     }
 }
 
-/// A state, whichever: all elements of both arrays are of one flush.
+/// One of the states: all elements of both arrays are from one flush.
 async fn one_state(container: &Container) -> Result<i32> {
     let (a, b) = (try_read(container, "a").await?, try_read(container, "b").await?);
     let values: BTreeSet<i32> = a.iter().chain(&b).copied().collect();
@@ -143,7 +143,7 @@ async fn all_at_once(store: &Store, flushes: i32, readers: usize, compactors: us
             let (mut last, mut reads) = (0, 0);
             while !over.load(Ordering::Relaxed) || reads == 0 {
                 let container = open(&store).await;
-                // The same handle twice: it stays at its state, or says that it cannot.
+                // The same handle twice: it stays at its state, or reports that it cannot.
                 for _ in 0..2 {
                     match one_state(&container).await {
                         Ok(value) => {

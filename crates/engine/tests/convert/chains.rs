@@ -1,4 +1,4 @@
-//! Codecs and packings of all kinds, as they are found and as they are made.
+//! Codecs and packings of all kinds, as found and as made.
 
 use chunkyard_array::{ArraySpec, Sharding, codec};
 use chunkyard_engine::pipeline::{Movement, Wishes};
@@ -74,7 +74,7 @@ async fn every_chain_in_every_packing_goes_everywhere() {
                     assert!(found == sample.array, "chain {number}, {packing:?}, {target}");
                 }
             }
-            // As it is: chain and packing stay to the letter.
+            // Unchanged: chain and packing stay to the letter.
             let done = convert(&source, &yard.at("same"), "zarr3", &Wishes::default()).await;
             assert_eq!(done.movement(), Movement::Copy);
             assert!(read_back(&yard, "same").await == sample.array, "chain {number}, {packing:?}");

@@ -1,8 +1,8 @@
-//! A conversion is killed, or its machine loses power, or the disk says no, at any operation.
+//! A conversion is killed, or its machine loses power, or the disk fails, at any operation.
 //!
-//! The same conversion is run again and again with the end at operation 0, 1, 2, … until it is no
-//! longer reached. Whenever it ends, its target is not there or complete. The same conversion then
-//! goes on and makes what an undisturbed one makes, byte by byte, and nothing else is left.
+//! The same conversion is run again and again with the end at operation 0, 1, 2, … until it is no longer
+//! reached. Whenever it ends, its target is missing or complete. The same conversion then goes on and makes
+//! the same bytes as an undisturbed one, and nothing else is left.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,12 +22,12 @@ use futures::{StreamExt, TryStreamExt, stream};
 use super::sample::Sample;
 use super::support::{From, PATH, To, Yard, objects, opened, read};
 
-/// A conversion of 9 chunks, 4 of them missing, into packs of which there are several.
+/// A conversion of 9 chunks, 4 of them missing, into several packs.
 pub(crate) struct Work {
     source: Arc<dyn Source>,
     sample: Sample,
     to: To,
-    /// What the target is called, without what its format adds.
+    /// The name of the target, without the ending of its format.
     pub(crate) name: &'static str,
     chunks: [u64; 2],
     pub(crate) overwrite: bool,
@@ -71,12 +71,12 @@ impl Work {
             ..CreateOptions::default()
         };
         let sink = format.create(&place, plan.dataset.clone(), options).await?;
-        // One pack at a time, so that the same number is the same operation.
+        // One pack at a time, so that the same number is always the same operation.
         let limits = Limits { packs_in_flight: 1, ..Limits::default() };
         run(&self.source, sink, &plan, &RunOptions { limits, ..RunOptions::default() }).await
     }
 
-    /// Whether the target is there; if it looks so, it must be complete.
+    /// Whether the target exists; if it seems to, it must be complete.
     pub(crate) async fn is_there(&self, store: &Store, what: &str) -> bool {
         let place = self.place(store);
         let format = match recognise(&place).await {
@@ -88,8 +88,8 @@ impl Work {
             Ok(opened) => opened,
             Err(error) => panic!("{what}: {error}"),
         };
-        // A repository is created before anything is committed to it, and what is to be replaced is
-        // there until it is.
+        // A repository is created before anything is committed to it, and an old dataset is there until it
+        // is replaced.
         let before = self.to == To::Repo || self.overwrite;
         if before && opened.dataset().array(self.path()).is_err() {
             return false;
@@ -109,12 +109,12 @@ fn fresh(local: bool) -> (Yard, Store) {
     (yard, store)
 }
 
-/// After whatever happened: not there or complete, and the next attempt finishes.
+/// Whatever happened: the target is missing or complete, and the next attempt finishes.
 async fn goes_on(work: &Work, store: &Store, expected: &BTreeMap<String, Bytes>, what: &str) {
     let complete = work.is_there(store, what).await;
     match work.run(store).await {
         Ok(_) => {}
-        // The commit was reached, only the reply was lost.
+        // The commit went through, only the reply was lost.
         Err(error) if error.kind() == ErrorKind::Conflict && complete => {}
         Err(error) => panic!("{what}: {error:?}"),
     }
@@ -124,9 +124,9 @@ async fn goes_on(work: &Work, store: &Store, expected: &BTreeMap<String, Bytes>,
     }
     let mut found = objects(store).await;
     if work.to == To::Container {
-        // Its files have identities of their own. Killed between the container and what only
-        // other programs read, it lacks that; what was written aside then says by its name that nobody
-        // needs it.
+        // Its files have identities of their own. Killed between the container and the statistics file,
+        // which only other programs read, it lacks that file; the name of the file aside then says that it
+        // is not needed.
         let mut left: Vec<&str> = found
             .keys()
             .map(String::as_str)
@@ -136,14 +136,14 @@ async fn goes_on(work: &Work, store: &Store, expected: &BTreeMap<String, Bytes>,
         assert_eq!(left, ["target.af", "target.stats"], "{what}");
         return;
     }
-    // What is taken away of a dataset on an object store is made empty.
+    // On an object store, deleted files of a dataset are made empty.
     found.retain(|_, bytes| work.to != To::Superchunk || !bytes.is_empty());
     let names = |all: &BTreeMap<String, Bytes>| all.keys().cloned().collect::<Vec<_>>();
     assert_eq!(names(&found), names(expected), "{what}");
     assert!(found == *expected, "{what}: other bytes");
 }
 
-/// A repository names its files by chance; what it says must be right, and no journal may stay.
+/// A repository gives its files random names; its content must be right, and no journal may stay.
 async fn is_sound(store: &Store, what: &str) {
     let place = store.below("target").unwrap();
     let repo = Repository::open_in(place.clone(), repo::OpenOptions::default()).await.unwrap();
@@ -226,7 +226,7 @@ async fn every_operation_can_be_the_last_on_an_object_store() {
     }
 }
 
-/// What is replaced is the old one until it is the new one.
+/// The old dataset is there until it is the new one.
 #[tokio::test]
 async fn every_operation_can_be_the_last_of_replacing() {
     let yard = Yard::memory();
@@ -285,8 +285,8 @@ async fn a_refusal_at_any_operation_is_a_clear_error_and_no_loss() {
     }
 }
 
-/// One falls asleep at any operation, and another one does the same from the beginning to the end. The first
-/// then finds it done, or was done itself.
+/// One conversion falls asleep at any operation, while another does the same work from the beginning to the
+/// end. The first then finds it done, or was done itself.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_conversion_that_falls_asleep_while_another_does_it_is_a_conflict() {
     for to in To::EVERY {
@@ -326,7 +326,7 @@ async fn fall_asleep(work: Arc<Work>, n: usize) {
     }
 }
 
-/// What is done is not done again: the second attempt reads no chunk of a pack that was recorded.
+/// Recorded work is not done again: the second attempt reads no chunk of a recorded pack.
 #[tokio::test]
 async fn packs_that_were_recorded_are_not_moved_again() {
     for to in To::EVERY {
@@ -373,12 +373,12 @@ async fn a_target_that_is_deleted_after_a_kill_is_made_anew() {
     }
 }
 
-/// What another plan, or the same one, has left must not be found in what is begun anew.
+/// Leftovers of another plan, or of the same one, must not be in a conversion that begins anew.
 #[tokio::test]
 async fn beginning_anew_at_any_point_leaves_nothing_of_the_old() {
     for (to, local) in [(To::Zarr3, true), (To::Shards, true), (To::Zarr3, false)] {
         let yard = Yard::memory();
-        // Of other chunks, and all of them stored.
+        // With other chunks, all of them stored.
         let mut old = Work { chunks: [1, 1], ..Work::new(&yard, To::Zarr3).await };
         old.sample = Sample::of(old.sample.spec.clone());
         old.source = From::Zarr3.write(&Yard::memory(), "old", &old.sample).await;
@@ -389,7 +389,7 @@ async fn beginning_anew_at_any_point_leaves_nothing_of_the_old() {
         let (_yard, store) = fresh(local);
         let (counted, fault) = Fault::wrap(&store, fault::Plan::never());
         old.run(&counted).await.unwrap();
-        // Every point of the old one before it is visible, and every one of beginning anew.
+        // Every point of the old one before it is visible, and every point of beginning anew.
         let visible = fault.log().iter().position(|op| op.contains("zarr.json")).unwrap();
         for n in 1..visible {
             let (_yard, store) = fresh(local);

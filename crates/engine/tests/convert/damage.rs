@@ -1,4 +1,4 @@
-//! A source that is damaged, or changes while it is read, and a target that somebody else wants.
+//! A source that is damaged, or changes while it is read, and a target that is taken.
 
 use chunkyard_array::{ArraySpec, Sharding, codec};
 use chunkyard_engine::pipeline::Wishes;
@@ -9,7 +9,7 @@ use super::support::{
     From, PATH, To, Yard, convert, opened, read, read_back, try_convert, write_zarr3,
 };
 
-/// A sample whose chunks do not compress, so that a flipped bit is one of an element.
+/// A sample whose chunks do not compress, so that a flipped bit hits an element.
 fn sample(codecs: &str) -> Sample {
     let spec = ArraySpec::builder(&[64, 64], &[32, 32], "uint64");
     let plain = spec.clone().build().unwrap();
@@ -117,7 +117,7 @@ async fn a_shard_that_is_rewritten_meanwhile_is_an_error_and_never_mixed() {
 }
 
 #[tokio::test]
-async fn what_is_there_already_is_refused_and_left_alone() {
+async fn an_existing_target_is_refused_and_left_alone() {
     for to in To::EVERY {
         for yard in Yard::both() {
             let target = to.named("target");

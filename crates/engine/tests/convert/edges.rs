@@ -1,4 +1,4 @@
-//! A source whose chunks at the edges hold only what lies inside the array.
+//! A source whose edge chunks hold only elements inside the array.
 
 use std::sync::Arc;
 

@@ -87,7 +87,7 @@ async fn a_file_that_changes_while_it_is_read_is_an_error() {
 }
 
 #[tokio::test]
-async fn of_a_file_with_room_for_far_more_chunks_those_that_are_stored_are_visited() {
+async fn only_stored_chunks_of_a_file_are_visited() {
     for index in ["earliest", "latest"] {
         let root = format!("memory://hdf5-sparse-{index}");
         let file = in_memory(&format!("hdf5-sparse-{index}"), &format!("sparse_{index}.h5")).await;

@@ -1,7 +1,7 @@
-//! Arrays with room for far more chunks than they store: work costs what is stored.
+//! Arrays with room for far more chunks than they store: work costs only the stored ones.
 //!
-//! Every store dies when it is asked too often, so that work which goes through the grid fails and
-//! does not go on for ever.
+//! Every store dies when it is asked too often, so that work that goes through the whole grid fails
+//! instead of running forever.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ const CHUNK: [u64; 2] = [2, 2];
 /// The chunks that are stored: neighbours, one alone, the last one.
 const STORED: [[u64; 2]; 5] =
     [[0, 0], [0, 1], [5, 77], [1 << 18, 3], [(1 << 19) - 1, (1 << 19) - 1]];
-/// How often a store may be asked in one piece of work.
+/// How many requests a store takes in one piece of work.
 const OPERATIONS_MAX: usize = 1000;
 
 /// The element at a place.
@@ -58,7 +58,7 @@ async fn write(yard: &Yard, name: &str) {
     }
 }
 
-/// A place in a store that dies when it is asked too often.
+/// A place in a store that dies after too many requests.
 fn place(yard: &Yard, name: &str) -> (Place, Arc<Fault>) {
     let often = fault::Plan::new(OPERATIONS_MAX, Mode::Die).with_reads();
     let (store, fault) = Fault::wrap(&yard.store(""), often);
@@ -70,7 +70,7 @@ async fn source(place: &Place) -> Arc<dyn Source> {
     recognise(place).await.unwrap().open(place, &options).await.unwrap()
 }
 
-/// Converts and reads back, in stores that must not be asked too often.
+/// Converts and reads back, in stores that die after too many requests.
 async fn convert(yard: &Yard, from: &str, name: &str, to: To, chunks: &[u64]) -> Outcome {
     let ((from, _), (target, _)) = (place(yard, from), place(yard, name));
     let source = source(&from).await;
@@ -87,7 +87,7 @@ async fn convert(yard: &Yard, from: &str, name: &str, to: To, chunks: &[u64]) ->
     done
 }
 
-/// Fails where the array is not as it was written, around all that is stored of it.
+/// Fails if the array is not as it was written, around all its stored chunks.
 async fn is_whole(source: &Arc<dyn Source>, what: &str) {
     let reader = Reader::new(source, PATH).unwrap();
     let everything = Region::whole(&SHAPE);
@@ -100,7 +100,7 @@ async fn is_whole(source: &Arc<dyn Source>, what: &str) {
 }
 
 #[tokio::test]
-async fn a_conversion_visits_what_is_stored_in_any_format() {
+async fn a_conversion_visits_only_stored_chunks_in_any_format() {
     let formats = [To::Zarr3, To::Shards, To::Repo, To::Container];
     let yard = Yard::memory();
     write(&yard, "plain").await;
@@ -126,7 +126,7 @@ async fn a_conversion_visits_what_is_stored_in_any_format() {
 }
 
 #[tokio::test]
-async fn a_region_and_another_type_of_it_visit_what_is_stored() {
+async fn a_region_and_a_cast_of_it_visit_only_stored_chunks() {
     let yard = Yard::memory();
     write(&yard, "plain").await;
     let ((from, _), (target, _)) = (place(&yard, "plain"), place(&yard, "target"));
@@ -151,7 +151,7 @@ async fn a_region_and_another_type_of_it_visit_what_is_stored() {
 }
 
 #[tokio::test]
-async fn a_check_and_links_look_at_what_is_stored() {
+async fn a_check_and_links_look_at_stored_chunks_only() {
     let yard = Yard::memory();
     write(&yard, "plain").await;
     for (number, to) in [To::Zarr3, To::Shards, To::Container].into_iter().enumerate() {
@@ -172,7 +172,7 @@ async fn a_check_and_links_look_at_what_is_stored() {
 }
 
 #[tokio::test]
-async fn workers_are_handed_what_is_stored_and_nothing_else() {
+async fn workers_get_only_stored_chunks() {
     let yard = Yard::directory();
     write(&yard, "plain").await;
     for to in [To::Zarr3, To::Shards, To::Repo, To::Container] {
@@ -197,7 +197,7 @@ async fn workers_are_handed_what_is_stored_and_nothing_else() {
             assert!(task.packs.iter().all(|range| !range.boxes.is_empty()), "{task:?}");
             coordinator.adopt(&elsewhere(task).await.unwrap()).await.unwrap();
         }
-        // Half a chunk is nothing that a worker may be asked for.
+        // A worker cannot be asked for half a chunk.
         let mut wrong = tasks[0].clone();
         wrong.packs[0].boxes[0].1[1] -= 1;
         assert_eq!(elsewhere(&wrong).await.unwrap_err().kind(), ErrorKind::Invalid);
@@ -208,7 +208,7 @@ async fn workers_are_handed_what_is_stored_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_conversion_that_was_interrupted_goes_on_with_what_is_stored() {
+async fn an_interrupted_conversion_goes_on_with_stored_chunks_only() {
     let yard = Yard::memory();
     write(&yard, "plain").await;
     let source = opened(&yard.at("plain")).await;

@@ -5,7 +5,7 @@ use chunkyard_engine::pipeline::{Movement, Wishes};
 use super::sample::{Sample, dtypes};
 use super::support::{From, To, Yard, convert, read_back, zarray};
 
-/// What makes an array with chunks of `chunks` move so.
+/// Wishes that make an array with chunks of `chunks` move this way.
 fn wishes(to: To, movement: Movement, chunks: &[u64]) -> Wishes {
     match movement {
         Movement::Copy => to.wishes(chunks),
@@ -19,7 +19,7 @@ fn wishes(to: To, movement: Movement, chunks: &[u64]) -> Wishes {
     }
 }
 
-/// Converts a sample from everything into everything; `kept` says which movements to try.
+/// Converts a sample from every format into every format; `movements` are the movements to try.
 async fn all_ways(yard: &Yard, sample: &Sample, label: &str, movements: &[Movement]) {
     let chunks = sample.spec.chunk_shape().unwrap().to_vec();
     for from in From::ALL {

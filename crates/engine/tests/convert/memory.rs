@@ -24,7 +24,7 @@ fn spec() -> ArraySpec {
         .unwrap()
 }
 
-/// Writes the values as wished and reads everything back, with what the padding holds.
+/// Writes the values as wished and reads everything back, padding included.
 async fn written(target: &str, to: &str, wishes: Wishes, options: &RunOptions) -> Vec<u8> {
     let source = Arc::new(MemorySource::new("/a", &spec(), values().into()).unwrap()) as Arc<_>;
     let format = format_named(to).unwrap();
@@ -83,7 +83,7 @@ async fn a_region_of_memory_is_written_and_nothing_beside_it() {
 }
 
 #[tokio::test]
-async fn memory_may_be_larger_than_the_limit_of_what_is_under_way() {
+async fn memory_may_be_larger_than_the_limit_of_bytes_in_flight() {
     let source = vec![7; 64 << 20];
     let spec = ArraySpec::builder(&[64, 1 << 20], &[1, 1 << 20], "uint8").build().unwrap();
     let source = Arc::new(MemorySource::new("/a", &spec, source.into()).unwrap()) as Arc<_>;

@@ -130,7 +130,7 @@ async fn fill_values_of_all_bits_arrive() {
     }
 }
 
-/// A shard in a repository is one chunk, which is copied as such and packed again as it was.
+/// A shard in a repository is one chunk, which is copied whole and packed again as before.
 #[tokio::test]
 async fn a_sharded_array_of_a_repository_is_sharded_elsewhere() {
     let yard = Yard::memory();
@@ -153,7 +153,7 @@ async fn padding_that_does_not_fit_the_new_type_is_no_element() {
     let longer = Sample::of(sample.spec.with_shape(&[8]).unwrap());
     let mut array = longer.array.clone();
     array.cells = (1..=8u8).map(|value| vec![if value > 5 { 200 } else { value }]).collect();
-    // Shrunk afterwards: the last chunk still holds what was beyond.
+    // Shrunk afterwards: the last chunk still holds elements beyond the edge.
     write_zarr3(&yard, "source", &longer.spec, &array).await;
     let document = sample.spec.render().into();
     yard.store("source").put("group/t/zarr.json", vec![document]).await.unwrap();

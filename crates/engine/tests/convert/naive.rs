@@ -1,5 +1,5 @@
-//! What must come out, worked out the slow way: an array as a list of elements, each in bytes of its
-//! own. Shares no code with what it checks but the codecs.
+//! The expected results, computed the slow way: an array as a list of elements, each in bytes of its
+//! own. Shares only the codecs with the code it checks.
 
 use chunkyard_array::{ArraySpec, ChunkKeys, Codecs, ElementsBuf, Grid, Region, fill_element};
 use chunkyard_engine::Error;
@@ -69,7 +69,7 @@ impl Naive {
         Some(position as usize)
     }
 
-    /// A box of it; what lies outside the array is `outside`.
+    /// A box of it; elements outside the array are `outside`.
     pub(crate) fn region(&self, region: &Region, outside: &[u8]) -> Self {
         let cells = indices(region.shape()).into_iter().map(|index| {
             let index: Vec<u64> = index.iter().zip(region.origin()).map(|(a, b)| a + b).collect();
@@ -78,7 +78,7 @@ impl Naive {
         Self { shape: region.shape().to_vec(), cells: cells.collect() }
     }
 
-    /// Puts a box into it, leaving out what lies outside.
+    /// Puts a box into it, leaving out elements outside the array.
     pub(crate) fn put(&mut self, origin: &[u64], part: &Self) {
         for (index, cell) in indices(&part.shape).into_iter().zip(&part.cells) {
             let index: Vec<u64> = index.iter().zip(origin).map(|(a, b)| a + b).collect();
@@ -94,7 +94,7 @@ pub(crate) fn fill_of(spec: &ArraySpec) -> Vec<u8> {
     fill_element(&spec.dtype().unwrap(), &spec.metadata().fill_value).unwrap()
 }
 
-/// Writes the chunks of an array as plain Zarr lays them out, whole shards by the codec; those that
+/// Writes the chunks of an array as plain Zarr lays them out, whole shards by the codec; chunks that
 /// hold the fill value only are left out.
 pub(crate) async fn write_chunks(store: &Store, prefix: &str, spec: &ArraySpec, array: &Naive) {
     let (codecs, keys) = (Codecs::new(spec).unwrap(), ChunkKeys::new(spec).unwrap());

@@ -1,4 +1,4 @@
-//! Any shape, any chunks, any shards, any region: there and on gives what indexing gives.
+//! Any shape, any chunks, any shards, any region: two conversions give the same as indexing.
 
 use chunkyard_array::{ArraySpec, Region, Sharding};
 use chunkyard_engine::pipeline::Wishes;
@@ -17,7 +17,7 @@ struct Axis {
     /// Chunks of A, and how many of them a shard has.
     chunk: u64,
     per_shard: u64,
-    /// What is taken of A.
+    /// The part of A that is converted.
     from: u64,
     to: u64,
     next_chunk: u64,

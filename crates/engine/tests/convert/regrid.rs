@@ -1,5 +1,5 @@
-//! Chunks large enough to have memory of their own while they are made, over grids that share
-//! nothing.
+//! Chunks large enough to have memory of their own while they are made, over grids with no common
+//! edges.
 
 use std::sync::Arc;
 
@@ -55,8 +55,8 @@ async fn large_chunks_are_cut_anew_with_all_codecs() {
     }
 }
 
-/// A row of the target lies across a whole layer of the source. The layer does not fit the limits of
-/// memory; the row does.
+/// A row of the target lies across a whole layer of the source. The layer exceeds the limit of
+/// memory; the row does not.
 #[tokio::test]
 async fn a_layer_that_does_not_fit_is_read_batch_by_batch() {
     const SHAPE: [u64; 3] = [64, 1024, 2048];

@@ -1,11 +1,11 @@
-//! Arrays of every data type, the same for the same question.
+//! Arrays of every data type, always the same for the same arguments.
 
 use chunkyard_array::{ArraySpec, DType};
 use serde_json::{Value, json};
 
 use super::naive::{Naive, fill_of, indices};
 
-/// An array: what describes its chunks, and its elements.
+/// An array: the metadata of its chunks, and its elements.
 #[derive(Debug, Clone)]
 pub(crate) struct Sample {
     pub(crate) spec: ArraySpec,
@@ -17,7 +17,7 @@ impl Sample {
         Self::of(ArraySpec::builder(shape, chunks, dtype).build().unwrap())
     }
 
-    /// Elements for an array that is described already.
+    /// Elements for a given array description.
     pub(crate) fn of(spec: ArraySpec) -> Self {
         let dtype = spec.dtype().unwrap();
         let count = spec.shape().iter().product::<u64>();
@@ -25,7 +25,7 @@ impl Sample {
         Self { array: Naive { shape: spec.shape().to_vec(), cells }, spec }
     }
 
-    /// Sets all elements to the fill value but those of chunks that are `kept`.
+    /// Sets all elements to the fill value, except in chunks that are `kept`.
     pub(crate) fn sparse(mut self, kept: impl Fn(&[u64]) -> bool) -> Self {
         let (grid, fill) = (self.spec.grid().unwrap(), fill_of(&self.spec));
         for index in indices(&grid.grid_shape()) {
@@ -71,7 +71,8 @@ pub(crate) fn dtypes() -> Vec<Value> {
     all
 }
 
-/// The element of a number. Neighbours are alike, as in real data, and every bit is used somewhere.
+/// The element for a number. Neighbours are alike, as in real data, and every bit is used
+/// somewhere.
 fn element(dtype: &DType, number: u64) -> Vec<u8> {
     let mixed = (number / 3).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     match dtype.name() {

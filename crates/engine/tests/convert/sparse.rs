@@ -1,4 +1,4 @@
-//! What is not stored stays so: no movement makes chunks of nothing.
+//! Missing chunks stay missing: no movement makes chunks of nothing.
 
 use super::sample::Sample;
 use super::support::{From, PATH, To, Yard, convert, opened, read_back, stored, zarray};

@@ -1,4 +1,4 @@
-//! Samples in every format, conversions, and what is found afterwards.
+//! Samples in every format, conversions, and reading them back.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ impl Yard {
         [Self::memory(), Self::directory()]
     }
 
-    /// The URL of something in here.
+    /// The URL of an entry in here.
     pub(crate) fn at(&self, name: &str) -> String {
         format!("{}/{name}", self.root)
     }
@@ -55,7 +55,7 @@ impl Yard {
         Store::open(&self.at(name), &options()).unwrap()
     }
 
-    /// Fails where anything but these is left.
+    /// Fails if anything but these entries is left.
     pub(crate) fn holds_only(&self, names: &[impl AsRef<str>]) {
         let Some(directory) = &self.directory else { return };
         let entries = std::fs::read_dir(directory.path()).unwrap();
@@ -113,7 +113,7 @@ fn prefix() -> String {
     format!("{}/", PATH.trim_start_matches('/'))
 }
 
-/// Writes an array, whose metadata may say anything, at [`PATH`] of a hierarchy.
+/// Writes an array with any metadata at [`PATH`] of a hierarchy.
 pub(crate) async fn write_zarr3(yard: &Yard, name: &str, spec: &ArraySpec, array: &Naive) {
     let store = yard.store(name);
     let group = GroupSpec::new(Attributes::new()).render();
@@ -125,7 +125,7 @@ pub(crate) async fn write_zarr3(yard: &Yard, name: &str, spec: &ArraySpec, array
     naive::write_chunks(&store, &prefix, spec, array).await;
 }
 
-/// The `.zarray` of a sample, if version 2 can say it: compressed by zlib, big-endian.
+/// The `.zarray` of a sample, if version 2 can express it: compressed by zlib, big-endian.
 pub(crate) fn zarray(sample: &Sample) -> Option<Value> {
     let dtype = sample.spec.dtype().unwrap();
     let (descr, filters) = match dtype.name() {
@@ -208,9 +208,9 @@ pub(crate) enum To {
 }
 
 impl To {
-    /// Those that keep chunks of any shape, and do not keep those that are missing.
+    /// Formats that keep chunks of any shape, and leave missing ones out.
     pub(crate) const ALL: [Self; 3] = [Self::Zarr3, Self::Shards, Self::Repo];
-    /// Those that keep any array.
+    /// Formats that keep any array.
     pub(crate) const EVERY: [Self; 5] =
         [Self::Zarr3, Self::Shards, Self::Repo, Self::Container, Self::Superchunk];
 
@@ -223,7 +223,7 @@ impl To {
         }
     }
 
-    /// A name by which such a target is known again.
+    /// A name that shows the format of the target.
     pub(crate) fn named(self, name: &str) -> String {
         match self {
             Self::Zarr3 | Self::Shards | Self::Repo => name.to_owned(),
@@ -233,13 +233,13 @@ impl To {
         }
     }
 
-    /// What there is of such a target that is called so.
+    /// The files of a target with this name.
     pub(crate) fn files(self, name: &str) -> Vec<String> {
         let statistics = (self == Self::Container).then(|| format!("{name}.stats"));
         [self.named(name)].into_iter().chain(statistics).collect()
     }
 
-    /// Wishes for an array of a shape and about such chunks, in several packs.
+    /// Wishes for an array of a shape with about such chunks, in several packs.
     pub(crate) fn packs(self, shape: &[u64], chunks: &[u64]) -> Wishes {
         let wishes = match self {
             Self::Superchunk | Self::Bloscpack => {
@@ -310,7 +310,7 @@ pub(crate) async fn read(source: &Arc<dyn Source>, path: &str) -> Naive {
     Naive::from_elements(&shape, &elements, reader.codecs().whole().item_size())
 }
 
-/// The array at [`PATH`] of whatever is at a URL. Plain Zarr is read the naive way too.
+/// The array at [`PATH`] of the dataset at a URL. Plain Zarr is read the naive way too.
 pub(crate) async fn read_back(yard: &Yard, name: &str) -> Naive {
     let found = read(&opened(&yard.at(name)).await, PATH).await;
     let store = yard.store(name);

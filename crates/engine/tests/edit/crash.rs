@@ -13,7 +13,7 @@ use crate::store::scratch;
 
 const SHAPE: [u64; 1] = [12];
 
-/// An array of which the first two chunks are stored.
+/// An array whose first two chunks are stored.
 async fn before(store: &Store, spec: &ArraySpec) -> Result<()> {
     let root = chunkyard_array::GroupSpec::new(chunkyard_array::Attributes::new());
     let editor =
@@ -22,7 +22,7 @@ async fn before(store: &Store, spec: &ArraySpec) -> Result<()> {
     array.writer().write_region(&Region::new([0], [8])?, vec![1; 8].into()).await
 }
 
-/// Writes in all chunks, of the first and last in part; the second becomes the fill value.
+/// Writes to all chunks, to the first and last only in part; the second becomes the fill value.
 async fn write(store: &Store) -> Result<()> {
     let array = Zarr3Editor::open(store.clone()).await?.array("/a").await?;
     let part = Selection::new(vec![Axis::range(2, 1, 8)?]);

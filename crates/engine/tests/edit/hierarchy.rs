@@ -31,7 +31,7 @@ fn documents(dataset: &Dataset) -> Vec<(String, Vec<u8>)> {
     dataset.nodes.iter().map(|(path, node)| (path.clone(), node.render().unwrap())).collect()
 }
 
-/// What the editor knows is what is there.
+/// The editor knows the true state of the store.
 async fn is_true(editor: &Zarr3Editor, yard: &Yard) {
     let source = opened(&yard.at("a")).await;
     assert_eq!(documents(&editor.dataset()), documents(source.dataset()));
@@ -65,7 +65,7 @@ async fn nodes_are_created_changed_and_deleted() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_is_refused() {
+async fn impossible_changes_are_refused() {
     let yard = Yard::memory();
     let editor = empty(&yard).await;
     editor.create_array("/a", &spec(&[4], &[2])).await.unwrap();
@@ -110,7 +110,7 @@ async fn an_array_can_be_the_root() {
 }
 
 #[tokio::test]
-async fn what_is_cut_off_is_gone_when_the_array_grows_again() {
+async fn elements_cut_off_are_gone_when_the_array_grows_again() {
     for sharded in [false, true] {
         for yard in Yard::both() {
             let editor = empty(&yard).await;
@@ -138,7 +138,7 @@ async fn chunks_of_a_half_deleted_array_do_not_come_back() {
     let editor = empty(&yard).await;
     let array = editor.create_array("/a", &spec(&[4], &[2])).await.unwrap();
     array.writer().write_region(&Region::whole(&[4]), vec![1; 4].into()).await.unwrap();
-    // As far as a deletion gets that is cut short.
+    // A deletion that is cut short gets this far.
     yard.store("a").delete(&["a/zarr.json".to_owned()]).await.unwrap();
     let editor = Zarr3Editor::open(yard.store("a")).await.unwrap();
     let array = editor.create_array("/a", &spec(&[4], &[2])).await.unwrap();

@@ -1,4 +1,4 @@
-//! Writing parts of arrays: what other readers find is what assignment gives.
+//! Writing parts of arrays: other readers find the same as after plain assignment.
 
 use chunkyard_array::{Axis, Points, Region, Selection, Sharding};
 use chunkyard_engine::ErrorKind;

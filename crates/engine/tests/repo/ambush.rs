@@ -1,7 +1,9 @@
-//! A store whose user is overtaken at chosen moments: before an operation, others do their work.
+//! A store whose user is overtaken at chosen moments: before an operation, other writers do their
+//! work.
 //!
-//! A process that falls asleep between two operations sees the same. But here the others are done
-//! when the operation happens, whatever the machine's load, so that a test has one outcome.
+//! A process that falls asleep between two operations sees the same. But here the other writers are
+//! always done before the operation happens, whatever the machine's load, so that a test has one
+//! outcome.
 
 use std::fmt;
 use std::ops::Range;
@@ -40,12 +42,12 @@ impl Moment<'_> {
 
 type Others = Box<dyn Fn(Moment<'_>) -> Option<BoxFuture<'static, ()>> + Send + Sync>;
 
-/// A backend that lets others do something first.
+/// A backend that lets other writers act first.
 pub(crate) struct Ambush {
     inner: Arc<dyn Backend>,
     others: Others,
     operations: AtomicUsize,
-    /// Whether the user holds a lock: others would wait for it instead of overtaking.
+    /// Whether the user holds a lock: other writers would wait for it instead of overtaking.
     locked: Arc<AtomicBool>,
 }
 
@@ -65,7 +67,7 @@ impl fmt::Debug for Ambush {
 }
 
 impl Ambush {
-    /// A store that works as `store` does. `others` is asked before each operation what happens
+    /// A store that works as `store` does. Before each operation, `others` decides what happens
     /// first.
     pub(crate) fn wrap(
         store: &Store,

@@ -42,7 +42,7 @@ async fn large_documents_go_to_a_file_and_equal_ones_are_stored_once() {
     assert_eq!(place(&repo, "/same").await.as_ref(), Some(&large));
     assert_ne!(place(&repo, "/other").await.as_ref(), Some(&large));
 
-    // What did not change keeps pointing at the old file.
+    // Unchanged documents keep pointing at the old file.
     let session = repo.writable_session("main").await.unwrap();
     session.set_attributes("/other", document(7000, 4)).unwrap();
     session.move_node("/large", "/moved").unwrap();

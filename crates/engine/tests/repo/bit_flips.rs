@@ -133,7 +133,7 @@ async fn no_flipped_bit_of_any_byte_goes_unnoticed() {
     }
 }
 
-/// A manifest so large that it is read page by page.
+/// A manifest large enough to be read page by page.
 #[tokio::test]
 async fn no_flipped_bit_of_a_paged_manifest_goes_unnoticed() {
     let (_guard, store) = Place::Memory.open();

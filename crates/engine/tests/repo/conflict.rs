@@ -1,4 +1,4 @@
-//! Two writers, one branch: what goes together, what does not, and what the loser is told.
+//! Two writers, one branch: which changes go together, which do not, and what the loser is told.
 
 use std::sync::Arc;
 
@@ -87,7 +87,7 @@ async fn meet(ours: Act, theirs: Act, policy: Rebase) -> (Repository, Result<()>
     act(&our, ours).await.unwrap();
     act(&their, theirs).await.unwrap();
     their.commit(CommitOptions::message("theirs")).await.unwrap();
-    // Where both did the same, nothing of ours is left.
+    // If both did the same, nothing of ours is left.
     let options = CommitOptions { allow_empty: true, ..CommitOptions::message("ours") };
     let outcome = our.commit(options.with_rebase(policy)).await;
     sound(&repo).await;
@@ -328,7 +328,7 @@ async fn a_conflict_names_array_chunks_and_commits_and_leaves_the_session_as_it_
 }
 
 #[tokio::test]
-async fn what_was_read_conflicts_only_when_reads_are_tracked() {
+async fn reads_conflict_only_when_they_are_tracked() {
     for track in [false, true] {
         let repo = prepared().await;
         let our = repo.writable_session("main").await.unwrap();
@@ -366,8 +366,8 @@ async fn a_tracked_read_of_other_chunks_is_no_conflict() {
     our.commit(CommitOptions::message("x").with_rebase(Rebase::default())).await.unwrap();
 }
 
-/// Both give out the same handles to new arrays; the one that is rebased gets others, all distinct,
-/// and its chunks follow.
+/// Both give the same handles to new arrays; the rebased session gets new, distinct ones, and its
+/// chunks follow.
 #[tokio::test]
 async fn new_arrays_of_two_writers_keep_their_own_chunks() {
     for (our_count, their_count) in [(1, 1), (1, 4), (4, 1), (5, 2), (6, 3), (3, 3)] {
@@ -426,7 +426,7 @@ async fn a_rebase_onto_a_reset_branch_is_refused() {
     assert!(matches!(error, Error::Conflict { .. }), "{error}");
 }
 
-/// After expiry the change files no longer tell the steps; conflicts are found all the same.
+/// After expiry the change files no longer describe the steps; conflicts are still found.
 #[tokio::test]
 async fn conflicts_are_found_although_the_steps_between_have_expired() {
     for (theirs, expected) in [(0, Some(ConflictKind::Chunk)), (3, None)] {

@@ -2,14 +2,14 @@
 //!
 //! The same work is run again and again with the end at operation 0, 1, 2, … until it is no longer
 //! reached. Afterwards the repository must be exactly as before or exactly as after the work, all
-//! versions, all bytes; what was acknowledged must be there; and life must go on.
+//! versions, all bytes; acknowledged commits must be there; and further work must succeed.
 
 use chunkyard_engine::repo::{
     CommitOptions, CreateOptions, ExpireOptions, OpenOptions, RepackOptions, Repository, Version,
 };
 use chunkyard_engine::store::Store;
 use chunkyard_engine::store::fault::{Fault, Mode, Plan, Unsynced};
-use chunkyard_engine::{Error, Result};
+use chunkyard_engine::{Error, Noun, Result};
 use serde_json::{Map, Value};
 
 use super::support::{
@@ -112,7 +112,7 @@ impl Work {
     }
 }
 
-/// The deaths worth trying: only file systems tear files and forget what was not synced.
+/// The deaths worth trying: only file systems tear files and lose unsynced data.
 fn deaths(place: Place) -> Vec<(Mode, Unsynced)> {
     if place != Place::Local {
         let both = [(Mode::DieAfter, Unsynced::Kept), (Mode::Die, Unsynced::Kept)];
@@ -129,7 +129,7 @@ fn deaths(place: Place) -> Vec<(Mode, Unsynced)> {
     ]
 }
 
-/// Whether an operation of a log can be done by half.
+/// Whether an operation of a log can be half done.
 fn tears(operation: &str) -> bool {
     ["put ", "sync ", "delete "].iter().any(|op| operation.starts_with(op))
 }
@@ -168,7 +168,7 @@ async fn interrupt_everywhere(
     }
 }
 
-/// The repository is in the state before or after, is sound, and goes on.
+/// The repository is in the state before or after, is sound, and accepts further work.
 pub(super) async fn survives(
     store: &Store,
     before: &Picture,
@@ -194,7 +194,7 @@ pub(super) async fn survives(
     assert_eq!(found.references["Branch main"][0].0, "next");
 }
 
-/// All works in one place, each in a task of its own, on a repository that is ready for it.
+/// All kinds of work in one place, each in a task of its own, on a repository prepared for it.
 pub(super) async fn each_work<F, R>(place: Place, run: F)
 where
     F: Fn(Store, Work) -> R + Clone + Send + 'static,
@@ -320,14 +320,14 @@ async fn every_operation_can_be_the_last_of_creating_a_repository() {
     }
 }
 
-/// Creates a repository where the first attempt died: leftovers need the caller's word.
+/// Creates a repository where the first attempt died: leftovers need the caller's consent.
 pub(super) async fn again(store: &Store) {
     let options = OpenOptions::default();
     let created =
         Repository::create_in(store.clone(), options.clone(), CreateOptions::default()).await;
     match created {
         Ok(_) => {}
-        Err(Error::AlreadyExists { what: "file of an older repository", .. }) => {
+        Err(Error::AlreadyExists { what: Noun::Leftover, .. }) => {
             let force = CreateOptions { force: true, ..CreateOptions::default() };
             Repository::create_in(store.clone(), options, force).await.unwrap();
         }

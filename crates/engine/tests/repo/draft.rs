@@ -137,7 +137,7 @@ async fn a_value_that_does_not_fit_names_its_field() {
     sound(&repo).await;
 }
 
-/// Writes a Parquet file again without anything that the draft does not know.
+/// Rewrites a Parquet file without anything that the draft does not know.
 async fn strip(from: &Store, to: &Store, path: &str) {
     let builder = batches(from, path).await;
     let schema = builder.schema().fields().clone();
@@ -205,7 +205,7 @@ async fn files_of_the_bare_draft_are_readable() {
     assert!(report.is_sound(), "{:#?}", report.findings);
 }
 
-/// And they can be carried on: the first commit brings what the draft lacks.
+/// Work on them can continue: the first commit adds what the draft lacks.
 #[tokio::test]
 async fn a_repository_of_the_bare_draft_takes_commits() {
     let repo = furnished().await;
@@ -234,7 +234,7 @@ async fn the_default_branch_can_have_another_name() {
     assert!(repo.writable_session("main").await.is_err());
 }
 
-/// Everything that the draft leaves open, answered otherwise than we do: a blank `store_root`, no
+/// Everything that the draft leaves open, done differently from our files: a blank `store_root`, no
 /// branch `main`, snapshots newest first and the oldest of them not listed, structure files in
 /// another order and without the groups that paths imply.
 async fn liberal(repo: &Repository, to: &Store) {
@@ -269,7 +269,7 @@ async fn liberal(repo: &Repository, to: &Store) {
     }
 }
 
-/// The rows of a structure file from the last to the first, without those of `/` and `/d`.
+/// The rows of a structure file in reverse order, without `/` and `/d`.
 async fn rearranged(store: &Store, path: &str) -> Bytes {
     let builder = batches(store, path).await;
     let schema = builder.schema().clone();
@@ -299,7 +299,7 @@ async fn with_implied_group() -> Repository {
 }
 
 #[tokio::test]
-async fn what_the_draft_leaves_open_is_read() {
+async fn files_that_use_the_freedom_of_the_draft_are_read() {
     let repo = with_implied_group().await;
     let store = memory();
     liberal(&repo, &store).await;
@@ -327,7 +327,7 @@ async fn what_the_draft_leaves_open_is_read() {
     assert_eq!(report.findings, []);
 }
 
-/// The first commit gives it the form of our own, and everything works from then on.
+/// The first commit converts it to our form, and everything works from then on.
 #[tokio::test]
 async fn a_repository_of_another_form_of_the_draft_takes_commits() {
     let repo = with_implied_group().await;
@@ -380,13 +380,13 @@ async fn a_repository_of_another_form_of_the_draft_takes_commits() {
 }
 
 #[tokio::test]
-async fn what_is_damage_in_our_own_files_stays_damage() {
+async fn damage_in_our_own_files_stays_damage() {
     let repo = with_implied_group().await;
     let state = repo.state().await.unwrap();
     let path = format!("s/{}", state.tip("main").unwrap().structure_file);
     let sealed = repo.store().get(&path).await.unwrap().bytes;
     let rearranged = rearranged(repo.store(), &path).await;
-    // The size and the checksum in the state tell, whatever the file itself says.
+    // The size and the checksum in the state decide, whatever the file itself says.
     repo.store().put(&path, vec![rearranged]).await.unwrap();
     let error = contents_of(&repo).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");

@@ -1,10 +1,11 @@
-//! The machine says no: the disk is full, has become read-only, is somebody else's, or no file can
-//! be opened any more. At every operation of anything a repository does.
+//! The machine says no: the disk is full, has become read-only, belongs to another user, or no more
+//! files can be opened. At every operation of anything a repository does.
 //!
-//! Unlike a crash this is an answer, and the program lives on. So the error must say what was refused
-//! and where; the repository must be exactly as before or as after the work; nothing may be left that
-//! a collection does not take; and when the condition has ended, the same process does the same work.
-//! The command's tests repeat some of this on real file systems, where they can be made to refuse.
+//! Unlike a crash this is an answer, and the program lives on. So the error must say what was
+//! refused and where; the repository must be exactly as before or as after the work; nothing may be
+//! left that a collection does not delete; and once the condition ends, the same process can do the
+//! same work. The command's tests repeat some of this on real file systems, where they can be made
+//! to refuse.
 
 use std::io;
 
@@ -25,10 +26,10 @@ fn plan(n: usize, refusal: Refusal) -> Plan {
     if refusal == Refusal::TooManyFiles { plan.with_reads() } else { plan }
 }
 
-/// The error is of the store, says where, and has what the system said at the end of its causes.
+/// The error is a store error, says where, and has the system's error as its last cause.
 fn is_clear(error: &Error, refusal: Refusal, what: &str) {
     assert_eq!(error.kind(), ErrorKind::Store, "{what}");
-    assert_eq!(error.kind().exit_code(), 1);
+    assert_eq!(error.kind(), chunkyard_engine::ErrorKind::Store);
     if let Error::Store { path, .. } = error {
         assert!(!path.is_empty(), "{what}");
     }
@@ -73,8 +74,8 @@ async fn refuse_everywhere(template: &Store, place: Place, work: Work, refusals:
     }
 }
 
-/// Whatever was refused, the same process finds the repository as it was before or is after the
-/// work, and in the former case can now do it.
+/// Whatever was refused, the same process finds the repository as before or as after the work, and
+/// in the former case can now do the work.
 async fn finishes(
     store: &Store,
     work: Work,
@@ -100,7 +101,7 @@ async fn refuse_all(place: Place, refusals: &'static [Refusal]) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_operation_can_be_refused() {
-    // What is denied is what a read-only file system refuses too: the object stores try that one.
+    // A read-only file system refuses the same operations, so only the object stores try this one.
     const LOCAL: [Refusal; 3] = [Refusal::NoSpace, Refusal::ReadOnly, Refusal::TooManyFiles];
     refuse_all(Place::Local, &LOCAL).await;
 }
@@ -146,7 +147,7 @@ async fn every_operation_of_creating_a_repository_can_be_refused() {
     }
 }
 
-/// Opening and reading say no more than that they cannot, and change nothing.
+/// Opening and reading only fail, and change nothing.
 #[tokio::test]
 async fn every_read_can_be_refused() {
     let (_guard, store) = Place::Local.open();

@@ -151,8 +151,8 @@ async fn a_reader_of_an_expired_and_collected_snapshot_is_told_so() {
     assert_eq!(unread.readonly_session(&old).await.unwrap_err().kind(), ErrorKind::NotFound);
 }
 
-/// The change file of a kept snapshot no longer tells the step from its new parent: the diff is
-/// found from the manifests, and is exact.
+/// The change file of a kept snapshot no longer describes the step from its new parent: the diff
+/// comes from the manifests, and is exact.
 #[tokio::test]
 async fn diffs_across_expired_snapshots_are_exact() {
     let repo = line(1).await;
@@ -176,7 +176,7 @@ async fn diffs_across_expired_snapshots_are_exact() {
     assert_eq!(backwards.chunks, after.chunks);
 }
 
-/// What amends a tip whose parent expired is still right.
+/// Amending a tip whose parent expired still works.
 #[tokio::test]
 async fn a_tip_whose_parent_expired_can_be_amended() {
     let repo = line(3).await;

@@ -1,5 +1,5 @@
-//! Writers that never pause share a repository: each gets its part of the commits, and none waits
-//! much longer for one than the others.
+//! Writers that never pause share a repository: each gets its share of the commits, and none waits
+//! much longer than the others.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -15,7 +15,7 @@ const ROOT: &str = "CHUNKYARD_FAIRNESS_ROOT";
 const WRITER: &str = "CHUNKYARD_FAIRNESS_WRITER";
 /// When to stop, in milliseconds since 1970: all writers at the same time.
 const UNTIL: &str = "CHUNKYARD_FAIRNESS_UNTIL";
-/// Says that a line of the child is about a commit and not the test harness.
+/// Marks a child's line about a commit, as opposed to output of the test harness.
 const TOOK: &str = "microseconds ";
 /// Cells of each writer: more than it can commit.
 const CELLS: u64 = 1 << 20;
@@ -24,7 +24,7 @@ fn now_ms() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as u64
 }
 
-/// The part of the test that runs in other processes: commits after commit, without a pause.
+/// The part of the test that runs in other processes: commit after commit, without a pause.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "a part of another test, which runs it in a process of its own"]
 async fn child() {
@@ -55,7 +55,7 @@ fn spawn_child(root: &str, writer: u64, until: u64) -> Child {
         .unwrap()
 }
 
-/// The commits of so many writers, each with the microseconds that it took.
+/// The commits of this many writers, each with the microseconds that it took.
 async fn race(writers: u64, time: Duration) -> Vec<Vec<u64>> {
     let directory = tempfile::tempdir().unwrap();
     let store = Store::open(directory.path().to_str().unwrap(), &Options::default()).unwrap();
@@ -81,8 +81,8 @@ async fn race(writers: u64, time: Duration) -> Vec<Vec<u64>> {
     all
 }
 
-/// The bounds are far from what is found, so that a busy machine does not break them. What is found
-/// is printed.
+/// The bounds are far from the measured values, so that a busy machine does not break them. The
+/// measured values are printed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "takes a minute; run by `make stress`"]
 async fn stress_writers_without_pauses_share_a_repository() {

@@ -1,4 +1,4 @@
-//! Garbage collection: it takes what nothing needs, and nothing else, whoever works meanwhile.
+//! Garbage collection: it deletes what nothing needs, and nothing else, whatever runs meanwhile.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +10,7 @@ use chunkyard_engine::repo::{
 };
 use chunkyard_engine::store::fault::{Fault, Mode, Plan};
 use chunkyard_engine::store::{Options, Store};
-use chunkyard_engine::{Error, ErrorKind};
+use chunkyard_engine::{Error, ErrorKind, Noun};
 use futures::TryStreamExt;
 use parquet::arrow::ArrowWriter;
 use serde_json::{Value, json};
@@ -107,12 +107,12 @@ async fn a_writer_in_flight_is_never_robbed() {
 }
 
 #[tokio::test]
-async fn a_writer_whose_files_were_spared_commits() {
+async fn a_writer_whose_files_were_kept_commits() {
     let (_guard, repo) = furnished(Place::Memory).await;
     let dropped = repo.writable_session("main").await.unwrap();
     write_noise(&dropped, "/a", "0:8,0:8", 9).await.unwrap();
     let session = repo.writable_session("main").await.unwrap();
-    // Only the orphans of the other are old enough: this session has put nothing yet.
+    // Only the other session's orphans are old enough: this session has put nothing yet.
     collect(&repo).await.unwrap();
     write_noise(&session, "/a", "0:8,0:8", 2).await.unwrap();
     session.commit(CommitOptions::message("in time")).await.unwrap();
@@ -151,7 +151,7 @@ async fn a_writer_robbed_at_the_last_moment_is_told_so() {
     }
 }
 
-/// Two collections later the list of the first is gone: it must be taken to have named our files.
+/// Two collections later the list of the first is gone: assume that it named our files.
 #[tokio::test]
 async fn a_writer_that_slept_through_many_collections_is_refused() {
     let (_guard, repo) = furnished(Place::Local).await;
@@ -238,7 +238,7 @@ async fn readers_during_expire_and_gc_get_data_or_snapshot_expired() {
         while let Some(done) = readers.join_next().await {
             total += done.unwrap().0;
         }
-        assert!(total > 0, "{place:?}: nobody read anything");
+        assert!(total > 0, "{place:?}: no read succeeded");
         sound(&repo).await;
     }
 }
@@ -248,8 +248,8 @@ async fn read_some_version(repo: &Repository) -> Result<(), Error> {
     let oldest = state.ancestry(&state.tip("main")?.snapshot_id).last().unwrap().clone();
     let version = Version::Snapshot(oldest.snapshot_id.clone());
     let session = match repo.readonly_session(&version).await {
-        // Between the two looks at the state it left the list.
-        Err(Error::NotFound { what: "snapshot", .. }) => {
+        // It left the list between the two reads of the state.
+        Err(Error::NotFound { what: Noun::Snapshot, .. }) => {
             return Err(Error::SnapshotExpired { id: oldest.snapshot_id.clone() });
         }
         other => other?,
@@ -307,7 +307,7 @@ async fn writers_and_a_greedy_collector_get_along() {
         }
         stop.store(true, Ordering::Relaxed);
         collector.await.unwrap();
-        assert!(commits > 0, "{place:?}: nobody got through");
+        assert!(commits > 0, "{place:?}: no commit succeeded");
         sound(&repo).await;
         picture(&repo).await;
     }
@@ -321,8 +321,8 @@ async fn write_and_commit(repo: &Repository, seed: u64) -> Result<String, Error>
     Ok(session.commit(commit).await?.snapshot_id.clone())
 }
 
-/// Whatever maintenance runs at the same time, in several processes: each does its work or finds
-/// that somebody else did it, and nothing is lost.
+/// Maintenance of all kinds at the same time, in several processes: each does its work or finds
+/// that another process did it, and nothing is lost.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn maintenance_of_all_kinds_gets_along() {
     for place in Place::ALL {
@@ -366,7 +366,8 @@ async fn maintenance_of_all_kinds_gets_along() {
     }
 }
 
-/// An array of its own chunk files goes, while another one needs the manifest that names them.
+/// An array with its own chunk files is deleted, while another one needs the manifest that names
+/// them.
 #[tokio::test]
 async fn chunks_of_a_deleted_array_go_though_their_manifest_stays() {
     let repo = create(&memory(), tiny()).await;
@@ -388,7 +389,7 @@ async fn chunks_of_a_deleted_array_go_though_their_manifest_stays() {
     assert_eq!(read_at(&repo, &Version::Default, "/kept").await.unwrap(), noise(512, 1));
 }
 
-/// What is not named as this format names files is not ours to delete, and not counted.
+/// A file whose name this format does not use is not ours to delete, and not counted.
 #[tokio::test]
 async fn files_that_no_repository_writes_are_left_alone() {
     let (guard, repo) = furnished(Place::Local).await;
@@ -408,7 +409,7 @@ async fn files_that_no_repository_writes_are_left_alone() {
     }
 }
 
-/// A list of a collection that was announced and not carried out, as a stranger might make it.
+/// A list of an announced, unfinished collection, as a stranger might make it.
 async fn announce_forged(repo: &Repository, names: &[&str], list_file: &str) {
     let schema = Schema::new(vec![Field::new("file", DataType::Utf8, false)]);
     let names: StringArray = names.iter().copied().map(Some).collect();

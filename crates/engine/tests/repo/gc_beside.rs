@@ -1,5 +1,5 @@
-//! Collections beside changes of every kind, at every moment: they end, they take what is garbage,
-//! and they spare what anything refers to.
+//! Collections beside changes of every kind, at every moment: they end, they delete garbage, and
+//! they keep everything that is referred to.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -79,7 +79,7 @@ async fn are_gone(store: &Store, files: &[String]) {
 }
 
 /// The state changes before each of the first swaps of a collection. Each change costs the
-/// collection what is new, and no more: nothing is listed, read or written twice.
+/// collection only what is new: nothing is listed, read or written twice.
 #[tokio::test]
 async fn a_collection_that_is_always_overtaken_marks_only_what_is_new() {
     for place in Place::ALL {
@@ -136,7 +136,7 @@ async fn overtaken_once(store: &Store, other: BoxFuture<'static, ()>) -> Vec<Str
 
 /// Files that belonged to no snapshot when they were listed, and to one when they were announced.
 #[tokio::test]
-async fn what_a_racing_commit_takes_into_use_is_spared() {
+async fn files_that_a_racing_commit_uses_are_kept() {
     for place in Place::ALL {
         let (_guard, repo, garbage) = with_garbage(place).await;
         let session: Arc<Session> = repo.writable_session("main").await.unwrap();
@@ -154,7 +154,7 @@ async fn what_a_racing_commit_takes_into_use_is_spared() {
     }
 }
 
-/// Another collection takes what was found, and the list of it.
+/// Another collection deletes what was found, and the list of it.
 #[tokio::test]
 async fn two_collections_at_once_do_the_work_of_one() {
     for place in Place::ALL {
@@ -196,7 +196,7 @@ async fn interrupted(template: &Store, place: Place, one: Work, other: Work, n: 
     let what = format!("{place:?} {other:?} before operation {n} of {one:?}: {outcome:?}");
     match &outcome {
         Ok(()) => {}
-        // A writer may be told to begin again; a collection never is.
+        // A writer may have to start again; a collection never does.
         Err(error) if one != Work::Collect => {
             assert_eq!(error.kind(), ErrorKind::Conflict, "{what}");
         }
@@ -241,7 +241,7 @@ async fn a_collection_overtaken_at_any_moment_spares_what_is_referred_to() {
 }
 
 #[tokio::test]
-async fn a_writer_overtaken_by_a_collection_at_any_moment_loses_nothing_it_was_told_it_had() {
+async fn a_writer_overtaken_by_a_collection_at_any_moment_loses_no_acknowledged_commit() {
     let writers = [Work::Commit, Work::Repack];
     at_every_moment(&writers.map(|writer| (writer, Work::Collect))).await;
 }

@@ -118,7 +118,7 @@ async fn a_read_session_stays_pinned() {
 }
 
 #[tokio::test]
-async fn a_session_reads_its_own_writes_and_nobody_elses() {
+async fn a_session_reads_its_own_writes_and_no_other_sessions() {
     let (_guard, store) = Place::Memory.open();
     let repo = two_arrays(&store).await;
     let (a, b) = (

@@ -81,7 +81,7 @@ async fn the_root_holds_exactly_the_documented_directories() {
     }
 }
 
-/// Everything but the state is written once: whatever two moments have in common is the same.
+/// Everything but the state is written once: a file that exists at two moments is the same at both.
 #[tokio::test]
 async fn files_never_change_once_they_are_there() {
     let (_guard, store) = Place::Local.open();
@@ -104,7 +104,7 @@ async fn files_never_change_once_they_are_there() {
     }
 }
 
-/// A program that reads `state.json` and nothing else gets the latest state when nobody is writing.
+/// A program that reads only `state.json` gets the latest state while no writer is active.
 #[tokio::test]
 async fn the_published_state_is_the_latest() {
     for place in Place::ALL {

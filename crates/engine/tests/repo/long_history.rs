@@ -52,7 +52,7 @@ async fn a_commit_writes_little_however_many_came_before() {
     let claimed: u64 = claims.map(|claim| claim.unwrap().metadata().unwrap().len()).sum();
     assert!(claimed < 1 << 20, "{claimed} bytes of claims");
 
-    // Every version is still there, for a program that begins now.
+    // Every version is still readable by a fresh program.
     let repo = reopen(&store).await;
     let all = history(&repo, "main").await;
     assert_eq!(all.len(), 402);
@@ -63,7 +63,7 @@ async fn a_commit_writes_little_however_many_came_before() {
     assert_eq!(sound(&reopen(&store).await).await, 0);
 }
 
-/// How long commits take, as the history grows. It prints; what to make of it is up to the reader.
+/// Prints how long commits take as the history grows, without judging it.
 #[tokio::test]
 #[ignore = "takes minutes; run by `make stress`"]
 async fn stress_ten_thousand_commits() {

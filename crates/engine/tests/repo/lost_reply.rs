@@ -57,7 +57,7 @@ async fn a_commit_is_acknowledged_exactly_if_it_is_in_history() {
     }
 }
 
-/// Where nothing but the one reply is lost, an object store's client can always find out.
+/// If only this one reply is lost, an object store's client can always find out.
 #[tokio::test]
 async fn a_lost_reply_to_the_swap_itself_is_found_out() {
     for place in [Place::Memory, Place::CreateOnly] {

@@ -107,7 +107,7 @@ async fn a_merge_above_the_budget_is_left_to_optimise() {
     sound(&repo).await;
 }
 
-/// So many references that the manifest is read page by page.
+/// Enough references that the manifest is read page by page.
 #[tokio::test]
 async fn chunks_of_a_large_manifest_are_found_through_its_pages() {
     let (rows, columns) = (400u64, 500u64);

@@ -139,7 +139,7 @@ async fn an_empty_chunk_is_refused() {
     assert_eq!(error.kind(), ErrorKind::Invalid, "another rank");
 }
 
-/// Most of a pack is overwritten; what still lives moves out, and the pack can go.
+/// Most of a pack is overwritten; the live chunks move out, and the pack can go.
 #[tokio::test]
 async fn repacking_frees_packs_that_are_mostly_dead() {
     for place in Place::ALL {

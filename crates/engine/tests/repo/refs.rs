@@ -72,7 +72,7 @@ async fn a_tag_never_moves_and_its_name_is_never_used_again() {
 }
 
 #[tokio::test]
-async fn a_reset_can_insist_on_what_it_replaces() {
+async fn a_reset_can_require_the_current_target() {
     let repo = create(&memory(), Config::default()).await;
     let ids = with_versions(&repo, &[1, 2]).await;
     let one = Version::Snapshot(ids[1].clone());

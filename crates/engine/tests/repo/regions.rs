@@ -249,7 +249,7 @@ async fn a_smaller_shape_and_a_larger_one_again_bring_no_chunk_back() {
 }
 
 #[tokio::test]
-async fn what_decides_how_chunks_are_read_changes_only_while_there_are_none() {
+async fn how_chunks_are_read_changes_only_while_there_are_none() {
     let repo = create(&memory(), Config::default()).await;
     let session = repo.writable_session("main").await.unwrap();
     session.create_array("/a", bytes_spec(&[8], &[4])).await.unwrap();
@@ -331,7 +331,7 @@ async fn a_read_fetches_only_the_inner_chunks_it_wants_and_checks_them() {
     let whole = sharded(&store).await;
     let listed: Vec<_> = store.list("c").await.unwrap().try_collect().await.unwrap();
     let [file] = &listed[..] else { panic!("{listed:?}") };
-    // The first bytes of the shard are those of its first inner chunk.
+    // The shard begins with its first inner chunk.
     let mut bytes = store.get(&file.path).await.unwrap().bytes.to_vec();
     bytes[100] ^= 1;
     store.put(&file.path, vec![bytes.into()]).await.unwrap();

@@ -19,7 +19,7 @@ async fn sample(store: &Store) -> Repository {
     session.commit(CommitOptions::message("one")).await.unwrap();
     repo.create_branch("side", &Version::branch("main")).await.unwrap();
     for (branch, region, value) in [("main", "0:2", 2), ("side", "4:6", 3)] {
-        // Packs whose age differs, for the repair that goes by it.
+        // Packs of different age, for the repair that depends on age.
         tick(store).await;
         let session = repo.writable_session(branch).await.unwrap();
         write(&session, "/a", region, value).await.unwrap();
@@ -149,7 +149,7 @@ async fn a_lost_manifest_is_rebuilt_from_the_packs() {
     assert_eq!((recovered.manifests.len(), recovered.chunks), (node.inventories.len(), 4));
     let repo = reopen(&store).await;
     let after = read_at(&repo, &Version::branch("main"), "/a").await.unwrap();
-    // Chunk 2 was also written on `side`, later: of several copies the youngest counts.
+    // Chunk 2 was also written on `side`, later: the youngest of several copies counts.
     assert_eq!(after[..4], before[..4]);
     assert_eq!(after[4..6], [3, 3]);
     let node = repo.readonly_session(&Version::branch("main")).await.unwrap().node("/a").unwrap();

@@ -91,7 +91,7 @@ async fn a_chunk_written_twice_by_workers_of_one_session_is_a_conflict() {
 }
 
 #[tokio::test]
-async fn what_the_session_wrote_before_the_fork_the_fork_may_overwrite() {
+async fn a_fork_may_overwrite_chunks_written_before_it() {
     let repo = prepared().await;
     let session = repo.writable_session("main").await.unwrap();
     write_noise(&session, "/a", "0:32", 2).await.unwrap();
@@ -211,7 +211,7 @@ async fn a_committed_session_takes_no_more_changes() {
     assert!(reader.commit(CommitOptions::message("z")).await.is_err());
 }
 
-/// Nothing comes in while a commit is under way: it would be lost without a word.
+/// No change is accepted while a commit is under way: it would be lost silently.
 #[tokio::test]
 async fn a_session_that_is_being_committed_takes_no_changes() {
     let store = memory();
@@ -273,7 +273,7 @@ async fn an_amendment_that_would_change_what_others_name_is_refused() {
     let tagged = repo.readonly_session(&Version::Tag("v1".into())).await.unwrap();
     assert!(tagged.node("/h").is_err(), "the tag stays where it was");
 
-    // The branch moved: amending means the tip one looked at, so there is no rebase.
+    // The branch moved: an amendment means the tip that the caller saw, so there is no rebase.
     let late = repo.writable_session("main").await.unwrap();
     write_group(&repo, "/i").await;
     late.create_group("/j", Map::new()).unwrap();
@@ -304,7 +304,7 @@ async fn a_detached_commit_moves_no_branch() {
     sound(&repo).await;
 }
 
-/// To amend is to replace the tip, to detach is to leave it alone: not both.
+/// Amending replaces the tip, detaching leaves it alone: both together make no sense.
 #[tokio::test]
 async fn a_detached_amendment_is_refused() {
     let repo = prepared().await;
@@ -315,7 +315,7 @@ async fn a_detached_amendment_is_refused() {
     session.commit(CommitOptions::message("x")).await.unwrap();
 }
 
-/// An array goes while a handle to it is around: writing through the handle must fail, not spoil
+/// An array is deleted while a handle to it exists: writing through the handle must fail, not spoil
 /// the session.
 #[tokio::test]
 async fn a_deleted_array_takes_no_chunks() {

@@ -31,16 +31,16 @@ async fn ours(store: &Store) -> Result<Arc<Snapshot>> {
     commit_value(&repo, "ours", 7).await
 }
 
-/// What the others do while it sleeps.
+/// What other writers do while it sleeps.
 #[derive(Debug, Clone, Copy)]
 enum Meanwhile {
-    /// Put the old value back, and go on.
+    /// Put the old value back, and continue.
     Revert,
-    /// Move the branch back to where it was, and go on.
+    /// Move the branch back to where it was, and continue.
     Reset,
 }
 
-/// Whether the sleeper's value was ever visible to the others.
+/// Whether the sleeper's value was ever visible to other writers.
 async fn others(repo: &Repository, base: &str, meanwhile: Meanwhile, tagged: bool) -> bool {
     let main = Version::branch("main");
     let seen = read_at(repo, &main, "/a").await.unwrap()[0] == 7;
@@ -65,7 +65,7 @@ async fn others(repo: &Repository, base: &str, meanwhile: Meanwhile, tagged: boo
     seen
 }
 
-/// Whether the sleeper keeps all others from publishing.
+/// Whether the sleeper keeps other writers from publishing.
 fn holds_lock(fault: &Fault, mode: Mode) -> bool {
     let log = fault.log();
     let locked = log.iter().position(|op| op == "lock state.lock");
@@ -123,7 +123,7 @@ async fn every_operation(place: Place, meanwhile: Meanwhile, tagged: bool) {
                     assert!(told, "{what} {outcome:?}");
                     assert_eq!(value, 1, "{what}: made twice");
                 }
-                // It was not: it is now, or the caller must begin again.
+                // It was not: it is now, or the caller must start again.
                 (false, Ok(_)) => assert_eq!(value, 7, "{what}: acknowledged and not there"),
                 (false, Err(error)) => {
                     let begins_again = matches!(

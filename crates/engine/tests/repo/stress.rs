@@ -1,5 +1,5 @@
-//! Many writers at once, in one process and in several that get killed: what was acknowledged is in
-//! history exactly once, and nothing is broken.
+//! Many writers at once, in one process and in several that get killed: each acknowledged commit is
+//! in history exactly once, and nothing is broken.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader};
@@ -47,7 +47,8 @@ pub(crate) fn cell(writer: u64, number: u64) -> u8 {
     (1 + (writer * 31 + number * 7) % 255) as u8
 }
 
-/// Every acknowledged id once in the history of `main`, and nothing there that nobody made.
+/// Every acknowledged id is in the history of `main` once, and no commit is there that no writer
+/// made.
 pub(crate) async fn once_in_history(repo: &Repository, acknowledged: &[String]) {
     let history = history(repo, "main").await;
     let mut counts: HashMap<&str, usize> = HashMap::new();
@@ -118,7 +119,7 @@ async fn many_concurrent_commits_are_all_in_history_once() {
 const ROOT: &str = "CHUNKYARD_STRESS_ROOT";
 const WRITER: &str = "CHUNKYARD_STRESS_WRITER";
 const COMMITS: &str = "CHUNKYARD_STRESS_COMMITS";
-/// Says that a line of the child is about a commit and not the test harness.
+/// Marks a child's line about a commit, as opposed to output of the test harness.
 const DONE: &str = "acknowledged ";
 
 /// The part of [`killed_processes_lose_nothing`] that runs in other processes.
@@ -154,7 +155,8 @@ async fn killed_processes(writers: u64, commits: u64, kills: u64) {
     let mut readers = Vec::new();
     for writer in 0..writers {
         let mut child = spawn_child(store.url(), writer, commits);
-        // Each doomed one dies after another number of acknowledgements, wherever that finds it.
+        // Each doomed child dies after a different number of acknowledgements, at any point of its
+        // work.
         let doomed = (writer < kills).then_some(1 + (writer * 7) % (commits - 1));
         let pause = Duration::from_micros(700 * (1 + writer * 13 % 11));
         readers.push(std::thread::spawn(move || {

@@ -1,4 +1,4 @@
-//! What the repository tests share.
+//! Helpers shared by the repository tests.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -99,7 +99,7 @@ pub(crate) enum Place {
     CreateOnly,
 }
 
-/// All places worth a test: with a bucket, those in it.
+/// All places worth a test: with a bucket, only places in it.
 pub(crate) struct AllPlaces;
 
 impl IntoIterator for AllPlaces {
@@ -138,7 +138,7 @@ pub(crate) fn repetitions<T>(many: T, few: T) -> T {
     if bucket::name().is_some() { few } else { many }
 }
 
-/// Waits until what is written next is younger, by the store's clock, than what is there. S3 counts
+/// Waits until the next write is younger, by the store's clock, than existing files. S3 counts
 /// seconds.
 pub(crate) async fn tick(store: &Store) {
     let pause_ms = if store.url().starts_with("s3://") { 1100 } else { 5 };
@@ -181,7 +181,8 @@ pub(crate) async fn write_noise(
     array.write_region(&region, bytes.into()).await
 }
 
-/// Everything one version says: by path the document with its attributes, and the data of arrays.
+/// The whole content of one version: by path the document with its attributes, and the data of
+/// arrays.
 pub(crate) type Contents = BTreeMap<String, (String, Option<String>)>;
 
 /// Reads everything a session sees.
@@ -203,8 +204,8 @@ pub(crate) async fn contents(session: &Arc<Session>) -> Result<Contents> {
     Ok(contents)
 }
 
-/// What a repository says, whatever random names it uses: of every branch and tag all versions with
-/// their messages, newest first, and the messages of all listed snapshots.
+/// The content of a repository, independent of random names: for every branch and tag all versions
+/// with their messages, newest first, and the messages of all listed snapshots.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Picture {
     pub(crate) references: BTreeMap<String, Vec<(String, Contents)>>,
@@ -230,7 +231,7 @@ pub(crate) async fn picture(repo: &Repository) -> Picture {
     Picture { references, messages }
 }
 
-/// Verifies every byte and returns how many files nothing refers to.
+/// Verifies every byte and returns the number of unreferenced files.
 pub(crate) async fn sound(repo: &Repository) -> u64 {
     let report = repo.verify(Level::Bytes).await.unwrap();
     assert_eq!(report.findings, [], "{:#?}", report.findings);

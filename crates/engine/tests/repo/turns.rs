@@ -1,5 +1,5 @@
-//! Whatever swaps takes its turn, so that no writer is overtaken for ever; and a turn that does not
-//! end holds nothing up.
+//! Every swap takes its turn, so that no writer is overtaken for ever; and a turn that does not end
+//! blocks nothing.
 
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
@@ -22,16 +22,16 @@ use tokio::sync::Notify;
 use super::stress::{commit_cell, prepared};
 use super::support::{Place, collect, history, reopen, sound, tick, tiny};
 
-/// Commits of the one that overtakes.
+/// Commits of the overtaking writer.
 const RIVALS: u64 = 30;
 
 tokio::task_local! {
-    /// Set where a swap is to be held up.
+    /// Set if a swap is to be held up.
     static HELD_UP: ();
 }
 
-/// A store whose marked users pause before each swap: until the rival has committed, or for a while
-/// if it does not; or until they are woken.
+/// A store whose marked users pause before each swap: until the rival commits or some time passes,
+/// or until they are woken.
 #[derive(Debug)]
 struct Pausing {
     inner: Arc<dyn Backend>,
@@ -174,7 +174,7 @@ impl Backend for Pausing {
     }
 }
 
-/// What a held-up writer does, one of everything that swaps.
+/// What a held-up writer does: one of each kind of swap.
 async fn swap(repo: &Repository, work: &str) -> Result<()> {
     match work {
         "commit" => commit_cell(repo, 0, 0).await.map(drop),
@@ -184,8 +184,8 @@ async fn swap(repo: &Repository, work: &str) -> Result<()> {
     }
 }
 
-/// Another writer commits before each swap of the first, as long as it can. In a directory it is
-/// another process, or as good as one; in an object store it shares the handle.
+/// Another writer commits before each swap of the first, as long as it can. In a directory it acts
+/// as another process; in an object store it shares the handle.
 async fn overtaken(place: Place, work: &'static str) {
     let (_guard, plain) = place.open();
     let repo = prepared(&plain, tiny(), 2, RIVALS).await;
@@ -231,8 +231,8 @@ fn room(store: &Store) -> u64 {
     std::fs::metadata(Path::new(store.url()).join("state.turn")).unwrap().ino()
 }
 
-/// A writer falls asleep between its turn and its claim. Others go on, in its process and elsewhere,
-/// and it finds out when it wakes.
+/// A writer falls asleep between its turn and its claim. Other writers go on, in its process and
+/// elsewhere, and it finds out when it wakes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
 async fn a_writer_that_sleeps_during_its_turn_holds_nothing_up() {
     if !Place::Local.is_wanted() {

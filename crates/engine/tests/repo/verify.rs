@@ -1,4 +1,4 @@
-//! What verification says of many arrays, many snapshots, and of what is damaged.
+//! Verification of many arrays, many snapshots, and damaged files.
 
 use chunkyard_engine::repo::{CommitOptions, Config, Level, Report, Repository};
 use chunkyard_engine::store::Store;

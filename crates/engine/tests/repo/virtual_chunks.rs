@@ -1,4 +1,4 @@
-//! Chunks that live in somebody else's files.
+//! Chunks that live in files outside the repository.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -92,7 +92,7 @@ async fn nothing_is_read_that_was_not_allowed() {
     }
     let error = read_at(&reopen(repo.store()).await, &Version::Default, "/a").await.unwrap_err();
     assert!(error.to_string().contains("allow"), "{error}");
-    // Where we may not look, verification says so and calls it no damage.
+    // Verification reports a place that it may not read, but not as damage.
     let report = repo.verify(Level::Bytes).await.unwrap();
     assert!(report.is_sound());
     assert!(report.findings.iter().any(|finding| finding.severity == Severity::Note));

@@ -21,7 +21,7 @@ const PROCESSES: u64 = 3;
 const URL: &str = "CHUNKYARD_COMMITTER_URL";
 const WRITER: &str = "CHUNKYARD_COMMITTER_NUMBER";
 const COMMITS: &str = "CHUNKYARD_COMMITTER_COMMITS";
-/// Says that a line of the child is about a commit and not the test harness.
+/// Marks a child's line about a commit, as opposed to output of the test harness.
 const DONE: &str = "acknowledged ";
 
 /// Commits, in a new session where the collector took the files of the last one.

@@ -1,6 +1,6 @@
-//! Is the server one to commit on? Many clients create and replace the same object at the same time;
-//! each time exactly one may succeed. A server that checks the condition and then writes, without a
-//! lock around both, fails here within seconds.
+//! Is the server safe to commit on? Many clients create and replace the same object at the same
+//! time; each time exactly one may succeed. A server that checks the condition and then writes,
+//! without a lock around both, fails here within seconds.
 
 use std::collections::HashMap;
 
@@ -43,7 +43,7 @@ async fn of_many_creators_one_succeeds() {
     }
 }
 
-/// Each client counts up what it read, as long as it is below the goal.
+/// Each client adds one to the value it read, as long as it is below the goal.
 async fn count_up(store: Store, client: usize, goal: u64) -> Vec<u64> {
     assert_eq!(store.kind(), Kind::Object { conditional_put: true });
     let mut won = Vec::new();
@@ -54,7 +54,7 @@ async fn count_up(store: Store, client: usize, goal: u64) -> Vec<u64> {
         if value >= goal {
             return won;
         }
-        // The client's number makes every content, and so every etag, another one.
+        // The client's number makes every content, and so every etag, unique.
         let next = Bytes::from(format!("{} by {client}", value + 1));
         match store.replace("counter", next, &Version::from(&object.meta)).await.unwrap() {
             Replaced::Done(_) => won.push(value + 1),
@@ -68,7 +68,7 @@ async fn count_up(store: Store, client: usize, goal: u64) -> Vec<u64> {
 async fn of_many_replacers_one_succeeds() {
     let goal = ROUNDS * 5;
     let clients = clients(&fresh_url());
-    clients[0].create("counter", "0 by nobody".into()).await.unwrap();
+    clients[0].create("counter", "0 by none".into()).await.unwrap();
     let mut tasks = JoinSet::new();
     for (number, store) in clients.into_iter().enumerate() {
         tasks.spawn(count_up(store, number, goal));

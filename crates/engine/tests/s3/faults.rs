@@ -63,7 +63,7 @@ impl Run {
         }
     }
 
-    /// After an unknown outcome: looks when nothing can be on its way any more.
+    /// After an unknown outcome: looks once nothing can be on its way any more.
     async fn find(&self, writer: u64, number: u64) -> Option<String> {
         tokio::time::sleep(STALL + Duration::from_millis(300)).await;
         let history = history(&reopen(&self.calm).await, "main").await;
@@ -71,8 +71,8 @@ impl Run {
         history.iter().find(|snapshot| snapshot.message == message).map(|s| s.snapshot_id.clone())
     }
 
-    /// Reads the tip again and again. What was acknowledged before is there; nothing is there that
-    /// nobody wrote. Returns how often it worked.
+    /// Reads the tip again and again. Acknowledged values are there, and no value that no writer
+    /// wrote. Returns how often it worked.
     async fn read(&self) -> usize {
         let mut right = 0;
         while !self.over.load(Ordering::Relaxed) {
@@ -143,7 +143,7 @@ async fn run(seed: u64, one_in: u64, kinds: &[Harm], commits: u64) {
     run.over.store(true, Ordering::Relaxed);
     let reads = reader.await.unwrap();
     collector.await.unwrap();
-    // What is still on its way arrives, and must change nothing.
+    // Requests still on their way arrive, and must change nothing.
     tokio::time::sleep(STALL + Duration::from_millis(100)).await;
 
     let what = format!("seed {seed}: {} harmed, {reads} reads", run.proxy.harmed());

@@ -13,7 +13,7 @@ use chunkyard_engine::store::{Options, Store};
 
 use crate::bucket;
 
-/// A place in the bucket that nobody has used.
+/// An unused place in the bucket.
 fn fresh_url() -> String {
     bucket::fresh_url().expect("CHUNKYARD_TEST_S3 names no bucket; run `make test-s3`")
 }

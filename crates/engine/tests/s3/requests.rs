@@ -158,7 +158,7 @@ async fn maintenance_costs_what_is_documented() {
     assert_eq!(sorted(counted.requests()), sorted(all.concat()), "20 files");
 }
 
-/// What is asked at the same time comes in any order.
+/// Simultaneous requests arrive in any order.
 fn sorted<T: Ord>(mut requests: Vec<T>) -> Vec<T> {
     requests.sort();
     requests

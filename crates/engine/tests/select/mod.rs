@@ -1,4 +1,4 @@
-//! Selections and points of any array, read and written, against one element after the other.
+//! Selections and points of any array, read and written, compared with one element after the other.
 
 pub(crate) mod model;
 mod packed;

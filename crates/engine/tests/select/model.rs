@@ -1,4 +1,4 @@
-//! Arrays, selections of them, and what must come out, worked out the slow way.
+//! Arrays, selections of them, and the expected results, computed the slow way.
 
 use chunkyard_array::{ArraySpec, Axis, Points, Selection, codec};
 use proptest::prelude::*;
@@ -14,7 +14,7 @@ pub(crate) struct Extent {
     pub(crate) chunk: u64,
 }
 
-/// What is selected: as the engine is told, and element by element.
+/// A selection: in the form for the engine, and element by element.
 #[derive(Debug, Clone)]
 pub(crate) struct Picked {
     pub(crate) way: Way,
@@ -91,7 +91,7 @@ fn along(extent: u64) -> BoxedStrategy<(Axis, Vec<u64>)> {
 }
 
 impl Picked {
-    /// Shape of what is selected.
+    /// Shape of the selection.
     pub(crate) fn shape(&self) -> Vec<u64> {
         match &self.way {
             Way::Selection(selection) => selection.shape().to_vec(),
@@ -99,7 +99,7 @@ impl Picked {
         }
     }
 
-    /// What is selected of an array.
+    /// The selected elements of an array.
     pub(crate) fn take(&self, array: &Naive) -> Naive {
         let cells = self.indices.iter().map(|index| array.cells[at(array, index)].clone());
         Naive { shape: self.shape(), cells: cells.collect() }

@@ -1,5 +1,4 @@
-//! Reading arrays whose chunks are clipped at the edges and packed into blocks, as containers have
-//! them.
+//! Reading arrays whose chunks are clipped at the edges and packed into blocks, as in containers.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -106,7 +105,7 @@ proptest! {
     #![proptest_config(cases(150))]
 
     #[test]
-    fn any_selection_of_packed_chunks_is_what_indexing_gives(
+    fn any_selection_of_packed_chunks_equals_indexing(
         (axes, picks) in extents().prop_flat_map(some_picked),
         dtype in dtype(),
         codecs in prop::sample::select(vec![Some("none"), Some("none"), None]),
@@ -126,7 +125,7 @@ proptest! {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn blocks_that_are_no_chunk_of_the_array_are_corrupt_and_named() {
+async fn blocks_that_do_not_hold_a_chunk_are_corrupt_and_named() {
     let axes = |chunk| [Extent { extent: 7, chunk }, Extent { extent: 5, chunk: 3 }];
     let [right, wrong] =
         [4, 3].map(|chunk| sample_of(&axes(chunk), &json!("uint32"), Some("none")));

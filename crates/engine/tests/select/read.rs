@@ -1,4 +1,4 @@
-//! Reading what is selected of any format.
+//! Reading selections of any format.
 
 use chunkyard_array::{Axis, Points, Selection};
 use chunkyard_engine::ErrorKind;
@@ -20,7 +20,7 @@ pub(super) async fn read(reader: &Reader, picked: &Picked) -> Naive {
     Naive::from_elements(&picked.shape(), &elements.unwrap(), size)
 }
 
-/// Writes a sample in a format, missing some chunks, and reads what is picked.
+/// Writes a sample in a format, with some chunks missing, and reads the picked elements.
 async fn check(axes: &[Extent], dtype: &Value, codecs: Option<&str>, from: From, picks: &[Picked]) {
     let yard = Yard::memory();
     let sample = sample_of(axes, dtype, codecs).sparse(|index| index.iter().sum::<u64>() % 3 != 2);
@@ -49,7 +49,7 @@ proptest! {
     #![proptest_config(cases(120))]
 
     #[test]
-    fn any_selection_of_any_array_is_what_indexing_gives(
+    fn any_selection_of_any_array_equals_indexing(
         (axes, picks) in extents().prop_flat_map(some_picked),
         dtype in dtype(),
         from in prop::sample::select(vec![From::Zarr3, From::Shards, From::Repo]),
@@ -77,7 +77,7 @@ proptest! {
 }
 
 #[tokio::test]
-async fn what_is_outside_is_refused_by_name() {
+async fn selections_outside_the_array_are_refused_by_name() {
     let yard = Yard::memory();
     let axes = [Extent { extent: 6, chunk: 4 }, Extent { extent: 5, chunk: 2 }];
     let sample = sample_of(&axes, &json!("int16"), None);

@@ -1,4 +1,4 @@
-//! Writing what is selected of an array of a session.
+//! Writing selections of an array in a session.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::cases::cases;
 use crate::convert::naive::{Naive, fill_of};
 use crate::repo::support::{bytes_spec, create, memory, read_all, tiny};
 
-/// What is written somewhere.
+/// The values to write.
 #[derive(Debug, Clone, Copy)]
 enum What {
     /// Elements of the sample, from this one on.
@@ -95,7 +95,7 @@ proptest! {
     #![proptest_config(cases(100))]
 
     #[test]
-    fn any_written_selection_is_what_assignment_gives(
+    fn any_written_selection_equals_assignment(
         (axes, writes) in extents().prop_flat_map(some_writes),
         dtype in dtype(),
     ) {
@@ -136,7 +136,7 @@ async fn writers_of_interleaved_elements_lose_nothing() {
 }
 
 #[tokio::test]
-async fn too_much_too_little_and_what_is_outside_is_refused() {
+async fn too_many_too_few_and_outside_elements_are_refused() {
     let repo = create(&memory(), tiny()).await;
     let session = repo.writable_session("main").await.unwrap();
     let spec = ArraySpec::builder(&[4, 4], &[2, 2], json!("int16")).build().unwrap();

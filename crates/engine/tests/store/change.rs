@@ -1,5 +1,5 @@
-//! Files that are changed where they are: bytes at a position, a cut at the end, and uploads whose
-//! front is filled last.
+//! Files changed in place: bytes at a position, a cut at the end, and uploads whose front is filled
+//! last.
 
 use bytes::Bytes;
 use chunkyard_engine::ErrorKind;
@@ -9,7 +9,7 @@ use chunkyard_engine::store::{Counted, Counts, Durability, Store};
 use super::{buffers, content, memory, names, scratch};
 
 #[tokio::test]
-async fn every_face_of_a_directory_changes_files_alike() {
+async fn every_view_of_a_directory_changes_files_alike() {
     let directory = scratch(Durability::Full);
     changes(&directory.below("plain").unwrap()).await;
     let (counted, counts) = Counted::wrap(&directory);
@@ -71,7 +71,7 @@ async fn an_object_store_changes_nothing_where_it_is() {
     upload.write(buffers(["0123"])).await.unwrap();
     let error = upload.patch(0, "x".into()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
-    assert!(upload.finish().await.is_err(), "whoever relied on it must not get half of it");
+    assert!(upload.finish().await.is_err(), "a failed patch must not leave half an object");
     assert_eq!(content(&store, "a").await.unwrap(), "0123");
 }
 
@@ -127,7 +127,7 @@ async fn an_upload_is_patched_within_what_was_written() {
 }
 
 #[tokio::test]
-async fn a_full_disk_can_be_made_room_on() {
+async fn space_can_be_freed_on_a_full_disk() {
     let directory = scratch(Durability::None);
     directory.put("a", buffers(["0123"])).await.unwrap();
     let plan = Plan::new(0, Mode::Refuse(Refusal::NoSpace));

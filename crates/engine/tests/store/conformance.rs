@@ -1,9 +1,9 @@
-//! What every store that can be written to promises.
+//! The promises of every writable store.
 
 use bytes::Bytes;
-use chunkyard_engine::Error;
 use chunkyard_engine::store::fault::{Fault, Plan};
 use chunkyard_engine::store::{Counted, Dir, Durability, Guard, Kind, Linked, Store};
+use chunkyard_engine::{Error, Noun};
 
 use super::{buffers, content, listed, memory, names, scratch};
 
@@ -90,7 +90,7 @@ async fn nothing_is_there_at_first(store: &Store) {
     assert!(names(store, "no/such/directory").await.is_empty());
     assert_eq!(store.list_dir("").await.unwrap(), Dir::default());
     assert_eq!(store.list_dir("no/such/directory").await.unwrap(), Dir::default());
-    let missing = |error| matches!(error, Error::NotFound { what: "object", .. });
+    let missing = |error| matches!(error, Error::NotFound { what: Noun::Object, .. });
     assert!(missing(store.get("a").await.unwrap_err()));
     assert!(missing(store.head("a/b").await.unwrap_err()));
     assert!(missing(store.get_range("a", 0..1).await.unwrap_err()));
@@ -277,7 +277,7 @@ async fn a_tree_is_deleted_with_all_below_it(store: &Store) {
     assert!(names(store, "tree").await.is_empty());
     assert_eq!(names(store, "tree2").await, ["tree2/f"]);
     assert_eq!(content(store, "tree.g").await.unwrap(), "x");
-    // What is deleted can be written again, and is durable then.
+    // A deleted object can be written again, and is durable then.
     store.put("tree/b/c", buffers(["y"])).await.unwrap();
     store.sync(&["tree/b/c".into()]).await.unwrap();
     assert_eq!(content(store, "tree/b/c").await.unwrap(), "y");
@@ -298,7 +298,7 @@ async fn a_link_does_not_replace(store: &Store) {
     assert_eq!(store.link("link/two", "link/refs/#1").await.unwrap(), Linked::Exists);
     assert_eq!(content(store, "link/refs/#1").await.unwrap(), "1");
     let missing = store.link("link/never", "link/x").await.unwrap_err();
-    assert!(matches!(missing, Error::NotFound { what: "object", .. }), "{missing}");
+    assert!(matches!(missing, Error::NotFound { what: Noun::Object, .. }), "{missing}");
     assert_eq!(content(store, "link/x").await, None);
     store.delete(&["link/ä one".into()]).await.unwrap();
     assert_eq!(content(store, "link/refs/#1").await.unwrap(), "1");

@@ -1,5 +1,5 @@
-//! The fault wrapper does what it says, so that tests built on it mean something. The work is the
-//! way a repository commits to a directory: put, sync, link, sync_dir.
+//! The fault wrapper works as documented, so that tests built on it mean something. The work is a
+//! repository's commit to a directory: put, sync, link, sync_dir.
 
 use std::time::{Duration, Instant};
 
@@ -27,7 +27,7 @@ async fn commit_too_early(store: &Store) -> Result<()> {
     store.sync(&["data".into(), "tmp/1".into()]).await
 }
 
-/// Whether what is visible is whole.
+/// Whether the visible part is whole.
 async fn consistent(store: &Store) -> bool {
     match content(store, "refs/1").await {
         None => true,
@@ -37,7 +37,7 @@ async fn consistent(store: &Store) -> bool {
     }
 }
 
-/// Every way to die, with everything that may be lost by it.
+/// Every way to die, with everything that it may lose.
 pub(crate) fn deaths() -> Vec<(Mode, Unsynced)> {
     let modes = [Mode::Die, Mode::DieAfter, Mode::Tear];
     let losses = [Unsynced::Kept, Unsynced::Reverted, Unsynced::Emptied];
@@ -108,7 +108,7 @@ async fn a_rename_that_is_not_synced_is_undone_by_a_power_cut() {
 }
 
 #[tokio::test]
-async fn bytes_that_are_synced_last_under_each_name_that_does() {
+async fn synced_bytes_survive_under_each_durable_name() {
     for named in [false, true] {
         let directory = scratch(Durability::None);
         directory.put("d/old", buffers(["old"])).await.unwrap();

@@ -1,8 +1,7 @@
-//! Files that are changed where they are, with a fault at every step.
+//! Files changed in place, with a fault at every step.
 //!
-//! The work is the way a file grows that has its length in front: the new bytes behind what counts,
-//! sync, then the length. It lives from the order, and the tests here see to it that a wrong order is
-//! caught.
+//! The work grows a file that has its length in front: the new bytes at the end, sync, then the
+//! length. The order matters, and the tests here check that a wrong order is caught.
 
 use bytes::Bytes;
 use chunkyard_engine::Result;
@@ -22,7 +21,7 @@ async fn append(store: &Store, right: bool) -> Result<()> {
     store.sync(&["d/a".into()]).await
 }
 
-/// What counts of the file: as many bytes behind the first as that says.
+/// The valid part of the file: the first byte says how many bytes follow.
 fn counted(bytes: &Bytes) -> Option<&[u8]> {
     let len = usize::from(bytes.first()? - b'0');
     bytes.get(1..=len)
@@ -139,7 +138,7 @@ async fn changes_follow_the_file_when_it_is_renamed() {
 }
 
 #[tokio::test]
-async fn what_goes_back_to_its_old_name_has_its_old_bytes() {
+async fn a_file_that_goes_back_to_its_old_name_has_its_old_bytes() {
     let (directory, store, fault) = durable(Unsynced::Reverted).await;
     store.write_at("d/a", 0, buffers(["x"])).await.unwrap();
     store.rename("d/a", "d/b").await.unwrap();

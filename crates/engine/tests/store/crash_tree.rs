@@ -19,7 +19,7 @@ async fn replace_tree(store: &Store) -> Result<()> {
     store.delete_dir("tmp").await
 }
 
-/// The same, for a place where there is nothing yet.
+/// The same, for a place with nothing in it yet.
 async fn create_tree(store: &Store) -> Result<()> {
     for name in ["a", "deep/b"] {
         store.put(&format!("tmp/{name}"), buffers(["new"])).await?;
@@ -98,7 +98,7 @@ async fn an_exchange_that_is_not_synced_is_undone_by_a_power_cut() {
         Err(Error::Unsupported { .. }) => return,
         other => other.unwrap(),
     }
-    // Deleting before the names are durable is the mistake that this is to show.
+    // This shows the mistake of deleting before the names are durable.
     store.delete_dir("tmp").await.unwrap();
     fault.die().await.unwrap();
     assert!(names(&directory, "").await.is_empty(), "neither the old nor the new");

@@ -37,7 +37,7 @@ async fn an_upload_is_all_or_nothing_wherever_it_dies() {
             }
             assert!(left == "old" || left == "new and longer", "{plan:?}: {left:?}");
             assert!(left == "old" || n >= 3, "{plan:?}: visible before it was finished");
-            // A killed process cleans up nothing; a later one can tell by the name what is litter.
+            // A killed process cleans up nothing; a later one recognises the leftovers by name.
             for name in names(&directory, "d").await {
                 assert!(name == "d/a" || name.starts_with(&format!("d/{TEMP_PREFIX}")), "{name}");
             }

@@ -1,4 +1,4 @@
-//! Many ranges at once give what each would give alone.
+//! Many ranges at once give the same bytes as one by one.
 
 use std::ops::Range;
 
@@ -39,7 +39,7 @@ async fn many_ranges_of_one_file_are_one_read() {
 }
 
 #[tokio::test]
-async fn asking_for_nothing_asks_nobody() {
+async fn an_empty_request_reads_nothing() {
     let (store, fault) = Fault::wrap(&memory("nothing"), Plan::never().with_reads());
     assert!(store.fetch(&[], &Limits::default()).await.unwrap().is_empty());
     let read = store.fetch(&[request("missing", 5..5)], &Limits::default()).await.unwrap();

@@ -1,5 +1,5 @@
-//! Symbolic links, and what is no file: reading follows links, and nothing is written or deleted through
-//! one.
+//! Symbolic links, pipes, sockets and devices: reading follows links, and nothing is written or
+//! deleted through one.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -12,7 +12,7 @@ use futures::TryStreamExt;
 
 use super::{Scratch, buffers, content, names, scratch};
 
-/// A store with a link `out`, and what it leads to: a directory that must stay as it is.
+/// A store with a link `out`, and its target: a directory that must stay as it is.
 struct Trap {
     store: Scratch,
     outside: tempfile::TempDir,
@@ -52,7 +52,7 @@ impl Trap {
     }
 }
 
-/// Demands the error of a link, which names it.
+/// Expects the error of a link, which names the link.
 #[track_caller]
 fn refused<T: std::fmt::Debug>(what: &str, outcome: Result<T>) {
     let error = outcome.unwrap_err();
@@ -90,7 +90,7 @@ async fn nothing_is_written_or_deleted_through_a_link_to_a_directory() {
         try_all(&trap.store, path).await;
         assert_eq!(trap.outside(), before, "{path}");
     }
-    // One that stays inside is no better: it may lead elsewhere a moment later.
+    // A link that stays inside is no better: it may lead elsewhere a moment later.
     symlink("d", trap.root().join("inside")).unwrap();
     try_all(&trap.store, "inside/file").await;
     let below = trap.store.below("out").unwrap();
@@ -252,7 +252,7 @@ async fn a_file_where_the_root_should_be_is_named() {
 }
 
 #[tokio::test]
-async fn a_name_that_the_file_system_does_not_take_is_the_callers() {
+async fn a_name_that_the_file_system_refuses_is_the_callers_mistake() {
     let store = scratch(Durability::None);
     let long = "n".repeat(300);
     for error in [

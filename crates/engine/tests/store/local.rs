@@ -126,7 +126,7 @@ async fn the_folder_of_a_lock_may_be_taken_away_by_its_holder() {
                 let held = store.lock("work/lock").await.unwrap();
                 assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
                 assert_eq!(inside.fetch_sub(1, Ordering::SeqCst), 1);
-                // Not empty, if somebody made the lock anew meanwhile.
+                // Not empty if another task recreated the lock meanwhile.
                 store.delete_dir("work").await.ok();
                 drop(held);
             }
@@ -165,7 +165,7 @@ async fn conditional_puts_are_not_for_file_systems() {
 }
 
 #[tokio::test]
-async fn syncing_what_is_not_there_fails() {
+async fn syncing_a_missing_file_fails() {
     let store = scratch(Durability::Full);
     store.put("a", buffers(["x"])).await.unwrap();
     let error = store.sync(&["a".into(), "b".into()]).await.unwrap_err();
@@ -197,7 +197,7 @@ async fn a_directory_in_the_way_is_an_error_with_its_path() {
 }
 
 #[tokio::test]
-async fn what_may_not_be_read_is_not_missing() {
+async fn an_unreadable_file_is_not_missing() {
     let store = scratch(Durability::None);
     store.put("secret", buffers(["x"])).await.unwrap();
     let path = std::path::Path::new(store.url()).join("secret");

@@ -1,4 +1,4 @@
-//! The store: the same promises on every backend, and what each adds.
+//! The store: the same promises on every backend, and each backend's own.
 
 mod change;
 mod conformance;
@@ -17,8 +17,8 @@ mod turns;
 mod web;
 
 use bytes::Bytes;
-use chunkyard_engine::Error;
 use chunkyard_engine::store::{Durability, Meta, Options, Store};
+use chunkyard_engine::{Error, Noun};
 use futures::TryStreamExt;
 
 /// A directory that vanishes with its test, as a store.
@@ -68,7 +68,7 @@ async fn names(store: &Store, prefix: &str) -> Vec<String> {
 async fn content(store: &Store, path: &str) -> Option<Bytes> {
     match store.get(path).await {
         Ok(object) => Some(object.bytes),
-        Err(Error::NotFound { what: "object", .. }) => None,
+        Err(Error::NotFound { what: Noun::Object, .. }) => None,
         Err(error) => panic!("{path}: {error}"),
     }
 }

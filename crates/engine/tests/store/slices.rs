@@ -117,7 +117,7 @@ async fn a_chunk_that_nothing_packs_or_checks_is_read_without_its_neighbours() {
     let store = memory("slices-plain");
     let mut file = File::new();
     let block = file.push(&numbers(1000), "none", false);
-    // What is not there cannot be read along.
+    // Missing neighbours cannot be read along.
     file.bytes.truncate(500);
     let (fetcher, _) = file.put(&store).await;
     let fetched = fetch(&fetcher, &[slice(&block, 10..20)]).await.unwrap();

@@ -1,4 +1,4 @@
-//! Turns of a directory: handed on in order, broken if they do not end, left behind by nothing.
+//! Turns of a directory: handed on in order, broken if they do not end, never left behind.
 
 use std::fs::{File, TryLockError};
 use std::os::unix::fs::MetadataExt;
@@ -26,7 +26,7 @@ fn is_locked(store: &Store, name: &str) -> bool {
     matches!(file.try_lock(), Err(TryLockError::WouldBlock))
 }
 
-/// Waits until another holds a lock, or none does.
+/// Waits until a lock is held, or until it is free.
 async fn until(store: &Store, name: &str, locked: bool) {
     while is_locked(store, name) != locked {
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -34,7 +34,7 @@ async fn until(store: &Store, name: &str, locked: bool) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
-async fn the_one_that_leaves_is_not_let_in_before_the_one_that_waits() {
+async fn a_waiting_process_goes_before_the_one_that_just_left() {
     let store = scratch(Durability::None);
     let order = Arc::new(Mutex::new(Vec::new()));
     let mut held = turn(&store).await;
@@ -98,13 +98,13 @@ async fn a_door_that_does_not_open_is_broken_too() {
     let both = futures::future::join(turn(&store), async {
         drop(turn(&Store::open(store.url(), &Options::default()).unwrap()).await);
     });
-    // The first of the two keeps its turn until the second has broken that as well, or comes after.
+    // The first of the two keeps its turn until the second breaks it too, or comes second.
     drop(both.await);
     assert_ne!(inode(&store, "next"), door.metadata().unwrap().ino());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
-async fn one_that_gives_up_waiting_leaves_no_lock() {
+async fn a_waiter_that_gives_up_leaves_no_lock() {
     let store = scratch(Durability::None);
     let held = turn(&store).await;
     let (door, room) = (inode(&store, "next"), inode(&store, "turn"));
@@ -119,7 +119,7 @@ async fn one_that_gives_up_waiting_leaves_no_lock() {
         until(&store, "next", false).await;
     }
     drop(held);
-    // The threads that waited are granted the lock after all, and let it go.
+    // The waiting threads get the lock after all, and release it.
     until(&store, "turn", false).await;
     drop(turn(&store).await);
     until(&store, "turn", false).await;

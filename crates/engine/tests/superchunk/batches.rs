@@ -52,7 +52,7 @@ async fn batches_that_are_committed_one_by_one_make_the_files_of_one_batch() {
     let (_temp, at_once) = local();
     let (_temp, by_and_by) = local();
     let whole = create(&at_once, &of_many_blocks()).await;
-    // A copy, because files say of which dataset they are.
+    // A copy of the meta files, because data files name their dataset.
     for (path, bytes) in files(&at_once, "meta").await {
         by_and_by.directory().put(&path, vec![bytes]).await.unwrap();
     }
@@ -70,7 +70,7 @@ async fn batches_that_are_committed_one_by_one_make_the_files_of_one_batch() {
 }
 
 #[tokio::test]
-async fn what_was_not_committed_goes_with_its_handle_and_nothing_else() {
+async fn a_dropped_handle_loses_only_its_uncommitted_rows() {
     let (_temp, place) = local();
     let blz = create(&place, &of_many_blocks()).await;
     blz.append(vec![rows(0..50_000)]).await.unwrap();
@@ -78,7 +78,7 @@ async fn what_was_not_committed_goes_with_its_handle_and_nothing_else() {
     for end in 50_000..50_100 {
         blz.append(vec![rows(end * 1000..end * 1000 + 999)]).await.unwrap();
     }
-    // Chunks of it are being encoded.
+    // Some of its chunks are still being encoded.
     drop(blz);
     let next = open(&place).await;
     assert_eq!(numbers(&next, "/").await, (0..50_000).collect::<Vec<_>>());
@@ -87,7 +87,7 @@ async fn what_was_not_committed_goes_with_its_handle_and_nothing_else() {
     assert_eq!(numbers(&open(&place).await, "/").await, (0..50_001).collect::<Vec<_>>());
 }
 
-/// Rows in memory that knows when it is not used any more.
+/// Rows in memory that records when it is released.
 struct Lent(Bytes, Arc<AtomicBool>);
 
 impl AsRef<[u8]> for Lent {
@@ -116,7 +116,7 @@ async fn memory_that_was_lent_is_given_back_when_append_returns() {
     assert_eq!(numbers(&blz, "/").await, (0..end).collect::<Vec<_>>());
 }
 
-/// What design/010 asks for, and nothing beyond.
+/// Exactly the syncs that design/010 asks for.
 #[tokio::test]
 async fn a_small_batch_is_durable_after_three_syncs() {
     let (_guard, store) = At::Local.open();

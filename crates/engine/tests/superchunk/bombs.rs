@@ -1,4 +1,4 @@
-//! Numbers in meta files that nobody has memory for.
+//! Numbers in meta files that would take more memory than any machine has.
 
 use chunkyard_engine::ErrorKind;
 use chunkyard_engine::format::Place;
@@ -10,7 +10,7 @@ async fn put(place: &Place, name: &str, text: &str) {
     place.directory().put(name, vec![text.to_owned().into()]).await.unwrap();
 }
 
-/// A dataset of a few rows whose meta files say something else since.
+/// A dataset of a few rows, opened after its meta files are changed.
 async fn said(storage: &str, shape: &str) -> chunkyard_engine::Result<Blz> {
     let place = memory();
     let blz = Blz::create(&place, &creation("<i8", 10, 3), BlzOptions::default()).await.unwrap();

@@ -1,4 +1,4 @@
-//! Rows that are there become others, if they may.
+//! Changes of existing rows.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ async fn change(blz: &Blz, start: u64, new: std::ops::Range<i64>) -> chunkyard_e
     blz.writer("/")?.write_region(&region, rows(new)).await
 }
 
-/// A handle that gave its own rows up and looks again meets its own commit, not somebody else's.
+/// A handle that dropped its own rows and looks again finds its own commit, and no conflict.
 #[tokio::test]
 async fn rows_can_be_changed_after_own_rows_were_given_up() {
     for style in [Style::Superchunk, Style::Document, Style::Bcolz] {
@@ -60,8 +60,8 @@ async fn rows_can_be_changed_after_own_rows_were_given_up() {
     }
 }
 
-/// A chunk that was not full at the last commit is full now and changed: its first rows count already, so
-/// others see them as they were until the commit, and for good if there is none.
+/// A chunk that was not full at the last commit is now full and changed. Its first rows count already, so
+/// others see their old values until the next commit, and forever if there is none.
 #[tokio::test]
 async fn a_change_of_a_chunk_that_was_filled_since_the_commit_waits_for_the_next() {
     let (_temp, local) = local();
@@ -84,7 +84,7 @@ async fn a_change_of_a_chunk_that_was_filled_since_the_commit_waits_for_the_next
 }
 
 #[tokio::test]
-async fn rows_stay_as_they_are_unless_somebody_asks_for_more() {
+async fn rows_cannot_be_changed_unless_opened_mutable() {
     let (_temp, local) = local();
     for place in [memory(), local] {
         with_rows(&place, 0, 95).await;
@@ -94,7 +94,7 @@ async fn rows_stay_as_they_are_unless_somebody_asks_for_more() {
     }
 }
 
-/// Files that are full are what they were when they became so, whatever is added and cut off behind.
+/// A full file stays the same, whatever rows are added and cut off behind it.
 #[tokio::test]
 async fn full_files_never_change_by_adding_and_cutting_off() {
     let (_temp, local) = local();
@@ -131,7 +131,7 @@ async fn a_chunk_with_room_is_changed_where_it_is() {
 }
 
 #[tokio::test]
-async fn whoever_read_before_a_change_is_told_and_nobody_undoes_it() {
+async fn a_stale_handle_gets_a_conflict_and_undoes_no_change() {
     let (_temp, local) = local();
     for place in [memory(), local] {
         let blz = with_rows(&place, 0, 95).await;
@@ -140,7 +140,7 @@ async fn whoever_read_before_a_change_is_told_and_nobody_undoes_it() {
         change(&blz, 0, 500..590).await.unwrap();
         blz.flush().await.unwrap();
         let expected: Vec<i64> = (500..590).chain(90..95).collect();
-        // Rows of before or after, or an error that says why.
+        // The old rows or the new ones, or an error that says why.
         match try_numbers(&reader, "/").await {
             Ok(found) => assert_eq!(found, expected),
             Err(error) => assert_eq!(error.kind(), ErrorKind::Conflict, "{error}"),

@@ -1,9 +1,9 @@
-//! A process is killed, a machine loses power, a reply is lost or the disk is full, at any operation of
-//! anything that changes a dataset.
+//! At any operation of any change to a dataset, a process is killed, a machine loses power, a reply is lost or
+//! the disk is full.
 //!
-//! The same work is run again and again with the fault at operation 0, 1, 2, … until it is no longer
-//! reached. Afterwards the dataset has the rows that were acknowledged last, or those that were just
-//! being committed; a writer can go on, and leaves files as if nothing had happened.
+//! The same work runs again and again with the fault at operation 0, 1, 2, … until the fault is no longer
+//! reached. Afterwards the dataset has the last acknowledged rows, or the rows of the commit that was under
+//! way; a writer can go on, and leaves files as if nothing had happened.
 
 use chunkyard_array::Region;
 use chunkyard_engine::format::Place;
@@ -25,13 +25,13 @@ enum Step {
     Flush,
     Trim(usize),
     Resize(usize),
-    /// So many rows from one on become others.
+    /// First row and number of rows that get new values.
     Change(usize, usize),
 }
 
 use Step::{Append, Change, Flush, Resize, Trim};
 
-/// What is there, and what others see of it.
+/// The rows that the handle sees, and those that others see.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Model {
     rows: Vec<i64>,
@@ -83,7 +83,7 @@ fn mutable() -> BlzOptions {
     BlzOptions { mutable: true, ..BlzOptions::default() }
 }
 
-/// Where each begins, and what is done then.
+/// The steps that prepare a dataset, and the steps that are interrupted.
 const WORKS: &[(&[Step], &[Step])] = &[
     (&[], &[Append(4), Flush, Append(50), Flush]),
     (&[Append(25), Flush], &[Append(3), Flush, Append(4), Flush]),
@@ -97,7 +97,7 @@ const WORKS: &[(&[Step], &[Step])] = &[
     (&[Append(47), Flush], &[Append(60), Trim(70), Resize(77), Flush, Resize(31)]),
 ];
 
-/// The same with rows that become others.
+/// The same with changes of rows.
 const CHANGES: &[(&[Step], &[Step])] = &[
     (&[Append(75), Flush], &[Change(12, 5), Flush, Change(61, 2), Flush]),
     (&[Append(75), Flush], &[Change(72, 2), Flush, Change(5, 60), Append(9), Flush]),
@@ -123,7 +123,7 @@ async fn template(
     (guard, store, model)
 }
 
-/// Does the steps; the states that may be found afterwards.
+/// Does the steps, and gives the states that may be found afterwards.
 async fn run(place: &Place, model: &Model, steps: &[Step]) -> (Vec<Vec<i64>>, Result<()>) {
     let mut model = model.clone();
     let blz = match Blz::open(place, mutable()).await {
@@ -134,7 +134,7 @@ async fn run(place: &Place, model: &Model, steps: &[Step]) -> (Vec<Vec<i64>>, Re
         let before = model.clone();
         model.step(number, *step);
         if let Err(error) = apply(&blz, number, *step).await {
-            // Rows that wait are committed before others are cut off.
+            // A trim commits waiting rows first.
             let committed = match step {
                 Append(_) | Change(..) => Vec::new(),
                 _ => vec![before.rows.clone(), model.seen],
@@ -146,7 +146,7 @@ async fn run(place: &Place, model: &Model, steps: &[Step]) -> (Vec<Vec<i64>>, Re
     (vec![model.seen], Ok(()))
 }
 
-/// Whether these are the rows of a state; chunks change one by one.
+/// Whether these are the rows of an allowed state; chunks change one by one.
 fn is_one_of(found: &[i64], allowed: &[Vec<i64>]) -> bool {
     let by_chunk = |state: &Vec<i64>| {
         let chunks = found.chunks(CHUNKLEN as usize).enumerate();
@@ -181,7 +181,7 @@ async fn survives(store: &Store, allowed: &[Vec<i64>], what: &str) {
     }
 }
 
-/// The deaths worth trying: only file systems tear files and forget what was not synced.
+/// The ways to die: only file systems tear files and lose bytes that were not synced.
 pub(super) fn deaths(at: At) -> Vec<(Mode, Unsynced)> {
     let mut deaths = vec![(Mode::Die, Unsynced::Kept), (Mode::DieAfter, Unsynced::Kept)];
     if at == At::Local {
@@ -195,7 +195,7 @@ pub(super) fn deaths(at: At) -> Vec<(Mode, Unsynced)> {
     deaths
 }
 
-/// Those of them that do not take minutes.
+/// The ones that do not take minutes.
 pub(super) fn some_deaths(at: At) -> Vec<(Mode, Unsynced)> {
     match at {
         At::Local => vec![
@@ -219,7 +219,7 @@ async fn interrupt_everywhere(
     for (before, steps) in works {
         let (_guard, template, model) = template(at, style, before).await;
         for (mode, unsynced) in deaths.clone() {
-            // Where nothing is written in place, nothing is there by halves.
+            // Without writes in place, no file can be half written.
             if style != Style::Superchunk && matches!(unsynced, Unsynced::Mixed(_)) {
                 continue;
             }
@@ -272,7 +272,7 @@ async fn stress_every_operation_can_be_the_last_in_every_way() {
             runs.extend(deaths(At::Local).into_iter().map(|death| (style, works, death)));
         }
     }
-    // Each of them waits for the disk most of the time.
+    // Each run waits for the disk most of the time.
     let run = |(style, works, death)| {
         tokio::spawn(interrupt_everywhere(At::Local, style, works, vec![death]))
     };
@@ -313,7 +313,7 @@ async fn every_operation_of_creating_a_dataset_can_be_the_last() {
     }
 }
 
-/// One request fails or its reply is lost, reads included, and the client lives on.
+/// One request, perhaps a read, fails or its reply is lost, and the client lives on.
 async fn one_request_goes_wrong(at: At, mode: Mode) {
     for (before, more) in [(45, 40), (30, 30), (58, 2), (0, 95)] {
         let (_guard, template, model) =

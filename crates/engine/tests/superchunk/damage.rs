@@ -1,4 +1,4 @@
-//! Bytes that are not what was written are found, and the error says where.
+//! Damaged bytes are found, and the error says where.
 
 use bytes::Bytes;
 use chunkyard_engine::format::Place;
@@ -26,7 +26,7 @@ async fn read(place: &Place) -> chunkyard_engine::Result<Vec<i64>> {
     try_numbers(&blz, "/").await
 }
 
-/// Any bit of any file: the rows are right, or there is an error that names what is damaged.
+/// Any bit of any file: the rows are right, or an error names the damaged file.
 #[tokio::test]
 async fn a_flipped_byte_anywhere_never_becomes_a_row() {
     let place = dataset().await;
@@ -53,7 +53,7 @@ async fn a_flipped_byte_anywhere_never_becomes_a_row() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_cut_anywhere_is_no_other_file() {
+async fn a_file_that_is_cut_anywhere_gives_no_wrong_rows() {
     let place = dataset().await;
     for (name, whole) in files(&place, "data").await {
         for len in (0..whole.len()).step_by(7) {

@@ -1,4 +1,4 @@
-//! What BLZ and bcolz wrote is read, element by element.
+//! Files of BLZ and bcolz are read, element by element.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ fn testdata() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/superchunk")
 }
 
-/// Type, and elements as they lie there, of a `.npy` file.
+/// The type of a `.npy` file, and its elements as they are stored.
 fn npy(path: &Path) -> (RowType, Vec<u8>) {
     let bytes = std::fs::read(path).unwrap();
     let len = usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
@@ -24,7 +24,7 @@ fn npy(path: &Path) -> (RowType, Vec<u8>) {
     (dtype::parse(descr).unwrap(), bytes[10 + len..].to_vec())
 }
 
-/// All rows of a column, in the order of bytes of the file.
+/// All rows of a column, in the byte order of the file.
 async fn read(blz: &Blz, column: &Column) -> Vec<u8> {
     let node = blz.node(&column.path).unwrap();
     let reader = blz.reader(&column.path).unwrap();

@@ -1,5 +1,5 @@
-//! Moving files to another root, bringing them home, and repair, killed at any operation or cut off from
-//! power: no row is lost, and the same command once more finishes.
+//! Moving files to another root, bringing them home, and repair, each killed or without power at any
+//! operation: no row is lost, and the same command finishes when it is repeated.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ fn allowing(base: &str) -> BlzOptions {
     BlzOptions { open: OpenOptions { allowed, ..OpenOptions::default() }, ..BlzOptions::default() }
 }
 
-/// A root that nobody else has, in memory or in a directory that is deleted with the guard.
+/// A root of its own, in memory or in a directory that is deleted with the guard.
 fn elsewhere(in_memory: bool) -> (tempfile::TempDir, String) {
     use std::sync::atomic::{AtomicU64, Ordering};
     static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -89,7 +89,7 @@ async fn interrupt_moving(deaths: impl Fn(At) -> Vec<(Mode, Unsynced)>) {
     }
 }
 
-/// Cuts rows off in a file elsewhere and adds others, so that it comes home.
+/// Cuts rows off in a file elsewhere and adds new ones, so that the file comes home.
 async fn come_home(place: &Place, base: &str) -> Result<()> {
     let blz = Blz::open(place, allowing(base)).await?;
     blz.resize(44).await?;
@@ -133,7 +133,7 @@ async fn interrupt_coming_home(deaths: impl Fn(At) -> Vec<(Mode, Unsynced)>) {
     }
 }
 
-/// What is done to the files of a dataset, by their paths.
+/// Damages the files of a dataset, given by path.
 type Damage = fn(&mut BTreeMap<String, Vec<u8>>);
 
 const DAMAGES: &[Damage] = &[
@@ -143,7 +143,7 @@ const DAMAGES: &[Damage] = &[
     |files| files.get_mut("data/__2__.bin").unwrap().truncate(300),
     |files| drop(files.remove("data/__2__.bin")),
     |files| drop(files.remove("meta/sizes")),
-    // Rows of a full chunk that become a tail, where a file is in the way.
+    // Rows of a full chunk become a tail, and another file has its name.
     |files| {
         let sizes = files.get_mut("meta/sizes").unwrap();
         *sizes = resealed(sizes, "[75]", "[44]");
@@ -166,7 +166,7 @@ async fn repair(store: &Store) -> Result<u64> {
     Ok(repaired.rows_after)
 }
 
-/// What is there reads as so many rows, and every file that was there still is, by whatever name.
+/// The dataset reads as `rows` rows, and every earlier file still exists, perhaps under another name.
 async fn is_repaired(store: &Store, before: &BTreeMap<String, Vec<u8>>, rows: u64, what: &str) {
     let blz = Blz::open(&within(store), BlzOptions::default()).await.unwrap();
     assert_eq!(numbers(&blz, "/").await, (0..rows as i64).collect::<Vec<_>>(), "{what}");

@@ -8,12 +8,12 @@ use serde_json::json;
 
 use super::support::{check_file, creation, files, local, memory, numbers, open, rows, tidy};
 
-/// Elements of a type that are legal, little-endian: its bytes, and what they may be.
+/// Legal elements of a type, little-endian.
 fn elements(text: &str, bytes: usize) -> Bytes {
     let of = |at: usize| match text {
         "|b1" => at.is_multiple_of(3).into(),
         text if text.contains('S') => b'a' + (at % 26) as u8,
-        // Letters, each in four bytes.
+        // Each letter has four bytes.
         text if text.contains('U') => [b'A' + (at / 4 % 26) as u8, 0, 0, 0][at % 4],
         _ => (at * 37 + at / 11) as u8,
     };
@@ -37,7 +37,7 @@ async fn comes_back(place: &Place, style: Style, text: &str, row_shape: &[u64]) 
         let reader = blz.reader("/").unwrap();
         let read = reader.read_elements(&Region::whole(&shape)).await.unwrap();
         assert_eq!(read, ElementsBuf::Fixed(all.to_vec()), "{what}");
-        // A row at the end, where the chunk is not full.
+        // A row at the end, in the chunk that is not full.
         let first = vec![0; row_shape.len()];
         let origin: Vec<u64> = [38].into_iter().chain(first).collect();
         let one: Vec<u64> = [2].into_iter().chain(row_shape.iter().copied()).collect();

@@ -1,4 +1,4 @@
-//! Whatever one does to a dataset, it is what a naive model says: a list of rows.
+//! After any steps, a dataset equals a naive model: a list of rows.
 
 use chunkyard_array::{Attributes, Axis, ElementsBuf, Region, Selection};
 use chunkyard_engine::format::Place;
@@ -10,7 +10,7 @@ use serde_json::json;
 use super::support::{creation, local, memory, numbers, rows};
 use crate::cases::cases;
 
-/// Something that is done. Numbers are taken modulo what there is.
+/// A step. Its numbers are taken modulo the number of rows.
 #[derive(Debug, Clone)]
 enum Step {
     Append(u64),
@@ -20,7 +20,7 @@ enum Step {
     Discard,
     Refresh,
     Reopen,
-    /// Rows that are there become others.
+    /// Existing rows change.
     Change {
         start: u64,
         count: u64,
@@ -65,7 +65,7 @@ fn creations() -> impl Strategy<Value = Creation> {
     (styles, types, sizes, 0..40_u64, any::<bool>()).prop_map(
         |(style, text, (chunklen, superchunk), slack, differ)| {
             let mut wanted = creation(text, chunklen, superchunk);
-            // Without a word of ours a table of the document has one chunk length.
+            // In the style of the document a table has one chunk length: only our key gives columns their own.
             if differ && style == Style::Superchunk && text.starts_with('[') {
                 let mut other = wanted.wish.clone();
                 (other.chunklen, other.superchunk) = (Some(chunklen + 2), Some(2));
@@ -82,10 +82,10 @@ struct Run {
     place: Place,
     blz: Blz,
     default: i64,
-    /// What this handle sees, what everybody sees, and the next row that is added.
+    /// The rows that this handle sees.
     now: Vec<i64>,
     committed: Vec<i64>,
-    /// What this handle knows to be committed.
+    /// The committed rows that this handle knows.
     known: Vec<i64>,
     waits: bool,
     next: i64,
@@ -103,7 +103,7 @@ impl Run {
         blz.append(columns).await.unwrap();
     }
 
-    /// Whoever begins to write sees what others have committed.
+    /// A handle that begins to write sees the rows that others have committed.
     fn begin(&mut self) {
         if !self.waits {
             self.now.clone_from(&self.committed);
@@ -189,7 +189,7 @@ impl Run {
                 let changed = self.now.iter_mut().skip(start as usize).zip(new);
                 changed.for_each(|(row, new)| *row = new);
             }
-            // Whoever has rows that wait keeps others from writing.
+            // A handle with waiting rows keeps others from writing.
             Step::Other(_) if self.waits => {}
             Step::Other(count) => {
                 let other = Blz::open(&self.place, BlzOptions::default()).await.unwrap();
@@ -197,7 +197,7 @@ impl Run {
                 self.append(&other, more.clone()).await;
                 other.flush().await.unwrap();
                 self.committed.extend(more);
-                // What this handle saw is still there, and what it adds comes behind.
+                // The rows this handle saw are still there, and its new rows come behind.
                 self.blz.refresh().await.unwrap();
                 self.now.clone_from(&self.committed);
                 self.known.clone_from(&self.committed);
@@ -258,7 +258,7 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let (_temp, local) = local();
         let place = if on_disk { local } else { memory() };
-        // A table of bcolz is no one thing in an object store.
+        // A table in the style of bcolz cannot be committed in one step in an object store.
         let apart = wanted.style == Style::Bcolz && !on_disk;
         prop_assume!(!(apart && matches!(wanted.row, RowType::Struct(_))));
         runtime.block_on(check(place, wanted, steps));

@@ -22,7 +22,7 @@ async fn spread(place: &Place, base: &str) {
     let names: Vec<String> = files(place, "data").await.into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["data/__1__.bin", "data/__4__.bin", "data/__5__.bin"]);
 
-    // Who does not allow it is told what to allow; who looked before is told to look again.
+    // A reader that does not allow the place learns what to allow; one that looked earlier must look again.
     let refused = try_numbers(&open(place).await, "/").await.unwrap_err();
     assert!(refused.to_string().contains(base), "{refused}");
     assert!(other.is_empty());
@@ -35,7 +35,7 @@ async fn spread(place: &Place, base: &str) {
         let refused = again.relocate(wrong.clone(), base).await.unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::Invalid, "{wrong:?}");
     }
-    // Once more is fine, and elsewhere again is not; nor is the place where it is.
+    // The same move may be repeated; a move to another place, or into the dataset, is refused.
     again.relocate(2..=3, base).await.unwrap();
     let both = Blz::open(place, allowing(&[base, place.url()])).await.unwrap();
     for there in [&format!("{base}/other"), place.url()] {
@@ -45,7 +45,7 @@ async fn spread(place: &Place, base: &str) {
     let refused = both.relocate(1..=1, place.url()).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Invalid, "{refused}");
 
-    // Rows are cut off in a file elsewhere: it comes home before others are added.
+    // Rows are cut off in a file elsewhere: it comes home before new rows are added.
     for (len, more) in [(75, 3), (60, 1), (34, 90), (30, 5)] {
         again.resize(len).await.unwrap();
         assert_eq!(numbers(&again, "/").await, (0..len as i64).collect::<Vec<_>>());

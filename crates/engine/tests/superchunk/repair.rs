@@ -1,4 +1,4 @@
-//! What is whole comes back, whatever happened to the rest.
+//! A repair brings back all rows before the first damage.
 
 use chunkyard_engine::ErrorKind;
 use chunkyard_engine::format::Place;
@@ -22,7 +22,7 @@ fn path(place: &Place, name: &str) -> std::path::PathBuf {
     std::path::Path::new(place.url().trim_start_matches("file://")).join(name)
 }
 
-/// Repairs what was done to a dataset of 95 rows, and says how many of them came back.
+/// Damages a dataset of 95 rows, repairs it, and gives the result.
 async fn rows_after(damage: impl Fn(&Place)) -> Repaired {
     let (_temp, place) = local();
     dataset(&place, 95).await;
@@ -43,7 +43,7 @@ async fn rows_after(damage: impl Fn(&Place)) -> Repaired {
     blz.append(vec![rows(more.clone())]).await.unwrap();
     blz.flush().await.unwrap();
     assert_eq!(numbers(&open(&place).await, "/").await, (0..more.end).collect::<Vec<_>>());
-    // What was set aside is not in the way.
+    // The files that were set aside do not disturb.
     for aside in &done.set_aside {
         std::fs::remove_file(path(&place, aside.renamed.as_ref().unwrap())).unwrap();
     }

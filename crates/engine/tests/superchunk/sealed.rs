@@ -1,5 +1,5 @@
-//! Every byte of every file counts: reading or checking notices that it is another one, or says that this
-//! cannot be checked. And every file knows where it belongs.
+//! Every byte of every file counts: a read or a check notices a change, or says that it cannot be
+//! checked. And every file knows where it belongs.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ async fn checked(place: &Place) -> Result<Report> {
     check(&source, Level::Bytes, &Meter::default()).await
 }
 
-/// Whether rows and attributes are what was written.
+/// Whether rows and attributes are as they were written.
 async fn is_right(place: &Place) -> Result<bool> {
     let blz = Blz::open(place, BlzOptions::default()).await?;
     let rows = try_numbers(&blz, "/").await?;
@@ -54,8 +54,8 @@ async fn all_files(place: &Place) -> Vec<(String, Vec<u8>)> {
     all
 }
 
-/// Where a file in the style of the document names its writer, on an object store: metadata have no checksum
-/// there, and nothing is read by this.
+/// Where a file in the style of the document names its writer, on an object store. There the metadata has no
+/// checksum, and no read uses the name.
 fn writer(style: Style, file: &[u8]) -> std::ops::Range<usize> {
     let key = b"\"writer\":\"";
     let found = file.windows(key.len()).position(|bytes| bytes == key);
@@ -67,7 +67,7 @@ fn writer(style: Style, file: &[u8]) -> std::ops::Range<usize> {
 }
 
 #[tokio::test]
-async fn no_bit_is_another_one_unnoticed() {
+async fn every_flipped_bit_is_noticed() {
     for style in STYLES {
         let place = dataset(style).await;
         let report = checked(&place).await.unwrap();
@@ -86,7 +86,7 @@ async fn no_bit_is_another_one_unnoticed() {
                     || report.as_ref().map_or(true, |report| !report.findings.is_empty());
                 let what = format!("{style:?} {name} {at}.{bit}");
                 if style == Style::Bcolz {
-                    // Nothing in such a file tells; that must be said.
+                    // Nothing in such a file shows the change, so the report must say that it is not sure.
                     let unsure = |report: &Report| report.verdict != Verdict::Sound;
                     assert!(report.as_ref().map_or(true, unsure), "{what}");
                     continue;
@@ -101,7 +101,7 @@ async fn no_bit_is_another_one_unnoticed() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_meta_files_is_damage_also_without_checksums() {
+async fn wrong_meta_files_are_damage_also_without_checksums() {
     for style in STYLES {
         let place = dataset(style).await;
         for (name, bytes) in all_files(&place).await {
@@ -120,7 +120,7 @@ async fn what_is_wrong_with_meta_files_is_damage_also_without_checksums() {
                 put(&place, "meta/storage", &bytes).await;
                 let Err(error) = is_right(&place).await else { continue };
                 damaged += 1;
-                // Another version of the format is none that was damaged, as far as that can be told.
+                // A damaged version number cannot be told from another version of the format.
                 let other = error.to_string().contains("this reads \"blz-superchunk/1\"");
                 let kind = if other { ErrorKind::Unsupported } else { ErrorKind::Corrupt };
                 assert_eq!(error.kind(), kind, "{style:?} {at}.{bit}: {error}");
@@ -130,7 +130,7 @@ async fn what_is_wrong_with_meta_files_is_damage_also_without_checksums() {
     }
 }
 
-/// Puts files of one dataset in the places of others, and expects to be told.
+/// Puts files in the places of others, and expects an error.
 async fn misplaced(place: &Place, put_there: &[(&str, &[u8])], what: &str) {
     for (name, bytes) in put_there {
         put(place, name, bytes).await;

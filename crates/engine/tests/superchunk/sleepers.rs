@@ -1,9 +1,9 @@
-//! Two writers on an object store, each of which falls asleep at any of its operations, and the first
-//! wakes up while the other one sleeps: whatever was acknowledged is there, and nothing else is.
+//! Two writers on an object store each fall asleep at any of their operations, and the first wakes up while the
+//! second sleeps: all acknowledged rows are there, and no others.
 //!
-//! What is found must be what the acknowledged operations make of the rows in some order that keeps that
-//! of each writer. An operation that was lost to the other writer has no effect, except that rows which
-//! were being changed may be the old or the new ones.
+//! The rows must be the result of the acknowledged operations in some order that keeps the order of each
+//! writer. An operation that lost to the other writer has no effect, except that rows which it was
+//! changing may be old or new.
 
 use std::time::Duration;
 
@@ -17,29 +17,30 @@ use futures::{StreamExt, stream};
 
 use super::support::{creation, numbers, rows, tidy, within};
 
-/// How long the first one sleeps. The second sleeps longer, so that the first finds it at work.
+/// How long the first writer sleeps. The second sleeps longer, so that the first wakes up in the middle of
+/// its work.
 const NAP: Duration = Duration::from_millis(60);
-/// Pairs of writers at the same time: nearly all of their time is sleep.
+/// Pairs of writers that run at the same time: they sleep nearly all the time.
 const PAIRS: usize = 24;
-/// Pairs that are tried of each scenario unless there is time for all.
+/// How many pairs of each scenario are tried, unless there is time for all.
 const SAMPLE: usize = 30;
 
 /// What a writer does, and commits.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Act {
-    /// So many rows are added.
+    /// Adds so many rows.
     Add(u64),
     Trim(u64),
     Resize(u64),
-    /// So many rows from one on become others.
+    /// First row and number of rows that get new values.
     Change(u64, u64),
-    /// Files from one up to the second go to a place.
+    /// Moves the files from this number up to 2 to a place.
     Move(u64, &'static str),
 }
 
 use Act::{Add, Change, Move, Resize, Trim};
 
-/// What is there before, what the first writer does, and the second.
+/// The acts that prepare the dataset, those of the first writer, and those of the second.
 type Scenario = (&'static [Act], &'static [Act], &'static [Act]);
 
 const SCENARIOS: &[Scenario] = &[
@@ -58,13 +59,13 @@ const SCENARIOS: &[Scenario] = &[
     (&[Add(75), Move(1, "a"), Trim(30)], &[Trim(2), Add(9)], &[Add(40)]),
 ];
 
-/// Rows that no other act adds: of a writer, at its how manieth act.
+/// Rows that no other act adds, for act `number` of a writer.
 fn fresh(writer: usize, number: usize, count: u64) -> std::ops::Range<i64> {
     let first = 10_000 * (writer as i64 + 1) + 1000 * number as i64;
     first..first + count as i64
 }
 
-/// What an act makes of the rows.
+/// Applies an act to the rows.
 fn model(rows: &mut Vec<i64>, act: Act, fresh: std::ops::Range<i64>) {
     match act {
         Add(_) => rows.extend(fresh),
@@ -106,10 +107,10 @@ async fn open(store: &Store, base: &str) -> Result<Blz> {
     Blz::open(&within(store), options).await
 }
 
-/// An act, the rows that it adds, and whether it was acknowledged or may have happened.
+/// An act, the rows that it adds, and whether it was acknowledged; if not, it may have happened.
 type Done = (Act, std::ops::Range<i64>, bool);
 
-/// Does one act after the other until one is lost; those that count, or may.
+/// Does one act after the other until one is lost, and gives the acts that count or may count.
 async fn write(store: &Store, base: &str, writer: usize, acts: &[Act]) -> Vec<Done> {
     let blz = open(store, base).await.unwrap();
     let mut done = Vec::new();
@@ -118,7 +119,7 @@ async fn write(store: &Store, base: &str, writer: usize, acts: &[Act]) -> Vec<Do
         match perform(&blz, *act, base, fresh.clone()).await {
             Ok(()) => done.push((*act, fresh, true)),
             Err(error) => {
-                // The other one has moved the file, or cut off what was to be moved or changed.
+                // The other writer has moved the file, or cut off the rows to move or change.
                 let refused = matches!(error.kind(), ErrorKind::Invalid | ErrorKind::Unsupported)
                     && matches!(act, Move(..) | Change(..));
                 let unknown = matches!(error, Error::OutcomeUnknown { .. });
@@ -154,7 +155,7 @@ fn outcomes(rows: &[i64], one: &[Done], other: &[Done], found: &mut Vec<Vec<i64>
     }
 }
 
-/// A dataset in a store of its own, where files of it go, and its rows.
+/// A dataset in a store of its own, the place its files may move to, and its rows.
 async fn dataset(name: &str, acts: &[Act]) -> (Store, String, Vec<i64>) {
     let store = Store::open(&format!("memory://sleepers-{name}"), &Options::default()).unwrap();
     let base = format!("memory://sleepers-{name}-elsewhere/there");
@@ -170,7 +171,7 @@ async fn dataset(name: &str, acts: &[Act]) -> (Store, String, Vec<i64>) {
     (store, base, rows)
 }
 
-/// The first falls asleep before operation `first`; then the second begins, and does so before
+/// The first writer falls asleep before operation `first`; then the second begins, and falls asleep before
 /// its write `second`.
 async fn two_writers(at: usize, scenario: Scenario, first: usize, second: usize) {
     let what = format!("{at}-{first}-{second}");
@@ -191,7 +192,7 @@ async fn two_writers(at: usize, scenario: Scenario, first: usize, second: usize)
     let what = format!("{scenario:?} {first} {second}: {one:?} {other:?}");
     assert!(possible.contains(&found), "{what} {found:?}");
 
-    // Whoever comes next takes away what those left who lost.
+    // The next writer removes the leftovers of the losers.
     let next = open(&store, &base).await.unwrap();
     for (number, count) in [(0, 1), (1, 10)] {
         let more = fresh(3, number, count);
@@ -228,12 +229,12 @@ async fn fall_asleep(most: usize) {
     let mut runs = Vec::new();
     for (at, scenario) in SCENARIOS.iter().enumerate() {
         let (operations, writes) = operations(at, *scenario).await;
-        // Reads of the second one find what they find, whenever they happen.
+        // The second writer sleeps before writes only: the time of its reads makes no difference.
         let pairs: Vec<(usize, usize)> = (0..operations)
             .flat_map(|first| (0..=writes).map(move |second| (first, second)))
             .collect();
         let step = pairs.len().div_ceil(most);
-        // No multiple of the second's writes, or it would always fall asleep at the same.
+        // Not a multiple of the number of writes, or the second would always fall asleep at the same write.
         let step = (step..).find(|step| !step.is_multiple_of(writes + 1) || *step == 1);
         let sample = pairs.into_iter().step_by(step.unwrap());
         runs.extend(sample.map(|(first, second)| (at, *scenario, first, second)));
@@ -269,6 +270,6 @@ async fn the_same_rows_added_again_are_another_object() {
     blz.flush().await.unwrap();
     let now = open(&store, &base).await.unwrap();
     assert_eq!(numbers(&now, "/").await, all.collect::<Vec<_>>());
-    // Where an etag is a digest of the bytes, it must not be that of what was there before.
+    // Where an etag is a digest of the bytes, it must differ from the earlier one.
     assert_ne!(file().await, before);
 }

@@ -1,4 +1,4 @@
-//! What the tests of datasets share.
+//! Helpers of the tests of datasets.
 
 use bytes::Bytes;
 use chunkyard_array::codec::blosc;
@@ -9,7 +9,7 @@ use chunkyard_engine::format::superchunk::bloscpack::{Layout, Parsed};
 use chunkyard_engine::format::superchunk::{Blz, BlzOptions, Creation, Style, dtype, meta, names};
 use chunkyard_engine::store::{Kind, Options, Store};
 
-/// A place in memory that nobody else has.
+/// A place of its own in memory.
 pub(crate) fn memory() -> Place {
     use std::sync::atomic::{AtomicU64, Ordering};
     static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -61,7 +61,7 @@ pub(crate) fn within(store: &Store) -> Place {
     Place::within(store.clone(), "x.blz").unwrap()
 }
 
-/// The files in a folder of a dataset, without those that are empty: those were taken away.
+/// The files in a folder of a dataset, without empty ones, which are removed objects.
 pub(crate) async fn files(place: &Place, folder: &str) -> Vec<(String, Bytes)> {
     let store = place.directory();
     let mut found = Vec::new();
@@ -73,7 +73,7 @@ pub(crate) async fn files(place: &Place, folder: &str) -> Vec<(String, Bytes)> {
     found
 }
 
-/// A meta file that says something else, with a checksum that holds.
+/// A changed meta file with a valid checksum.
 pub(crate) fn resealed(file: &[u8], from: &str, to: &str) -> Vec<u8> {
     let text = unsealed(file).replace(from, to);
     meta::seal::sealed(text.into_bytes())
@@ -88,7 +88,7 @@ pub(crate) fn unsealed(file: &[u8]) -> String {
     }
 }
 
-/// Nothing is there that a dataset of one column does not need, and every file is whole on its own.
+/// A dataset of one column has no files that it does not need, and every file is whole on its own.
 pub(crate) async fn tidy(place: &Place, chunklen: u64, superchunk: u64, what: &str) {
     let blz = open(place).await;
     let superchunk = if blz.style() == Style::Bcolz { 1 } else { superchunk };
@@ -111,7 +111,7 @@ pub(crate) async fn tidy(place: &Place, chunklen: u64, superchunk: u64, what: &s
         let file = found.iter().find(|(path, _)| *path == name);
         let (_, bytes) = file.unwrap_or_else(|| panic!("{what}: no {name}"));
         let count = check_file(&name, bytes, what);
-        // Where files are not changed in place, one may have more chunks than count.
+        // A file that is not changed in place may have chunks that do not count.
         let in_place = local && blz.style() == Style::Superchunk;
         assert!(
             count == chunks || (!in_place && count > chunks),
@@ -120,7 +120,7 @@ pub(crate) async fn tidy(place: &Place, chunklen: u64, superchunk: u64, what: &s
     }
 }
 
-/// How many chunks a file has, which are one behind the other up to its end, each with its digest.
+/// The number of chunks of a file. They must follow one another up to its end, each with its digest.
 pub(crate) fn check_file(name: &str, bytes: &[u8], what: &str) -> u64 {
     let parsed = Layout::parse(name, bytes, bytes.len() as u64);
     let parsed = parsed.unwrap_or_else(|error| panic!("{what}: {error}"));

@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use super::support::{creation, local, memory, numbers, open, rows, tidy, try_numbers, within};
 use crate::repo::support as stores;
 
-/// Adds rows and commits them, again if somebody else was faster.
+/// Adds rows and commits them, and tries again if another writer was faster.
 async fn add(blz: &Blz, more: std::ops::Range<i64>) -> u64 {
     for conflicts in 0.. {
         let added = match blz.append(vec![rows(more.clone())]).await {
@@ -28,7 +28,7 @@ async fn add(blz: &Blz, more: std::ops::Range<i64>) -> u64 {
     unreachable!()
 }
 
-/// Each writer adds batches of its own: all of them are there, each in one piece, in its order.
+/// Each writer adds its own batches: all are there, each in one piece, in the order of their writer.
 async fn lose_nothing(place: &Place, writers: i64, batches: i64) {
     Blz::create(place, &creation("<i8", 10, 3), BlzOptions::default()).await.unwrap();
     let mut tasks = JoinSet::new();
@@ -68,8 +68,8 @@ async fn writers_at_the_same_time_lose_nothing() {
     }
 }
 
-/// Row `n` is always `n`, so whatever a reader finds, it is a prefix of the rows or an error that says
-/// that it was changed meanwhile.
+/// Row `n` is always `n`, so a reader finds a prefix of the rows, or an error that says that they were changed
+/// meanwhile.
 async fn readers_see_a_prefix(place: &Place, rounds: i64) {
     Blz::create(place, &creation("<i8", 10, 3), BlzOptions::default()).await.unwrap();
     let over = Arc::new(AtomicBool::new(false));
@@ -119,10 +119,10 @@ async fn readers_beside_a_writer_see_a_prefix_of_the_rows() {
     }
 }
 
-/// Two handles that live long: one dies between its tail and the commit, and what the other adds then
-/// must not be written over the only copy of rows that count.
+/// Two long-lived handles: one dies between its tail and the commit, and the rows that the other adds then
+/// must not go over the only copy of rows that count.
 #[tokio::test]
-async fn a_handle_notices_what_another_left_that_died() {
+async fn a_handle_notices_the_leftovers_of_a_dead_one() {
     use chunkyard_engine::store::fault::{Fault, Mode, Plan};
     let (_guard, store) = stores::directory();
     let place = within(&store);
@@ -142,7 +142,7 @@ async fn a_handle_notices_what_another_left_that_died() {
             died.unwrap();
             break;
         }
-        // The next one dies too, at its first write in place.
+        // The next writer dies too, at its first write in place.
         let log = |fault: &Fault| fault.log().iter().any(|op| op.starts_with("write_at"));
         for next in 0.. {
             let (faulty, fault) = Fault::wrap(&store, Plan::new(next, Mode::Tear));
@@ -189,7 +189,7 @@ mod s3 {
 }
 
 #[tokio::test]
-async fn what_dead_writers_left_beside_the_sizes_goes_once_it_is_old() {
+async fn old_leftovers_of_dead_writers_beside_the_sizes_are_removed() {
     let (temp, place) = local();
     let blz = Blz::create(&place, &creation("<i8", 10, 3), BlzOptions::default()).await.unwrap();
     let meta = temp.path().join("x.blz/meta");

@@ -1,4 +1,4 @@
-//! Looking at the stored chunks of one array, in batches.
+//! Checks the stored chunks of one array, in batches.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -21,10 +21,10 @@ const FETCH_BYTES: u64 = 16 << 20;
 /// Chunks that are located at once, where they are not decoded.
 const LOCATED_AT_ONCE: usize = 1024;
 
-/// So many chunks are asked for one by one at most, where they cannot be listed.
+/// The most chunks that are asked for one by one, where they cannot be listed.
 const UNLISTED_MAX: u64 = 1 << 30;
 
-/// A chunk and where it is, or what is wrong with that.
+/// A chunk and where it is, or why that is unknown.
 type Located = Result<(ChunkIndex, ChunkRef)>;
 
 /// A chunk that was looked at, or what is wrong with it.
@@ -34,7 +34,7 @@ type Verdict = (Option<ChunkIndex>, Result<Seen>);
 struct Seen {
     /// Its encoded bytes.
     bytes: u64,
-    /// Whether it is an object of its own, which could not be told before it was fetched.
+    /// Whether it is an object of its own, which only the fetch showed.
     is_object: bool,
     /// Whether something besides decoding shows that its bytes are right.
     is_checked: bool,
@@ -53,7 +53,7 @@ impl Seen {
     }
 }
 
-/// Checks the chunks of an array: where they are, and with a reader that they decode.
+/// Checks where the chunks of an array are, and with a reader also that they decode.
 pub(super) async fn check_array(
     source: &Arc<dyn Source>,
     path: &str,
@@ -127,8 +127,8 @@ fn has_checksum(codecs: &[serde_json::Value]) -> bool {
     })
 }
 
-/// The stored chunks of an array: those that the source finds, or, where nothing can be listed, all
-/// that there may be.
+/// The stored chunks of an array: those that the source lists, or, where it cannot list, all that
+/// may exist.
 async fn stored<'a>(
     source: &'a dyn Source,
     path: &'a str,
@@ -156,7 +156,7 @@ async fn stored<'a>(
     Ok(located.try_flatten().boxed())
 }
 
-/// Looks at some chunks. Without a reader it is enough that they are located.
+/// Checks some chunks. Without a reader it is enough that they are located.
 async fn check_batch(
     source: &Arc<dyn Source>,
     reader: Option<&Reader>,
@@ -199,7 +199,7 @@ async fn decode(
     let fetched: Vec<Result<Option<Bytes>>> = match source.fetcher().fetch(&references).await {
         Ok(fetched) => fetched.into_iter().map(Ok).collect(),
         Err(error @ Error::Store { .. }) => return Err(error),
-        // One of them is damaged: which?
+        // One of them is damaged: find out which.
         Err(_) => {
             let mut fetched = Vec::with_capacity(references.len());
             for reference in references {
@@ -227,7 +227,7 @@ async fn decode(
     .await
 }
 
-/// Names the object, which a user can look at, and not the chunk, which the finding names.
+/// Names the object, which a user can look at, and not the chunk, which is in the finding.
 fn in_object(reference: &ChunkRef, error: Error) -> Error {
     let object = match reference {
         ChunkRef::Whole { path } | ChunkRef::Object { path, .. } => path,

@@ -3,7 +3,7 @@
 //! | level | checks |
 //! |---|---|
 //! | state, metadata | the metadata of all nodes, and that the codecs of all arrays are known |
-//! | existence | where every stored chunk is: indices of shards in bounds, nothing in two places at once, nothing that belongs to nothing |
+//! | existence | where every stored chunk is: indices of shards in bounds, no byte in two chunks, no object without an array |
 //! | bytes | every stored chunk, fetched and decoded |
 //!
 //! Chunks are checked in batches, some of them under way at once, so memory does not grow with the
@@ -31,7 +31,7 @@ use crate::{Finding, Level, Severity};
 /// Findings of each severity that a report lists; all are counted.
 pub const FINDINGS_MAX: usize = 100;
 
-/// What was looked at.
+/// What was checked.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Checked {
@@ -45,17 +45,17 @@ pub struct Checked {
     pub objects: u64,
     /// Encoded bytes that were decoded.
     pub bytes: u64,
-    /// Chunks that decode and carry no checksum: whether they hold what was written cannot be told.
+    /// Chunks that decode and carry no checksum: whether they hold the bytes that were written is unknown.
     pub unchecked: u64,
-    /// Meta files of which the same is true, in formats whose meta files can have a checksum.
+    /// Meta files without a checksum, in formats whose meta files can have one.
     pub unchecked_files: u64,
 }
 
-/// What a check comes to, in one word.
+/// The result of a check, in one word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// Everything that was looked at is as it was written.
+    /// Everything that was checked is as it was written.
     Sound,
     /// Everything can be read, but some of it carries no checksum, so it cannot be checked.
     Readable,
@@ -63,19 +63,19 @@ pub enum Verdict {
     Damaged,
 }
 
-/// What a check of a source found.
+/// The result of a check of a source.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Report {
-    /// How deep it looked.
+    /// How deep the check looked.
     pub level: Level,
-    /// What it comes to.
+    /// The result in one word.
     pub verdict: Verdict,
     /// What is wrong, worst first; of each severity at most [`FINDINGS_MAX`].
     pub findings: Vec<Finding>,
     /// Errors, listed or not.
     pub errors: u64,
-    /// What was looked at.
+    /// What was checked.
     pub checked: Checked,
     /// Objects that belong to nothing.
     pub orphan_files: u64,
@@ -101,8 +101,8 @@ impl Report {
         self.findings.last_mut()
     }
 
-    /// Turns damage into a finding. A store that does not answer, or cannot, is none: then the
-    /// check itself fails.
+    /// Turns damage into a finding. A store that does not answer, or cannot, is not damage: then the check itself
+    /// fails.
     fn damaged(&mut self, array: &str, chunk: Option<ChunkIndex>, error: Error) -> Result<()> {
         let (file, what) = match error {
             Error::Store { .. } | Error::OutcomeUnknown { .. } | Error::Unsupported { .. } => {
@@ -122,8 +122,7 @@ impl Report {
     }
 }
 
-/// Checks a source. What is wrong is in the report; an error means that the check itself could not
-/// be carried out.
+/// Checks a source. Damage is in the report; an error means that the check itself could not be carried out.
 pub async fn check(source: &Arc<dyn Source>, level: Level, meter: &Meter) -> Result<Report> {
     let mut report = Report {
         level,
@@ -187,7 +186,7 @@ pub async fn check(source: &Arc<dyn Source>, level: Level, meter: &Meter) -> Res
     Ok(report)
 }
 
-/// Errors first, then by where they are: batches end in any order.
+/// Errors first, then by place: batches end in any order.
 fn order(finding: &Finding) -> (bool, &Option<String>, &Option<Vec<u64>>, &str) {
     (finding.severity != Severity::Error, &finding.array, &finding.chunk, &finding.file)
 }
@@ -197,7 +196,7 @@ async fn check_strays(source: &dyn Source, report: &mut Report) -> Result<()> {
     while let Some(stray) = strays.next().await {
         let meta = match stray {
             Ok(meta) => meta,
-            // What cannot be listed cannot be told.
+            // Without a listing, stray objects stay unknown.
             Err(Error::Unsupported { .. }) => return Ok(()),
             Err(error) => return Err(error),
         };

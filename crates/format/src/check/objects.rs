@@ -1,4 +1,4 @@
-//! Which objects hold the chunks, and whether they hold each byte once.
+//! Which objects hold the chunks, and whether two chunks share bytes.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use crate::Severity;
 /// Chunks of one object whose ranges are compared with one another.
 const RANGES_MAX: usize = 4 << 20;
 
-/// The objects that chunks are in, of one array or of several, and whether two chunks share bytes of
-/// one.
+/// The objects that hold the chunks of one array or several, and whether two chunks share bytes of
+/// an object.
 #[derive(Debug, Default)]
 pub(super) struct Objects {
     current: Option<Arc<str>>,
@@ -27,7 +27,7 @@ impl Objects {
         let (path, range) = match reference {
             ChunkRef::Object { path, range, .. } => (path, range),
             ChunkRef::Remote { url, range, .. } => (url, range),
-            // Chunks of one block are one range; where they lie in it is for its unpacking to check.
+            // Chunks of one block are one range; unpacking checks where they lie in it.
             ChunkRef::Slice { block, .. } => (&block.path, &block.range),
             ChunkRef::Whole { .. } | ChunkRef::Inline(_) => return,
         };
@@ -41,8 +41,8 @@ impl Objects {
         }
     }
 
-    /// Compares the ranges in the object that was seen last. Several chunks that are one range are a
-    /// saving, not damage; those that share a part of their bytes cannot all be right.
+    /// Compares the ranges in the object that was seen last. Several chunks with the same range are
+    /// a saving, not damage; chunks that share a part of their bytes cannot all be right.
     fn compare(&mut self) {
         let mut ranges = std::mem::take(&mut self.ranges);
         ranges.retain(|range| !range.is_empty());
@@ -57,7 +57,7 @@ impl Objects {
         }
     }
 
-    /// Adds what was found to a report.
+    /// Adds the findings to a report.
     pub(super) fn finish(mut self, report: &mut Report) {
         self.compare();
         report.checked.objects += self.count;

@@ -1,4 +1,4 @@
-//! Damage that only a hand can make.
+//! Damage that no writer makes by itself.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use chunkyard_store::{Options, Store};
 use super::*;
 use crate::zarr3::Zarr3Source;
 
-/// A shard of four chunks of four bytes, where its index says so.
+/// A shard of four chunks of four bytes, at the ranges that its index gives.
 async fn shard(name: &str, ranges: [std::ops::Range<u64>; 4]) -> Report {
     let store = Store::open(&format!("memory://check-{name}"), &Options::default()).unwrap();
     let sharding = Sharding::new(&[16]);

@@ -1,7 +1,7 @@
-//! Between chunks as the container has them and as the data model has them.
+//! Converts between the chunks of the container and of the data model.
 //!
 //! They are the same, with two exceptions. Lists of fixed size are one element here and further
-//! dimensions there, so chunk indices are longer there by zeros. Other lists are rearranged: see
+//! dimensions there, so chunk indices have trailing zeros there. Other lists are rearranged: see
 //! [`super::elements`].
 
 use std::sync::Arc;
@@ -18,18 +18,18 @@ use super::handle::grid_of;
 use super::model::DType;
 use super::pending::Description;
 
-/// An index of the model as the container has it.
+/// An index of the model as an index of the container.
 pub(super) fn trimmed(described: &Description, index: &ChunkIndex) -> ChunkIndex {
     index.iter().copied().take(described.meta.shape.len()).collect()
 }
 
-/// An index of the container as the model has it, where arrays have this rank.
+/// An index of the container as an index of the model, whose arrays have this rank.
 pub(super) fn extended(mut index: ChunkIndex, rank: usize) -> ChunkIndex {
     index.resize(rank, 0);
     index
 }
 
-/// The stored chunks of an array as the model has them, where arrays have this rank. A chunk that
+/// The stored chunks of an array, by index of the model, whose arrays have this rank. A chunk that
 /// several layers have comes several times.
 pub(super) async fn occupied(
     state: Option<Arc<ArrayState>>,
@@ -41,7 +41,7 @@ pub(super) async fn occupied(
     Ok(stream::iter(cells).boxed())
 }
 
-/// A region of the container as one of the model, where arrays have this shape.
+/// A region of the container as a region of the model, whose arrays have this shape.
 pub(super) fn region_for_model(region: &Region, shape: &[u64]) -> Result<Region> {
     let (mut origin, mut extents) = (region.origin().to_vec(), region.shape().to_vec());
     extents.extend(shape.iter().skip(extents.len()));
@@ -49,7 +49,7 @@ pub(super) fn region_for_model(region: &Region, shape: &[u64]) -> Result<Region>
     Ok(Region::new(origin, extents)?)
 }
 
-/// A reference to a chunk as the model has it. Lists are fetched for it: there is no other way to
+/// A reference to a chunk of the model. Lists are fetched for it: there is no other way to
 /// rearrange them.
 pub(super) async fn for_model(
     fetcher: &Fetcher,
@@ -65,7 +65,7 @@ pub(super) async fn for_model(
     Ok(Some(ChunkRef::Inline(elements::list_chunk_to_offsets_bytes(child, count, &bytes)?.into())))
 }
 
-/// The bytes of a chunk of the model as the container has them.
+/// The bytes of a model chunk as the container stores them.
 pub(super) fn for_container(
     described: &Description,
     index: &ChunkIndex,

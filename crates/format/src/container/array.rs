@@ -21,12 +21,12 @@ use crate::{Accept, ArrayNode, ChunkCodecs, Exclusion, Reader, Writer};
 /// Chunks of a stream that are read ahead.
 const READ_AHEAD: usize = 4;
 
-/// An array as it was when it was opened here. Cheap to clone.
+/// An array as it was when this handle opened it. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct ContainerArray {
     inner: Arc<Inner>,
     described: Arc<Description>,
-    /// The same in the one data model, for types that it knows.
+    /// The same in the shared data model, for types that it knows.
     node: std::result::Result<(Arc<ArrayNode>, Reader), String>,
 }
 
@@ -40,12 +40,12 @@ impl ContainerArray {
         Ok(Self { inner, described, node })
     }
 
-    /// What it is.
+    /// Its description.
     pub fn described(&self) -> &Arc<Description> {
         &self.described
     }
 
-    /// The same in the one data model. Nested lists are not in it; their chunks can be read as bytes.
+    /// The same in the shared data model. Nested lists are not in it; their chunks can be read as bytes.
     pub fn node(&self) -> Result<&Arc<ArrayNode>> {
         self.known().map(|(node, _)| node)
     }
@@ -55,8 +55,8 @@ impl ContainerArray {
         self.known().map(|(_, reader)| reader)
     }
 
-    /// Reads a region chunk by chunk, in row-major order: each with the part of the region that it holds.
-    /// A few are read ahead, so memory does not grow with the region.
+    /// Reads a region chunk by chunk, in row-major order: each with its part of the region. A few are
+    /// read ahead, so memory does not grow with the region.
     pub fn stream(
         &self,
         region: &Region,
@@ -76,14 +76,14 @@ impl ContainerArray {
         Ok(stream::iter(read).buffered(READ_AHEAD).boxed())
     }
 
-    /// Writes it. What is written waits for the next flush.
+    /// Writes it. The changes wait for the next flush.
     pub fn writer(&self) -> Result<Writer> {
         self.inner.refuse_changes()?;
         Ok(Writer::new(self.reader()?.clone(), self.target(false)))
     }
 
     /// Writes a chunk as the container stores it, unpacked: elements in row-major order, only those
-    /// inside of the array.
+    /// inside the array.
     pub async fn write_chunk(&self, index: &[u64], bytes: Bytes) -> Result<()> {
         self.inner.refuse_changes()?;
         let grid = grid_of(&self.described)?;
@@ -129,18 +129,17 @@ impl ContainerArray {
 }
 
 impl Container {
-    /// The array of a description, which may be ahead of what others see.
+    /// The array of a description, which may include changes that others do not see yet.
     pub(super) fn array_of(&self, described: Arc<Description>) -> Result<ContainerArray> {
         ContainerArray::new(self, described)
     }
 }
 
-/// What arrays are in the one data model, for those that were asked for last: making it costs more than
-/// reading a small chunk.
+/// The models of the arrays that were asked for last: making one costs more than reading a small chunk.
 #[derive(Debug, Default)]
 pub(super) struct Models(Mutex<HashMap<String, (Arc<Description>, Model)>>);
 
-/// An array in the one data model, or why it is not in it.
+/// An array in the shared data model, or why it is not in it.
 type Model = std::result::Result<(Arc<ArrayNode>, ChunkCodecs), String>;
 
 /// Arrays whose models are kept.
@@ -169,7 +168,7 @@ impl Models {
     }
 }
 
-/// Where chunks of an array go: among the changes that wait.
+/// The target of an array's chunks: the changes that wait.
 #[derive(Debug)]
 struct Target {
     inner: Arc<Inner>,
@@ -179,7 +178,7 @@ struct Target {
 }
 
 impl Target {
-    /// Refuses chunks of an array that is another one by now.
+    /// Refuses chunks for an array that has been replaced since.
     async fn refuse_outdated(&self) -> Result<()> {
         self.inner.refuse_changes()?;
         let (was, name) = (&self.described.meta, &self.described.meta.name);
@@ -196,7 +195,7 @@ impl Target {
         }
     }
 
-    /// Lets chunks wait, which are as the container stores them.
+    /// Adds chunks, in the form that the container stores, to the changes that wait.
     async fn wait(&self, chunks: Vec<(ChunkIndex, Option<Bytes>)>) -> Result<()> {
         self.refuse_outdated().await?;
         let (described, codec) = (self.described.clone(), self.inner.options.codec.clone());
@@ -228,7 +227,7 @@ impl Target {
 #[async_trait]
 impl Accept for Target {
     async fn accept(&self, chunks: Vec<(ChunkIndex, Option<Bytes>)>) -> Result<()> {
-        // Without a fill value, zeros are elements like others: they are there, and they count.
+        // Without a fill value, zeros are elements like others: they are stored, and they count.
         let is_filled = self.described.meta.fill_value.is_some();
         let zeros = match is_filled || chunks.iter().all(|(_, bytes)| bytes.is_some()) {
             true => None,

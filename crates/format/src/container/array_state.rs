@@ -1,7 +1,7 @@
-//! One array as the layers of a container tell it together.
+//! One array, put together from the layers of a container.
 //!
-//! The newest layer that names it decides what it is; each chunk is where the newest layer says that
-//! has it. A tombstone ends the search, and so does a layer that means another array by the name: of
+//! The newest layer that names the array describes it. Each chunk comes from the newest layer that has
+//! it. A tombstone ends the search, and so does a layer that means another array by the name: of
 //! another type, or with other chunks.
 
 use std::collections::{BTreeSet, HashMap};
@@ -29,7 +29,7 @@ const BATCH: u64 = 16 << 10;
 /// An array of a stack of layers.
 #[derive(Debug)]
 pub(super) struct ArrayState {
-    /// What it is.
+    /// Its description.
     pub(super) described: Arc<Description>,
     /// Attributes that may mean something else.
     pub(super) mixed: Vec<Mixed>,
@@ -45,11 +45,11 @@ pub(super) struct ArrayState {
 pub(super) struct Found {
     /// The layer.
     pub(super) layer: Arc<Layer>,
-    /// The part of a block of it.
+    /// The part of a block in that layer.
     pub(super) address: ChunkAddress,
 }
 
-/// Chunks of all layers, looked up at once: however many layers there are, a lookup is one.
+/// Chunks of all layers in one table, so that a lookup is one step however many layers there are.
 #[derive(Debug, Default)]
 struct Places {
     /// By position in the grid: the number of the table, and the address.
@@ -59,7 +59,7 @@ struct Places {
 }
 
 impl Stack {
-    /// An array; `None` where there is none, or where it was deleted.
+    /// An array; `None` if it never existed or was deleted.
     pub(super) async fn array(&self, name: &str) -> Result<Option<Arc<ArrayState>>> {
         let before = {
             let described = self.described();
@@ -93,8 +93,8 @@ impl Stack {
 }
 
 impl Stack {
-    /// Every chunk that any layer has under a name, tombstones or not: what a reader of 0.9 may find,
-    /// for which a tombstone is no end.
+    /// Every chunk that any layer has under a name, tombstones or not: a reader of 0.9 may find them
+    /// all, because it does not stop at a tombstone.
     pub(super) async fn every_index(&self, name: &str) -> Result<BTreeSet<ChunkIndex>> {
         let mut all = BTreeSet::new();
         for layer in &self.layers {
@@ -114,12 +114,12 @@ impl Stack {
         Ok(all)
     }
 
-    /// Whether a layer may have chunks under a name that are outside of an array of this shape.
+    /// Whether a layer may have chunks under a name that are outside an array of this shape.
     pub(super) async fn reaches_beyond(&self, name: &str, shape: &[u64]) -> Result<bool> {
         for layer in &self.layers {
             let Some(position) = layer.position(name).await? else { continue };
             let head = layer.parse(|view| footer::array(view, &layer.root, position)).await?;
-            // A layer holds no chunks outside of what it says that the array is.
+            // A layer holds no chunks outside the shape that it gives the array.
             let beyond = head.meta.shape.iter().zip(shape).any(|(&had, &has)| u64::from(had) > has);
             if head.chunks.len > 0 && (beyond || head.meta.shape.len() != shape.len()) {
                 return Ok(true);
@@ -176,7 +176,7 @@ impl ArrayState {
         Ok(state)
     }
 
-    /// Where a chunk is; `None` where it was never written.
+    /// Where a chunk is; `None` if it was never written.
     pub(super) async fn find(&self, coord: &[u64]) -> Result<Option<Found>> {
         let Some(at) = self.position(coord) else { return Ok(None) };
         let places = self.places.get_or_try_init(|| self.places()).await?;
@@ -198,13 +198,13 @@ impl ArrayState {
         }))
     }
 
-    /// All chunks that are within the array, in row-major order, each where it is.
+    /// All chunks within the array, in row-major order, each with its place.
     pub(super) async fn all(&self) -> Result<Vec<(u64, Found)>> {
         let mut found: Vec<(u64, u32, ChunkAddress)> = Vec::new();
         for (number, (layer, table)) in (0_u32..).zip(&self.tables) {
             self.each(layer, table, |at, address| found.push((at, number, address))).await?;
         }
-        // The newest first among the same chunk, and of one table the first.
+        // Of the same chunk the newest layer comes first, and within a table the first entry.
         found.sort_by_key(|(at, table, _)| (*at, *table));
         found.dedup_by_key(|(at, _, _)| *at);
         let place = |(at, table, address): (u64, u32, ChunkAddress)| {
@@ -214,8 +214,8 @@ impl ArrayState {
         Ok(found.into_iter().filter_map(place).collect())
     }
 
-    /// The positions of all chunks that are within the array; one that several layers have comes
-    /// several times.
+    /// The positions of all chunks within the array; a chunk that several layers have comes several
+    /// times.
     pub(super) async fn positions(&self) -> Result<Vec<u64>> {
         let mut found = Vec::new();
         for (layer, table) in &self.tables {
@@ -224,14 +224,14 @@ impl ArrayState {
         Ok(found)
     }
 
-    /// Where a chunk is, as the fetcher takes it; `None` where it was never written.
+    /// Where a chunk is, as the fetcher takes it; `None` if it was never written.
     pub(super) async fn reference(&self, index: &ChunkIndex) -> Result<Option<ChunkRef>> {
         let Some(found) = self.find(index).await? else { return Ok(None) };
         let block = found.layer.block_ref(found.address.block).await?;
         self.slice(&found, block, index).map(Some)
     }
 
-    /// A chunk as a slice of its block, checked to be one.
+    /// A chunk as a slice of its block. Fails if it does not lie within the block.
     pub(super) fn slice(
         &self,
         found: &Found,
@@ -279,7 +279,7 @@ impl ArrayState {
         Ok(places)
     }
 
-    /// Calls back for each chunk of a table that is within the array.
+    /// Calls back for each chunk of a table that lies within the array.
     async fn each(
         &self,
         layer: &Layer,

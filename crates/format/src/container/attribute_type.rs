@@ -1,4 +1,4 @@
-//! The types that the attributes of a container have, by name.
+//! The types of a container's attributes, by name.
 
 use chunkyard_store::{Error, Result};
 
@@ -39,7 +39,7 @@ const TYPES: &[(AttributeType, &str)] = &[
 ];
 
 impl AttributeType {
-    /// The type of that name, however it is capitalised.
+    /// The type with that name, in any capitalisation.
     pub fn parse(name: &str) -> Result<Self> {
         let known = TYPES.iter().find(|(_, word)| word.eq_ignore_ascii_case(name));
         known.map(|(found, _)| *found).ok_or_else(|| {
@@ -56,8 +56,8 @@ impl AttributeType {
         TYPES.iter().find(|(known, _)| *known == self).map_or("", |(_, word)| word)
     }
 
-    /// A value as one of this type. Refuses what would become another value; a fraction is rounded to
-    /// what Float32 has.
+    /// A value as one of this type. Refuses a conversion that would change the value, except that a
+    /// fraction is rounded to Float32.
     pub fn value(self, value: &AttributeValue) -> Result<AttributeValue> {
         let refuse =
             || Error::invalid(format!("{} does not fit into {}", shown(value), self.word()));
@@ -147,7 +147,7 @@ impl AttributeValue {
     }
 }
 
-/// A value as an integer, where it is one by type.
+/// A value as an integer, if its type is an integer.
 fn whole_number(value: &AttributeValue) -> Option<i128> {
     use AttributeValue as Value;
     Some(match value {
@@ -171,13 +171,13 @@ fn fraction(value: &AttributeValue) -> Option<f64> {
     }
 }
 
-/// A value as an integer, where it is one.
+/// A value as an integer, if it is whole.
 fn integer(value: &AttributeValue) -> Option<i128> {
     let whole = || fraction(value).filter(|value| value.fract() == 0.0 && value.abs() < 1e20);
     whole_number(value).or_else(|| whole().map(|value| value as i128))
 }
 
-/// A value as a fraction; those that JSON does not have are words.
+/// A value as a fraction; values that JSON does not have are words.
 fn float(value: &AttributeValue) -> Option<f64> {
     if let AttributeValue::String(word) = value {
         return match word.as_str() {

@@ -1,11 +1,11 @@
-//! The attributes of an array, as its layers tell them.
+//! The attributes of an array, put together from its layers.
 //!
 //! A layer has dictionaries of keys and of values, and an array has pairs of numbers in them. A layer
-//! of ours says all attributes of its arrays by its own dictionaries. One of array-format 0.9 does
-//! not: whoever changes an array there takes over the pairs that the layer below has, as they are,
-//! and adds to them by new dictionaries. So a pair means what it means in the layer, or what it meant
-//! below, and where it may mean either both are kept: attributes are never removed by 0.9. Which was
-//! meant cannot be told then, and is [said](super::mixed).
+//! of ours states all attributes of its arrays in its own dictionaries. A layer of array-format 0.9
+//! does not: when 0.9 changes an array, it takes over the pairs of the layer below unchanged, and
+//! adds new pairs for its own dictionaries. So a pair refers to the dictionaries of its layer, or of
+//! the layer below. If either is possible both are kept, because 0.9 never removes attributes. Then
+//! the true meaning is unknown, and the reader is [told](super::mixed).
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use super::layer::Layer;
 use super::mixed::{Mixed, shown};
 use super::model::AttributeValue;
 
-/// What a layer says of the attributes of an array.
+/// The attributes of an array as stored in one layer.
 #[derive(Debug)]
 pub(super) struct Said<'a> {
     /// The layer.
@@ -28,7 +28,7 @@ pub(super) struct Said<'a> {
 }
 
 impl Said<'_> {
-    /// Whether the pairs may be those of the layer below.
+    /// Whether the pairs may refer to the layer below.
     fn inherits(&self) -> bool {
         self.layer.seal.is_none()
     }
@@ -43,8 +43,8 @@ impl Said<'_> {
 /// An attribute, and the number that its key has in the pairs of a layer.
 type Known = (u64, String, AttributeValue);
 
-/// The attributes of an array, from what its layers say, the newest first, as far as there is room;
-/// and those of them that may mean something else.
+/// The attributes of an array, from its layers, the newest first, as far as there is room; and those
+/// of them that may mean something else.
 pub(super) async fn attributes(
     said: &[Said<'_>],
     room: &mut Room,
@@ -61,8 +61,9 @@ pub(super) async fn attributes(
         let mut own: Vec<Known> = Vec::with_capacity(said.pairs.len());
         for &(key, value) in &said.pairs {
             let taken_over = inherited.contains(&key) || below.contains(&(key, value));
-            // A pair that is nowhere is read all the same, so that the parser says what is wrong.
-            // One that was taken over may mean what was set anew since, under another number.
+            // A pair that is nowhere is read all the same, so that the parser says what is wrong. A
+            // pair that was taken over may mean an attribute that was set anew since, under another
+            // number.
             if said.has((key, value)) || !taken_over {
                 let root = &said.layer.root;
                 let pair = said.layer.parse(|view| {
@@ -97,7 +98,7 @@ pub(super) async fn attributes(
         known.append(&mut own);
     }
     let attributes: Vec<_> = known.into_iter().map(|(_, name, value)| (name, value)).collect();
-    // A later layer may have said clearly what an earlier one did not.
+    // A later layer may be clear where an earlier one was not.
     mixed.retain(|mixed| attributes.contains(&(mixed.key.clone(), mixed.value.clone())));
     Ok((attributes, mixed))
 }

@@ -1,15 +1,15 @@
-//! All layers become one: the new base is written first, what it holds is deleted last.
+//! Merges all layers into one: the new base is written first, the merged files are deleted last.
 //!
 //! ```text
-//!  1  the new base, aside, durable       everybody reads what was there
+//!  1  the new base, aside, durable       all readers see the old state
 //!  2  one step replaces the base         it holds all layers up to n, and says so
 //!  3  layers 1 … n are deleted, oldest first
 //! ```
 //!
-//! Killed before 2, nothing has happened. Killed after it, the layers that are left are recognised as
-//! held by the base; other programs, which do not know that, read them over it and see the same, since
-//! what is left is always the newest of them. A layer that somebody adds meanwhile has a higher number,
-//! stays, and means the same over the new base as over the old layers.
+//! Killed before 2, nothing has happened. Killed after it, the remaining layers are recognised as held
+//! by the base; other programs, which do not know that, read them over it and see the same, since only
+//! the newest of them remain. A layer that another writer adds meanwhile has a higher number, stays,
+//! and means the same over the new base as over the old layers.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ use crate::Meter;
 /// How a container is compacted.
 #[derive(Debug, Clone, Default)]
 pub struct CompactOptions {
-    /// Nobody else writes: needed for large containers on object stores, which cannot replace a
+    /// There is no other writer: needed for large containers on object stores, which cannot replace a
     /// large object only if it is unchanged.
     pub alone: bool,
     /// Pack all blocks anew by the codec of the container's options.
@@ -36,7 +36,7 @@ pub struct CompactOptions {
     pub meter: Arc<Meter>,
 }
 
-/// What a compaction did.
+/// The result of a compaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Compacted {
     /// Layers that became one, the base included.
@@ -73,8 +73,8 @@ impl Inner {
     /// Lets others go on, and leaves no folder behind.
     pub(super) async fn unlock_upkeep(&self, lock: Option<Lock>) -> Result<()> {
         if lock.is_some() && self.store.list_dir(&self.names.work()).await?.dirs.is_empty() {
-            // Only the lock was in it; whoever waits for it makes another, and may have done so in
-            // between: then the folder is not empty, and theirs to take away.
+            // The folder held only the lock. A process that waits for the lock makes another one, and
+            // may have done so already: then the folder is not empty, and that process deletes it.
             self.store.delete_dir(&self.names.work()).await.ok();
         }
         Ok(())
@@ -110,7 +110,8 @@ impl Inner {
         Ok(Compacted { layers, bytes_before, bytes_after })
     }
 
-    /// Writes and publishes a base that holds all layers; gives the statistics and what it holds.
+    /// Writes and publishes a base that holds all layers; returns the statistics and the list of layers
+    /// it holds.
     async fn write_base(
         &self,
         stack: &Stack,
@@ -145,7 +146,7 @@ impl Inner {
             statistics.extend(match self.known_statistics(stack, &name).await? {
                 Some(known) => Some(known),
                 None => match self.statistics_anew(&array).await {
-                    // Of chunks whose codec is not known here they stay unknown.
+                    // Statistics of chunks with an unknown codec stay unknown.
                     Err(Error::Unsupported { .. }) => None,
                     anew => Some(anew?),
                 },
@@ -165,8 +166,8 @@ impl Inner {
         Ok((statistics, absorbed))
     }
 
-    /// Deletes files one after the other: whoever reads those that are left must not find a newer
-    /// one gone and an older one there.
+    /// Deletes files one after the other: a reader of the remaining files must not find an older one
+    /// after a newer one is gone.
     pub(super) async fn delete_in_order(&self, paths: &[String]) -> Result<()> {
         for path in paths {
             self.store.delete(std::slice::from_ref(path)).await?;
@@ -178,9 +179,9 @@ impl Inner {
     }
 }
 
-/// What a new base says that it holds: these layers, those that the old base held and nobody came to
-/// delete, and whatever else the next layer may have been made on by somebody who has not seen the
-/// new base. That is the old base, if no layer is over it, and what that one held.
+/// The layers that a new base says it holds: the merged layers; those that the old base held and were
+/// never deleted; and any other layer that a writer may build the next layer on without having seen the
+/// new base. That is the old base, if no layer is over it, and the layers that it held.
 fn grounds(stack: &Stack, absorbed: &[(u64, Id)]) -> Vec<(u64, Id)> {
     let mut all = absorbed.to_vec();
     let Some(base) = stack.layers.first() else { return all };
@@ -195,7 +196,7 @@ fn grounds(stack: &Stack, absorbed: &[(u64, Id)]) -> Vec<(u64, Id)> {
     all
 }
 
-/// A layer of a container, to be looked at.
+/// Facts about a layer of a container.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LayerInfo {
     /// Its number; 0 is the base.
@@ -206,7 +207,7 @@ pub struct LayerInfo {
     pub bytes: u64,
     /// Arrays that it touches.
     pub arrays: u64,
-    /// Those of them that it deletes.
+    /// How many of them it deletes.
     pub deleted: u64,
     /// Chunks that it holds.
     pub chunks: u64,
@@ -216,7 +217,7 @@ pub struct LayerInfo {
     pub version: u32,
     /// Whether it carries checksums.
     pub sealed: bool,
-    /// Layers that it holds and that are gone.
+    /// Layers that were merged into it and are gone.
     pub absorbed: Option<Range<u64>>,
 }
 

@@ -1,7 +1,8 @@
-//! The arrays of a container that somebody asked for, and how much of them fits in memory.
+//! The arrays of a container that have been read, within a bound of memory.
 //!
-//! A footer says a long value once, and any number of attributes of any number of arrays may have it;
-//! here each of them has a copy. Without a bound, a file of a few megabytes fills any memory.
+//! A footer holds a long value once, and any number of attributes of any number of arrays may have
+//! it; in memory each attribute has a copy. Without a bound, a file of a few megabytes fills any
+//! memory.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,11 +16,11 @@ use super::model::AttributeValue;
 /// Bytes that attributes may always take, however short the footers are.
 const BYTES_MIN: u64 = 256 << 20;
 
-/// Bytes of attributes that a byte of a footer may become: what shares its values sensibly stays far
-/// below that.
+/// Bytes of attributes in memory per byte of footer. Files that share values sensibly stay far below
+/// that.
 const EXPANSION_MAX: u64 = 16;
 
-/// Arrays by name. Those that are not there are not remembered: anybody can ask for any name.
+/// Arrays by name. Missing arrays are not remembered: a caller can ask for any name.
 #[derive(Debug)]
 pub(super) struct Described {
     arrays: HashMap<Arc<str>, Arc<ArrayState>>,
@@ -27,23 +28,23 @@ pub(super) struct Described {
 }
 
 impl Described {
-    /// None yet, of a container that consists of these layers.
+    /// No arrays yet, of a container with these layers.
     pub(super) fn new(layers: &[Arc<Layer>]) -> Self {
         let footers = layers.iter().map(|layer| layer.footer_len()).fold(0, u64::saturating_add);
         Self { arrays: HashMap::new(), room: Room::beside(footers) }
     }
 
-    /// What is known of an array.
+    /// An array, if it has been read.
     pub(super) fn get(&self, name: &str) -> Option<Arc<ArrayState>> {
         self.arrays.get(name).cloned()
     }
 
-    /// What is left for others.
+    /// The room that is left.
     pub(super) fn room(&self) -> Room {
         self.room
     }
 
-    /// Keeps an array whose attributes take so many bytes, unless somebody else was faster.
+    /// Keeps an array whose attributes take so many bytes, unless another thread was faster.
     pub(super) fn keep(&mut self, name: &str, array: ArrayState, bytes: u64) -> Arc<ArrayState> {
         let room = &mut self.room;
         let kept = self.arrays.entry(name.into()).or_insert_with(|| {
@@ -85,7 +86,7 @@ impl Room {
     }
 }
 
-/// Bytes that a value has in a footer at least.
+/// The least bytes of a value in a footer.
 fn value_bytes(value: &AttributeValue) -> u64 {
     use AttributeValue as V;
     let bytes = match value {
@@ -105,7 +106,7 @@ fn value_bytes(value: &AttributeValue) -> u64 {
         V::Int64List(list) => size_of_val(list.as_slice()),
         V::UInt64List(list) => size_of_val(list.as_slice()),
         V::Float64List(list) => size_of_val(list.as_slice()),
-        // A string is a number at least, of version 6 on.
+        // From version 6 on, a string takes at least a number.
         V::StringList(list) => list.iter().map(|text| text.len() + 4).sum(),
         V::BinaryList(list) => list.iter().map(|bytes| bytes.len() + 4).sum(),
     };

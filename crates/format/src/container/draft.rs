@@ -1,9 +1,9 @@
 //! A layer being written: chunks go in, a file comes out.
 //!
-//! Large chunks are blocks of their own, so that reading one costs one; small ones share a block of
-//! about a mebibyte. Blocks are packed on the compute threads, some at a time, and written in the
-//! order in which they were closed. Memory is bounded by what waits to be packed, plus, for a file
-//! that turns out small, the file.
+//! Large chunks are blocks of their own, so that reading one chunk reads one block; small ones share
+//! a block of about a mebibyte. Blocks are packed on the compute threads, some at a time, and
+//! written in the order in which they were closed. Memory is bounded by the bytes that wait to be
+//! packed, plus, for a file that turns out small, the file.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,10 +23,10 @@ use super::trailer::render_trailer;
 /// Chunks of at least this size are blocks of their own.
 pub(super) const WHOLE_BYTES_MIN: u64 = 64 << 10;
 
-/// Bytes that wait to be packed together.
+/// Bytes that wait to be packed, in all.
 const WAITING_BYTES_MAX: u64 = 16 << 20;
 
-/// A file up to this size is put in one go.
+/// A file up to this size is put in one request.
 const SMALL_FILE_BYTES_MAX: u64 = 32 << 20;
 
 /// The bytes of a chunk.
@@ -43,7 +43,7 @@ pub(super) enum Piece {
         /// Name of the codec; `None` for plain bytes.
         codec: Option<Arc<str>>,
     },
-    /// A part of a block that is taken over as it is, with all that is in it.
+    /// A part of a block that is taken over unchanged, with all of its chunks.
     Within {
         /// Which block it is: the key of its layer, and its number there.
         block: (u64, u32),
@@ -60,7 +60,7 @@ pub(super) enum Piece {
     },
 }
 
-/// What a layer says about itself, apart from its arrays.
+/// The facts that a layer states about itself, apart from its arrays.
 #[derive(Debug, Clone)]
 pub(super) struct Identity {
     pub(super) container: [u8; 16],
@@ -103,11 +103,11 @@ struct DraftArray {
 struct OpenBlock {
     parts: Vec<Bytes>,
     len: u64,
-    /// Whose addresses wait for the number of the block: array and entry.
+    /// The chunks whose addresses wait for the number of the block: array and entry.
     entries: Vec<(usize, usize)>,
 }
 
-/// A block that was closed and not written.
+/// A block that is closed but not yet written.
 #[derive(Debug)]
 enum Waiting {
     Plain { parts: Vec<Bytes>, len: u64 },
@@ -115,7 +115,7 @@ enum Waiting {
 }
 
 impl Draft {
-    /// A layer without arrays. Nothing is written before there is much of it.
+    /// A layer without arrays. Writing begins once enough has been collected.
     pub(super) fn new(
         store: &Store,
         aside: String,
@@ -137,7 +137,7 @@ impl Draft {
         }
     }
 
-    /// Begins an array, to which the chunks belong that are pushed next. Arrays come sorted by name.
+    /// Begins an array; the chunks pushed next belong to it. Arrays come sorted by name.
     pub(super) fn begin_array(
         &mut self,
         meta: ArrayMeta,
@@ -333,10 +333,10 @@ struct Dictionary {
 }
 
 impl Dictionary {
-    /// Gives the arrays their indices, as wide as they must be.
+    /// Gives the arrays their indices, as wide as needed.
     fn intern(arrays: &mut [DraftArray]) -> Result<Self> {
         let mut keys: HashMap<String, u64> = HashMap::new();
-        // Values have no order and no hash; their rendering tells those apart that differ.
+        // Values have no order and no hash; their rendering tells different ones apart.
         let mut values: HashMap<String, u64> = HashMap::new();
         let mut all = Self { keys: Vec::new(), values: Vec::new() };
         for array in arrays {
@@ -378,7 +378,7 @@ fn distinct(value: &AttributeValue) -> String {
     }
 }
 
-/// A layer that is complete, and not yet visible.
+/// A layer that is complete but not yet visible.
 #[derive(Debug)]
 pub(super) struct Finished {
     /// Bytes of the file.
@@ -395,7 +395,7 @@ pub(super) enum Content {
     Aside(String),
 }
 
-/// What was written so far: in memory while it is little.
+/// The bytes written so far: in memory while they are few.
 #[derive(Debug)]
 struct Output {
     store: Store,

@@ -1,17 +1,17 @@
-//! Changing what there is: arrays, attributes, extents. All of it waits for a flush.
+//! Changes of arrays, attributes and extents. All of them wait for a flush.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use chunkyard_array::{ChunkIndex, ElementsBuf, Grid, Region};
-use chunkyard_store::{Error, Result};
+use chunkyard_store::{Error, Noun, Result};
 
 use super::adapt;
 use super::handle::{Container, grid_of, no_array};
 use super::model::{ArrayMeta, AttributeValue, DType, FillValue, IndexWidth, to_u32};
 use super::pending::{Change, Description, Waiting};
 
-/// An array that is to be made.
+/// The definition of a new array.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Definition {
     /// Its name.
@@ -20,18 +20,18 @@ pub struct Definition {
     pub dtype: DType,
     /// Its extents.
     pub shape: Vec<u64>,
-    /// Those of its chunks; `None`: one chunk.
+    /// The extents of its chunks; `None`: one chunk.
     pub chunk_shape: Option<Vec<u64>>,
-    /// The names of its dimensions; as many as there are, or none.
+    /// The names of its dimensions: one for each, or none at all.
     pub dimension_names: Vec<String>,
-    /// The value of what is never written; `None`: zero, or empty.
+    /// The value of elements that are never written; `None`: zero, or empty.
     pub fill_value: Option<FillValue>,
     /// Its attributes.
     pub attributes: Vec<(String, AttributeValue)>,
 }
 
 impl Definition {
-    /// An array of one chunk, with nothing but the necessary.
+    /// An array of one chunk, with no optional parts.
     pub fn new(name: impl Into<String>, dtype: DType, shape: &[u64]) -> Self {
         Self {
             name: name.into(),
@@ -44,7 +44,7 @@ impl Definition {
         }
     }
 
-    /// What the container keeps of it. Refuses what does not fit.
+    /// The description that the container keeps. Refuses values that do not fit.
     pub fn describe(self) -> Result<Description> {
         let name = self.name;
         let fits = |what: &str, extents: &[u64]| {
@@ -80,7 +80,7 @@ impl Definition {
             index_width: IndexWidth::default(),
         };
         let mut described = Description { meta, attributes: Vec::new() };
-        // There may be very many, so they are not looked for one by one.
+        // There may be very many, so a linear search would be slow.
         let mut places: HashMap<String, usize> = HashMap::new();
         for (key, value) in self.attributes {
             described.refuse_list(&key, &value)?;
@@ -120,14 +120,14 @@ impl Description {
 }
 
 impl Container {
-    /// Defines an array. One of that name must not be there.
+    /// Defines an array. The name must be free.
     pub async fn define(&self, definition: Definition) -> Result<Arc<Description>> {
         let described = Arc::new(definition.describe()?);
         self.inner.refuse_changes()?;
         let _alone = self.inner.writers.exclude(true).await;
         let name = described.meta.name.clone();
         if self.inner.describe(&name).await?.is_some() {
-            return Err(Error::AlreadyExists { what: "array", name });
+            return Err(Error::AlreadyExists { what: Noun::Array, name });
         }
         let change = Change {
             described: Some(described.clone()),
@@ -155,7 +155,7 @@ impl Container {
                 let change = Change { described: None, fresh: true, shrunk: false, chunks };
                 state.pending.arrays.insert(name.to_owned(), change);
             }
-            // Nobody but us ever heard of it.
+            // It was never flushed, so no other reader knows it.
             false => drop(state.pending.arrays.remove(name)),
         }
         state.pending.recount();
@@ -174,7 +174,7 @@ impl Container {
         self.redescribe(name, |described| described.set_attribute(key, value)).await
     }
 
-    /// Removes an attribute of an array; whether it was there.
+    /// Removes an attribute of an array; returns whether it existed.
     pub async fn remove_attribute(&self, name: &str, key: &str) -> Result<bool> {
         let mut there = false;
         self.redescribe(name, |described| {
@@ -218,8 +218,8 @@ impl Container {
         Ok(())
     }
 
-    /// Gives an array other extents. What it grows by holds the fill value; what lies outside of what
-    /// it shrinks to is gone, also when it grows again.
+    /// Gives an array other extents. New elements hold the fill value; elements outside the new
+    /// extents are gone, even if the array grows again.
     pub async fn resize(&self, name: &str, shape: &[u64]) -> Result<()> {
         self.inner.refuse_changes()?;
         let _alone = self.inner.writers.exclude(true).await;
@@ -240,7 +240,7 @@ impl Container {
         let (old_grid, new_grid) = (grid_of(&was)?, grid_of(&described)?);
         let described = Arc::new(described);
         let (before, after) = (self.array_of(was.clone())?, self.array_of(described.clone())?);
-        // Chunks at the edges are as large as what is inside of the array, so they change with it.
+        // Edge chunks hold only elements inside the array, so they change with it.
         let edges = edge_chunks(&old_grid, &new_grid);
         let located = self.inner.stored(name, &edges).await?;
         let there = edges.into_iter().zip(located).filter(|(_, place)| place.is_some());
@@ -254,7 +254,7 @@ impl Container {
             }
         }
         let stack = self.inner.state().stack.clone();
-        // What older layers have where the array was not until now must not come back.
+        // Chunks of older layers outside the old shape must not come back.
         let hidden = match stack.reaches_beyond(name, old_grid.array_shape()).await? {
             false => Vec::new(),
             true => {
@@ -279,7 +279,7 @@ impl Container {
         Ok(())
     }
 
-    /// Makes an array longer along a dimension by so many positions, and writes what these hold.
+    /// Makes an array longer along a dimension by so many positions, and writes their elements.
     pub async fn append(
         &self,
         name: &str,
@@ -312,8 +312,7 @@ impl Container {
     }
 }
 
-/// The chunks whose elements within the array become more or fewer: those that the smaller of the old
-/// and the new extent cuts.
+/// The chunks that gain or lose elements: those that the smaller of the old and the new extent cuts.
 fn edge_chunks(old: &Grid, new: &Grid) -> Vec<ChunkIndex> {
     let smaller: Vec<u64> =
         old.array_shape().iter().zip(new.array_shape()).map(|(&a, &b)| a.min(b)).collect();

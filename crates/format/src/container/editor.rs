@@ -1,13 +1,13 @@
 //! A container as groups and arrays by path, changed in place.
 //!
-//! The rule is that of [`mapping`]: an array is named by its path, a group is kept only where
-//! nothing below it tells of it, or where it has attributes. Changes wait for a flush like all others.
+//! The rule is in [`mapping`]: an array is named by its path; a group is stored only if it has
+//! attributes, or if no node below implies it. Changes wait for a flush like all others.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use chunkyard_array::{ArraySpec, Attributes, GroupSpec};
-use chunkyard_store::{Error, Result};
+use chunkyard_store::{Error, Noun, Result};
 
 use super::array::ContainerArray;
 use super::attribute_type::AttributeType;
@@ -26,7 +26,7 @@ pub struct ContainerEditor {
 }
 
 impl Container {
-    /// All that it holds as of now, changes that wait included.
+    /// The whole content as of now, changes that wait included.
     pub async fn dataset(&self) -> Result<Dataset> {
         let mut described = Vec::new();
         for name in self.names().await? {
@@ -53,7 +53,7 @@ impl From<Description> for Definition {
 }
 
 impl ContainerEditor {
-    /// Changes this container.
+    /// An editor of this container.
     pub fn new(container: Container) -> Self {
         Self { container }
     }
@@ -63,7 +63,7 @@ impl ContainerEditor {
         &self.container
     }
 
-    /// The node at a path; `None` where there is none.
+    /// The node at a path; `None` if there is none.
     pub async fn node(&self, path: &str) -> Result<Option<Node>> {
         let path = normalise_path(path)?;
         for name in [name_of(&path).to_owned(), group_name(&path)] {
@@ -81,8 +81,8 @@ impl ContainerEditor {
         self.container.array(name_of(&normalise_path(path)?)).await
     }
 
-    /// Creates an array, and the groups above it. How its chunks are packed is the container's matter:
-    /// codecs of the specification mean nothing here, and shards are refused.
+    /// Creates an array, and the groups above it. The container itself decides how chunks are packed:
+    /// codecs of the specification have no effect here, and shards are refused.
     pub async fn create_array(&self, path: &str, spec: &ArraySpec) -> Result<()> {
         let path = self.free_path(path).await?;
         let node = ArrayNode::new(spec)?;
@@ -94,7 +94,7 @@ impl ContainerEditor {
     }
 
     /// The same for elements of this type, which may be lists: the specification has the type within
-    /// them, see [`mapping::data_type_of`], and no dimensions for them.
+    /// the lists, see [`mapping::data_type_of`], and no dimensions for them.
     pub async fn create_array_of(&self, path: &str, spec: &ArraySpec, dtype: DType) -> Result<()> {
         let path = self.free_path(path).await?;
         let mut entry = entry_of(name_of(&path), &ArrayNode::new(spec)?)?;
@@ -109,20 +109,20 @@ impl ContainerEditor {
         self.container.define(entry.into()).await.map(drop)
     }
 
-    /// Creates a group, and those above it.
+    /// Creates a group, and the groups above it.
     pub async fn create_group(&self, path: &str, attributes: Attributes) -> Result<()> {
         let path = self.free_path(path).await?;
         let marker = marker_of(&path, GroupSpec::new(attributes))?;
         self.container.define(marker.into()).await.map(drop)
     }
 
-    /// Replaces all attributes of a node. One that stays as it is keeps its type; another one is an
-    /// integer or a fraction of 64 bits, a text or a boolean.
+    /// Replaces all attributes of a node. An attribute that does not change keeps its type; any other
+    /// becomes an integer or a fraction of 64 bits, a text or a boolean.
     pub async fn set_attributes(&self, path: &str, attributes: Attributes) -> Result<()> {
         self.set_typed_attributes(path, attributes, &[]).await
     }
 
-    /// The same; the attributes that are listed get these types.
+    /// The same; the listed attributes get these types.
     pub async fn set_typed_attributes(
         &self,
         path: &str,
@@ -167,7 +167,7 @@ impl ContainerEditor {
                 return self.container.replace_attributes(&name, attributes).await;
             }
         }
-        Err(Error::NotFound { what: "node", name: path })
+        Err(Error::NotFound { what: Noun::Node, name: path })
     }
 
     /// The attributes of a node as the container keeps them, with their types.
@@ -185,7 +185,7 @@ impl ContainerEditor {
     pub async fn resize(&self, path: &str, shape: &[u64]) -> Result<()> {
         let path = normalise_path(path)?;
         let array = self.array(&path).await?;
-        // Lists of fixed size are dimensions here and part of the type there.
+        // Lists of fixed size are dimensions here but part of the type there.
         let rank = array.described().meta.shape.len();
         let has = array_of(array.described())?;
         let (outer, inner) = shape.split_at_checked(rank).unwrap_or((shape, &[]));
@@ -198,7 +198,7 @@ impl ContainerEditor {
         self.container.resize(name_of(&path), outer).await
     }
 
-    /// Deletes an array, or a group and all below it.
+    /// Deletes an array, or a group and all nodes below it.
     pub async fn delete(&self, path: &str) -> Result<()> {
         let path = normalise_path(path)?;
         if path == "/" {
@@ -219,16 +219,16 @@ impl ContainerEditor {
 
     async fn require(&self, path: &str) -> Result<Node> {
         let found = self.node(path).await?;
-        found.ok_or_else(|| Error::NotFound { what: "node", name: path.to_owned() })
+        found.ok_or_else(|| Error::NotFound { what: Noun::Node, name: path.to_owned() })
     }
 
-    /// A path where something can be created.
+    /// Checks that a node can be created at a path.
     async fn free_path(&self, path: &str) -> Result<String> {
         let path = normalise_path(path)?;
         match self.node(&path).await? {
             None => {}
             Some(node) => {
-                let what = if matches!(node, Node::Array(_)) { "array" } else { "group" };
+                let what = if matches!(node, Node::Array(_)) { Noun::Array } else { Noun::Group };
                 return Err(Error::AlreadyExists { what, name: path });
             }
         }
@@ -242,17 +242,17 @@ impl ContainerEditor {
         Ok(path)
     }
 
-    /// Whether there is anything below a path.
+    /// Whether there is any node below a path.
     async fn is_inhabited(&self, path: &str) -> Result<bool> {
         let (names, prefix) = (self.container.names().await?, group_name(path));
-        // Sorted: what begins so follows it.
+        // The names are sorted: those with the prefix follow it.
         let first = names.partition_point(|name| *name < prefix);
         Ok(names.get(first).is_some_and(|name| name.starts_with(&prefix)))
     }
 }
 
-/// New attributes with their types: those that are asked for, or those that they had. JSON, through
-/// which they came, knows fewer.
+/// New attributes with their types: the requested types, or the old ones. The attributes came through
+/// JSON, which knows fewer types.
 fn typed(
     had: &[(String, AttributeValue)],
     attributes: Vec<(String, AttributeValue)>,
@@ -286,16 +286,16 @@ fn typed(
     Ok(all)
 }
 
-/// What stands for a group that nothing else tells of.
+/// The entry that stands for a group that no other entry implies.
 fn marker_of(path: &str, group: GroupSpec) -> Result<mapping::Entry> {
     let mut dataset = Dataset::default();
     dataset.nodes.insert(path.to_owned(), Node::Group(group));
-    let missing = || Error::NotFound { what: "group", name: path.to_owned() };
+    let missing = || Error::NotFound { what: Noun::Group, name: path.to_owned() };
     entries_of(&dataset)?.pop().ok_or_else(missing)
 }
 
 impl ContainerEditor {
-    /// The attributes of a node as they were given: numbers that are not finite are numbers, see
+    /// The attributes of a node as the caller set them: numbers that are not finite are numbers, see
     /// [`non_finite`](chunkyard_array::non_finite).
     pub async fn plain_attributes(&self, path: &str) -> Result<Attributes> {
         Ok(match self.require(&normalise_path(path)?).await? {
@@ -304,7 +304,7 @@ impl ContainerEditor {
         })
     }
 
-    /// The attributes of a node as its document has them, which is JSON.
+    /// The attributes of a node as in its document, which is JSON.
     pub async fn attributes(&self, path: &str) -> Result<Attributes> {
         Ok(match self.require(&normalise_path(path)?).await? {
             Node::Array(array) => Arc::unwrap_or_clone(array).spec.attributes().clone(),

@@ -1,8 +1,8 @@
-//! What a container makes of a dataset that is to be written.
+//! How a container expresses a dataset that is to be written.
 //!
-//! Chunks are not encoded there, blocks are packed; so the codecs of each array become those of plain
-//! elements. Which packing was wished for is remembered beside them, and taken off again when the
-//! container is written.
+//! A container does not encode chunks, it packs blocks. So the codecs of each array become the codecs
+//! of plain elements. The requested packing is kept beside them, and removed again when the container
+//! is written.
 
 use std::sync::Arc;
 
@@ -13,16 +13,16 @@ use serde_json::{Value, json};
 use super::mapping;
 use crate::{ArrayNode, Dataset, Edges, Node};
 
-/// The member of an array's metadata that remembers the packing.
+/// The member of an array's metadata that keeps the packing.
 const PACKING: &str = "chunkyard_packing";
 
-/// The dataset as the container will hold it, or why it cannot.
+/// The dataset as the container will hold it, or why it cannot hold it.
 pub(super) fn express(mut dataset: Dataset) -> Result<Dataset> {
     for (path, node) in &mut dataset.nodes {
         let Node::Array(array) = node else { continue };
         let packing = packing_wished(&array.spec);
         let plain = ArrayNode { sharding: None, ..(**array).clone() };
-        // There and back again: what the container makes of it.
+        // To the container's form and back: this is what the container will hold.
         let entry = mapping::entry_of(mapping::name_of(path), &plain).map_err(advised)?;
         let expressed = mapping::array_of(&entry)?;
         let spec = expressed.spec.with_member(PACKING, packing)?;
@@ -33,7 +33,7 @@ pub(super) fn express(mut dataset: Dataset) -> Result<Dataset> {
     Ok(dataset)
 }
 
-/// What a conversion can do about it.
+/// Adds what the user can do about it in a conversion.
 fn advised(error: Error) -> Error {
     match error {
         Error::Unsupported { what } => Error::Unsupported {
@@ -46,7 +46,7 @@ fn advised(error: Error) -> Error {
     }
 }
 
-/// The same without what was remembered.
+/// The same dataset without the packing.
 pub(super) fn without_packing(dataset: &Dataset) -> Result<Dataset> {
     let mut dataset = dataset.clone();
     for node in dataset.nodes.values_mut() {
@@ -58,7 +58,7 @@ pub(super) fn without_packing(dataset: &Dataset) -> Result<Dataset> {
     Ok(dataset)
 }
 
-/// The packing nearest to the codecs of an array.
+/// The packing that comes nearest to the codecs of an array.
 fn packing_wished(spec: &ArraySpec) -> Value {
     let codecs = spec.codecs_json();
     let named = |codec: &Value| codec["name"].as_str().unwrap_or_default().to_owned();
@@ -81,7 +81,7 @@ fn packing_wished(spec: &ArraySpec) -> Value {
     json!({"name": "none", "must_understand": false})
 }
 
-/// The packing that was remembered with an array.
+/// The packing that is kept with an array.
 pub(super) fn packing_of(spec: &ArraySpec) -> Result<Arc<dyn BlockCodec>> {
     let packing = spec.member(PACKING).unwrap_or(&Value::Null);
     let name = packing["name"].as_str().unwrap_or("zstd");

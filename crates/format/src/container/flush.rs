@@ -1,4 +1,4 @@
-//! Changes become a layer: complete and durable first, then visible, in one step.
+//! Turns changes into a layer: complete and durable first, then visible, in one step.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -19,32 +19,32 @@ use super::stack::{Id, Stack};
 use super::{adapt, mapping, publish};
 use crate::{ChunkCodecs, Locate};
 
-/// Chunks that are fetched from aside at once.
+/// Chunks that are fetched at once from files aside.
 const LOADS: usize = 8;
 
-/// What a flush wrote.
+/// The result of a flush.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Flushed {
     /// Number of the new layer.
     pub layer: u64,
     /// Bytes of its file.
     pub bytes: u64,
-    /// What did not go well although the layer stands: the statistics file, which only other programs
-    /// read, could not be brought up to date.
+    /// A problem although the layer stands: the statistics file, which only other programs read,
+    /// could not be updated.
     pub note: Option<String>,
 }
 
 /// A layer that was written and counts.
 struct Written {
-    /// The layers with it.
+    /// All layers, this one included.
     stack: Stack,
     number: u64,
     bytes: u64,
-    /// Those of the arrays that it touches.
+    /// Statistics of the arrays that it touches.
     statistics: Vec<ArrayStats>,
 }
 
-/// Takes changes back among those that wait, unless they were flushed.
+/// On drop, puts the changes back among those that wait, unless they were flushed.
 struct Frozen<'a> {
     inner: &'a Inner,
     pending: Arc<Pending>,
@@ -54,7 +54,7 @@ struct Frozen<'a> {
 impl Drop for Frozen<'_> {
     fn drop(&mut self) {
         if !self.flushed {
-            // Nobody wrote meanwhile: a flush keeps all others from writing.
+            // No other call wrote meanwhile: a flush keeps all others from writing.
             let mut state = self.inner.state();
             state.frozen = None;
             state.pending = (*self.pending).clone();
@@ -63,8 +63,8 @@ impl Drop for Frozen<'_> {
 }
 
 impl Container {
-    /// Makes all changes visible to everybody, as one more layer; `None` if there are none. After an
-    /// error the changes are still there, and whatever others wrote is as it was.
+    /// Makes all changes visible to all readers, as one more layer; `None` if there are none. After
+    /// an error the changes still wait, and the writes of others are untouched.
     pub async fn flush(&self) -> Result<Option<Flushed>> {
         let inner: &Inner = &self.inner;
         let _alone = inner.writers.exclude(true).await;
@@ -86,7 +86,8 @@ impl Container {
                 Ok(written) => written,
                 Err(Failed { error, layer }) => {
                     if let Some(layer) = layer {
-                        // It may be there: the changes stay as they are until somebody has looked.
+                        // The layer may exist: the changes stay as they are until `settle` has
+                        // looked.
                         inner.state().unsettled = Some(layer);
                         frozen.flushed = true;
                     }
@@ -112,8 +113,8 @@ impl Container {
         Ok(Some(Flushed { layer: number, bytes, note }))
     }
 
-    /// Looks again at what is in the store. Changes that wait stay, unless somebody else changed the
-    /// same arrays meanwhile: that is a conflict, and nothing is changed by it.
+    /// Looks at the store again. Changes that wait stay, unless another writer changed the same
+    /// arrays meanwhile: that is a conflict, and then nothing changes here.
     pub async fn refresh(&self) -> Result<()> {
         let inner: &Inner = &self.inner;
         let _alone = inner.writers.exclude(true).await;
@@ -129,7 +130,7 @@ impl Container {
         }
         let known = old.known_ids();
         for layer in new.layers.iter().filter(|layer| !known.contains(&layer.id())) {
-            // A base that was compacted says nothing new.
+            // A compacted base says nothing new.
             if layer.number == 0 && layer.seal.as_ref().is_some_and(|seal| old.holds_all_of(seal)) {
                 continue;
             }
@@ -137,7 +138,7 @@ impl Container {
                 if layer.position(name).await?.is_some() {
                     return Err(Error::Conflict {
                         message: format!(
-                            "{name:?} was changed here and, by somebody else, in {}",
+                            "{name:?} was changed here and, by another writer, in {}",
                             layer.path
                         ),
                         conflicts: Vec::new(),
@@ -244,7 +245,8 @@ impl Inner {
         }
     }
 
-    /// Puts the changed chunks of an array into a layer, and those that must hide older ones.
+    /// Puts the changed chunks of an array into a layer, and the empty chunks that must hide older
+    /// ones.
     async fn push_chunks(
         &self,
         draft: &mut Draft,
@@ -264,7 +266,7 @@ impl Inner {
             let stale = below.iter().filter(|index| grid.contains(index));
             chunks.extend(stale.map(|index| (index, &Waiting::Fill)));
         }
-        // Of those that hold the fill value only, the ones count that hide something.
+        // A chunk that holds the fill value only counts if it hides an older one.
         chunks.extend(
             change
                 .chunks
@@ -273,8 +275,8 @@ impl Inner {
         );
         let hides = chunks.values().any(|chunk| matches!(chunk, Waiting::Fill));
         let fill = hides.then(|| Fill::new(described)).transpose()?;
-        // Collected first: a stream that maps references cannot be sent to another thread, as far as
-        // the compiler can tell, and neither could a flush.
+        // Collected first: as far as the compiler can tell, a stream that maps references cannot be
+        // sent to another thread, and then neither could a flush.
         let loads: Vec<_> = chunks
             .into_iter()
             .map(|(index, chunk)| {

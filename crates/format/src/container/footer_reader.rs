@@ -1,8 +1,8 @@
-//! Reading a footer, as far as it is needed.
+//! Reads a footer as far as needed.
 //!
-//! A small footer is here as a whole. Of a large one only the windows that somebody asks about are
-//! fetched, so that opening a container of a million chunks costs no more than opening an empty one.
-//! Where there are checksums of its pages, every window is compared with them.
+//! A small footer is in memory as a whole. Of a large one only the requested windows are fetched, so
+//! that opening a container of a million chunks costs no more than opening an empty one. If its pages
+//! have checksums, every window is compared with them.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -30,12 +30,12 @@ pub(super) struct FooterReader {
     pub(super) windows: Windows,
     /// All of it, if it is small.
     pub(super) whole: Option<Resident>,
-    /// Checksums of its pages, where there are any.
+    /// Checksums of its pages, if any.
     pub(super) page_crcs: Option<Bytes>,
 }
 
 impl FooterReader {
-    /// Parses something of the footer; what is needed of it is fetched.
+    /// Parses a part of the footer, and fetches the bytes needed.
     pub(super) async fn parse<T>(
         &self,
         mut parse: impl FnMut(&dyn View) -> Result<T, Stop>,
@@ -82,14 +82,14 @@ impl FooterReader {
         }
     }
 
-    /// Keeps the last page of a footer that was read by the way.
+    /// Keeps the last page of a footer, which came with another read.
     pub(super) fn keep(&self, page: u64, bytes: Bytes) -> Result<()> {
         self.check_pages(page, &bytes)?;
         self.windows.insert((self.key, page), bytes);
         Ok(())
     }
 
-    /// Compares a footer that is here as a whole with its checksums.
+    /// Compares a footer that is wholly in memory with its checksums.
     pub(super) fn check_whole(&self) -> Result<()> {
         self.whole.as_ref().map_or(Ok(()), |whole| self.check_pages(0, &whole.0))
     }
@@ -103,7 +103,7 @@ impl FooterReader {
         self.range.end - self.range.start
     }
 
-    /// All of the footer, and which of its pages do not have their checksums.
+    /// The whole footer, and the pages whose checksums do not match.
     pub(super) async fn read_whole(&self) -> Result<(Bytes, Vec<Error>)> {
         let bytes = self.read(self.range.clone()).await?;
         let damaged = self.damaged_pages(0, &bytes).collect();
@@ -115,7 +115,7 @@ impl FooterReader {
         self.damaged_pages(first, bytes).next().map_or(Ok(()), Err)
     }
 
-    /// Those of some pages, the first of which has the number `first`, that are not what was written.
+    /// The damaged pages among these; the first of them has the number `first`.
     fn damaged_pages(&self, first: u64, bytes: &[u8]) -> impl Iterator<Item = Error> {
         let page_len = usize::try_from(PAGE_LEN).unwrap_or(usize::MAX);
         let pages = self.page_crcs.iter().flat_map(move |crcs| {
@@ -135,10 +135,10 @@ impl FooterReader {
     }
 }
 
-/// The windows of a large footer that are here.
+/// The windows of a large footer that are in memory.
 struct Here<'a> {
     reader: &'a FooterReader,
-    /// Those of this call, which nobody evicts.
+    /// The windows of this call, which the cache cannot evict.
     windows: HashMap<u64, Bytes>,
 }
 
@@ -178,7 +178,7 @@ pub(super) async fn read(
     parts.pop().ok_or_else(|| Error::store("read", path, "the backend returned no bytes"))
 }
 
-/// Says which file a parser complained about.
+/// Names the file in an error of a parser.
 pub(super) fn blame(path: &str, error: Error) -> Error {
     match error {
         Error::Corrupt { what, expected, found, .. } => {

@@ -47,7 +47,8 @@ impl Format for ContainerFormat {
         if trailer.ends_with(b"ARRF") {
             return Ok(Probe::Yes("it ends in ARRF".into()));
         }
-        // A container that lost its end is a damaged one, not nothing; unless it is something else.
+        // A container that lost its end is a damaged container, unless the file is of another
+        // format.
         match Hdf5.probe(place).await {
             Ok(Probe::Yes(_)) => Ok(Probe::No("it does not end in ARRF".into())),
             _ => Ok(Probe::Yes("it is named .af, and does not end in ARRF".into())),

@@ -1,4 +1,4 @@
-//! A container, open.
+//! An open container.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -6,7 +6,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use chunkyard_array::{ChunkIndex, Grid};
 use chunkyard_store::{
-    Block, BlockCodec, ChunkRef, Error, Fetcher, Kind, Result, Store, TEMP_PREFIX, Uid, block_codec,
+    Block, BlockCodec, ChunkRef, Error, Fetcher, Kind, Noun, Result, Store, TEMP_PREFIX, Uid,
+    block_codec,
 };
 
 use super::adapt;
@@ -31,13 +32,13 @@ const BLOCK_BYTES_MAX: u64 = 256 << 20;
 pub struct ContainerOptions {
     /// Open it as it was when this layer was the newest.
     pub as_of: Option<u64>,
-    /// Refuse to open it where the newest layer cannot be read, as whoever writes must.
+    /// Refuse to open it if the newest layer cannot be read. Writers must set this.
     pub strict: bool,
-    /// Take layers of other programs for its own that name another base: it was renamed.
+    /// Accept layers of other programs that name another base: the container was renamed.
     pub renamed: bool,
     /// How new blocks are packed.
     pub codec: Arc<dyn BlockCodec>,
-    /// Small chunks share blocks of about so many bytes.
+    /// Small chunks share blocks of about this many bytes.
     pub block_bytes: u64,
     /// Changes that wait in memory; beyond that they wait in a file aside.
     pub pending_bytes_max: u64,
@@ -68,8 +69,8 @@ impl ContainerOptions {
 
 /// Many arrays in one file and its overlays. Cheap to clone.
 ///
-/// Reading needs nobody's leave. Changes wait until [`Container::flush`], which makes all of them
-/// visible in one step, as one more layer.
+/// Reading takes no lock. Changes wait until [`Container::flush`], which makes all of them visible
+/// in one step, as one more layer.
 #[derive(Debug, Clone)]
 pub struct Container {
     pub(super) inner: Arc<Inner>,
@@ -89,22 +90,22 @@ pub(super) struct Inner {
 
 #[derive(Debug)]
 pub(super) struct State {
-    /// What is in the store.
+    /// The state in the store.
     pub(super) stack: Arc<Stack>,
-    /// What is being flushed.
+    /// The changes that are being flushed.
     pub(super) frozen: Option<Arc<Pending>>,
-    /// The layer that holds it, if that may be there and nobody could find out.
+    /// Their layer, if it may exist and that could not be found out.
     pub(super) unsettled: Option<(u64, Id)>,
-    /// What is not.
+    /// The changes that are not.
     pub(super) pending: Pending,
 }
 
-/// What the layers in the store and the changes since say of an array together.
+/// An array according to the layers in the store and the changes since.
 #[derive(Debug, Clone)]
 pub(super) enum Known {
-    /// It is this.
+    /// Its description.
     Array(Arc<Description>),
-    /// It was deleted, and that is not flushed.
+    /// It was deleted, and the deletion is not flushed.
     Deleted,
 }
 
@@ -128,7 +129,7 @@ impl Container {
         Self::new(store, names, options, windows, stack)
     }
 
-    /// Creates an empty container. Refuses where there is one, or a file that would be taken for a
+    /// Creates an empty container. Refuses if there is one, or a file that would be taken for a
     /// layer of it.
     pub async fn create(place: &Place, options: ContainerOptions) -> Result<Self> {
         let (store, names) = located(place)?;
@@ -185,7 +186,7 @@ impl Container {
         })
     }
 
-    /// Where it is.
+    /// Its URL.
     pub fn url(&self) -> String {
         self.inner.store.object_url(&self.inner.names.base())
     }
@@ -215,7 +216,7 @@ impl Container {
         Ok(names.into_iter().collect())
     }
 
-    /// What an array is.
+    /// The description of an array.
     pub async fn describe(&self, name: &str) -> Result<Arc<Description>> {
         match self.inner.describe(name).await {
             Err(error) => Err(self.inner.explain(error).await),
@@ -228,7 +229,7 @@ impl Container {
         ContainerArray::new(self, self.describe(name).await?)
     }
 
-    /// The bytes of a chunk as they are stored, unpacked; `None` where it was never written.
+    /// The bytes of a chunk as they are stored, unpacked; `None` if it was never written.
     pub async fn read_chunk(&self, name: &str, index: &[u64]) -> Result<Option<Bytes>> {
         self.describe(name).await?;
         let index = index.to_vec();
@@ -263,13 +264,13 @@ impl State {
         [&self.pending].into_iter().chain(self.frozen.as_deref())
     }
 
-    /// What the changes say of an array, if anything.
+    /// An array according to the changes, if they touch it.
     pub(super) fn known(&self, name: &str) -> Option<Known> {
         let change = self.changes().find_map(|pending| pending.arrays.get(name))?;
         Some(change.described.clone().map_or(Known::Deleted, Known::Array))
     }
 
-    /// The change of a chunk, if there is one; and whether the store counts where there is none.
+    /// The change of a chunk, if any; and whether the store counts if there is none.
     fn chunk(&self, name: &str, index: &ChunkIndex) -> (Option<Waiting>, bool) {
         for pending in self.changes() {
             if let Some(change) = pending.arrays.get(name) {
@@ -294,7 +295,7 @@ impl Inner {
         self.options.search()
     }
 
-    /// What an array is, if there is one.
+    /// The description of an array, if it exists.
     pub(super) async fn describe(&self, name: &str) -> Result<Option<Arc<Description>>> {
         let stack = {
             let state = self.state();
@@ -350,7 +351,7 @@ impl Locate for Inner {
     async fn explain(&self, error: Error) -> Error {
         let changed = matches!(
             &error,
-            Error::VirtualSourceChanged { .. } | Error::NotFound { what: "object", .. }
+            Error::VirtualSourceChanged { .. } | Error::NotFound { what: Noun::Object, .. }
         );
         match changed {
             true => Error::Conflict {
@@ -422,14 +423,14 @@ pub(super) async fn refuse_occupied(store: &Store, names: &Names) -> Result<()> 
 }
 
 fn exists(store: &Store, path: &str) -> Error {
-    Error::AlreadyExists { what: "file of a container", name: store.object_url(path) }
+    Error::AlreadyExists { what: Noun::ContainerFile, name: store.object_url(path) }
 }
 
 pub(super) fn no_array(name: &str) -> Error {
-    Error::NotFound { what: "array", name: name.to_owned() }
+    Error::NotFound { what: Noun::Array, name: name.to_owned() }
 }
 
-/// A name for something that is written aside: beside its place in a directory, where it leaves no
+/// A name for a file that is written aside: in a directory, beside its place, where it leaves no
 /// folder behind.
 pub(super) fn aside(store: &Store, names: &Names) -> Result<String> {
     let id = Uid::fresh()?;
@@ -439,7 +440,7 @@ pub(super) fn aside(store: &Store, names: &Names) -> Result<String> {
     })
 }
 
-/// An identity that nothing else has.
+/// An identity that no other layer has.
 pub(super) fn fresh_id() -> Result<Id> {
     Ok(*Uid::fresh()?.as_bytes())
 }

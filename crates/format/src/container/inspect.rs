@@ -1,8 +1,8 @@
-//! What a check of a container looks at beside its chunks.
+//! The parts of a container, beside its chunks, that a check looks at.
 //!
 //! Footers are read whole and compared with the checksums of their pages, then
-//! [validated](super::footer::validate); blocks that no chunk leads to are unpacked; files that do not
-//! count are named, and the statistics file is compared with what the layers say.
+//! [validated](super::footer::validate). Blocks that no chunk uses are unpacked. Files that do not
+//! count are named, and the statistics file is compared with the layers.
 
 use std::collections::HashSet;
 
@@ -23,7 +23,7 @@ use crate::{Finding, Level, Severity};
 const FETCHES: usize = 8;
 
 impl Inner {
-    /// Everything that is wrong and that no chunk tells.
+    /// All damage that no chunk shows.
     pub(super) fn inspect(&self, level: Level) -> BoxStream<'_, Result<Finding>> {
         let stack = self.state().stack.clone();
         let found = async move {
@@ -43,7 +43,7 @@ impl Inner {
         stream::once(found).try_flatten().boxed()
     }
 
-    /// Blocks that chunks lead to are checked with these.
+    /// Blocks that chunks use are checked with the chunks.
     async fn inspect_unused_blocks(&self, stack: &Stack) -> Result<Vec<Finding>> {
         let mut used = HashSet::new();
         for name in stack.names().await? {
@@ -74,7 +74,7 @@ impl Inner {
         Ok(findings)
     }
 
-    /// The statistics in the layers, and the file for other programs, which may lag behind.
+    /// The statistics in the layers, and the file for other programs, which may be out of date.
     async fn inspect_statistics(&self, stack: &Stack) -> Result<Vec<Finding>> {
         let mut findings = Vec::new();
         for layer in &stack.layers {
@@ -111,7 +111,7 @@ impl Inner {
 }
 
 impl Layer {
-    /// What no check can tell of a layer without a seal.
+    /// A note that a layer without a seal cannot be checked.
     fn uncheckable(&self) -> Option<Finding> {
         if self.seal.is_some() {
             return None;
@@ -155,7 +155,7 @@ impl Layer {
     }
 }
 
-/// Files that do not count. A torn layer may have held what somebody wrote; the others are in the way.
+/// Files that do not count. An unreadable layer may have held data; the others are only in the way.
 fn ignored(stack: &Stack) -> impl Iterator<Item = Finding> {
     stack.ignored.iter().map(|file| {
         let (severity, what) = match file.reason {
@@ -171,7 +171,8 @@ fn finding(severity: Severity, file: String, what: String) -> Finding {
     Finding { severity, file, what, snapshots: Vec::new(), array: None, chunk: None }
 }
 
-/// Damage as a finding. A store that does not answer is none; what we cannot unpack is a note.
+/// Damage as a finding. A store that does not answer is not damage; a block that we cannot unpack is a
+/// note.
 fn finding_of(layer: &Layer, part: &str, error: Error) -> Result<Option<Finding>> {
     let file = layer.path.to_string();
     Ok(Some(match error {

@@ -15,9 +15,9 @@ pub(super) struct Judge<'a> {
     search: Search,
     layers: Vec<Arc<Layer>>,
     ignored: Vec<Ignored>,
-    /// What layers may be made on.
+    /// The layers that others may be made on.
     grounds: HashSet<Id>,
-    /// What the base holds.
+    /// The layers that the base holds.
     merged: HashMap<u64, Id>,
     container: Option<Id>,
     /// The last file, if it cannot be read: torn or damaged if nothing follows.
@@ -60,7 +60,7 @@ impl<'a> Judge<'a> {
         self.layers.last().map_or(0, |layer| layer.number).max(self.sequence())
     }
 
-    /// Judges the next file; `whole` says of one that cannot be read whether it ever could be.
+    /// Judges the next file; for an unreadable one, `whole` says whether it was ever readable.
     pub(super) fn see(
         &mut self,
         number: u64,
@@ -69,7 +69,7 @@ impl<'a> Judge<'a> {
         whole: bool,
     ) -> Result<()> {
         if let Some((_, error)) = self.unreadable.take() {
-            // Something was built on it: that is damage, not a write that was cut off.
+            // A later layer was built on it: so this is damage, not a write that was cut off.
             return Err(error);
         }
         let ignored = |reason, why: String| Ignored {
@@ -108,7 +108,7 @@ impl<'a> Judge<'a> {
         Ok(())
     }
 
-    /// Why a layer belongs to something else, if it does.
+    /// Why a layer belongs to another container, if it does.
     fn foreign(&self, layer: &Layer) -> Result<Option<String>> {
         if self.base().is_some_and(|base| base.root.version >= 6) {
             return Ok(Some("the base is of a version that has no layers".to_owned()));
@@ -180,9 +180,9 @@ impl<'a> Judge<'a> {
     }
 }
 
-/// Refuses a file that has the name of a base and is a layer.
+/// Refuses a layer under the name of a base.
 fn refuse_no_base(base: &Layer) -> Result<()> {
-    // Without a seal there is only the index that its writer chose, which 0.9 does not look at.
+    // Without a seal there is only the index that its writer chose, which 0.9 ignores.
     let is_base = base.seal.as_ref().is_none_or(|seal| seal.parent == Id::default());
     match is_base {
         true => Ok(()),
@@ -195,17 +195,18 @@ fn refuse_no_base(base: &Layer) -> Result<()> {
     }
 }
 
-/// A layer is whole, and not where it was written.
+/// The error of a whole layer that is not where it was written.
 fn misplaced(layer: &Layer, found: String) -> Error {
     Error::Corrupt {
         file: layer.path.to_string(),
         what: "its place".to_owned(),
         expected: format!("layer {} of this container", layer.number),
-        found: format!("{found}: put back what was there, or move this file away"),
+        found: format!("{found}: put back the right file, or move this one away"),
     }
 }
 
-/// A newest layer that was acknowledged and cannot be read; `below` is the number of the one under it.
+/// A newest layer that was acknowledged and cannot be read; `below` is the number of the layer under
+/// it.
 fn damaged(error: Error, below: u64) -> Error {
     match error {
         Error::Corrupt { file, what, expected, found } => Error::Corrupt {
@@ -213,7 +214,7 @@ fn damaged(error: Error, below: u64) -> Error {
             what: format!("{what}, in the newest layer, which was whole once"),
             expected,
             found: format!(
-                "{found}; what was there before it is layer {below}, which is read by its number \
+                "{found}; the state before it is layer {below}, which is read by its number \
                  (--at {below}, or --snapshot {below}), and `chunkyard af repair` sets this one aside"
             ),
         },

@@ -1,8 +1,7 @@
-//! One file of a container, opened: its footer, read as far as it is needed.
+//! One open file of a container: its footer, read as far as needed.
 //!
-//! A file is opened by its tail, in one request where its footer is small. The
-//! [seal](super::seal) in front of the footer tells its lineage and holds the checksums; files of
-//! other programs have none.
+//! A file is opened by its tail, in one request if its footer is small. The [seal](super::seal) in
+//! front of the footer holds the lineage and the checksums; files of other programs have none.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -21,10 +20,10 @@ use super::stack::Id;
 use super::stats_file;
 use super::trailer::{TRAILER_LEN, parse_trailer};
 
-/// What is read of a file before anything is known about it.
+/// Bytes that are read of a file before anything is known about it.
 const TAIL_BYTES: u64 = 64 << 10;
 
-/// What is read of a seal before anything is known about it.
+/// Bytes that are read of a seal before anything is known about it.
 const SEAL_BYTES: u64 = 32 << 10;
 
 /// Footers up to this size are kept whole.
@@ -42,18 +41,18 @@ pub(super) struct Layer {
     pub(super) path: Arc<str>,
     /// Bytes of the file.
     pub(super) size: u64,
-    /// What shows that the file is still the one that was opened.
+    /// Shows that the file is still the one that was opened.
     pub(super) guard: Option<Guard>,
-    /// Checksums and lineage, where the file has them: those of other programs do not.
+    /// Checksums and lineage; files of other programs have none.
     pub(super) seal: Option<Seal>,
     /// The root of the footer.
     pub(super) root: Root,
     /// Tells this opening of this file from any other, in caches.
     pub(super) key: u64,
     reader: FooterReader,
-    /// Checksums of blocks, once somebody read one.
+    /// Checksums of blocks, once one has been read.
     block_crcs: tokio::sync::OnceCell<Option<Bytes>>,
-    /// Positions of blocks by their ids, where these are not the same.
+    /// Positions of blocks by their ids, where the two differ.
     block_positions: OnceLock<HashMap<u32, u64>>,
     known_blocks: Mutex<HashMap<u32, Arc<Block>>>,
     name_index: tokio::sync::OnceCell<NameIndex>,
@@ -94,16 +93,16 @@ impl Layer {
                 format!("{footer_len}"),
             )
         })?;
-        // The seal, if there is one, ends where the footer begins; its length stands at its end.
+        // The seal, if there is one, ends where the footer begins; its last bytes hold its length.
         let fixed_at = footer_at.saturating_sub(seal::TAIL_LEN);
         let resident = footer_len <= RESIDENT_BYTES_MAX;
         if fixed_at < tail.at {
-            // With what may be in front of it: the checksums of the pages, of the blocks.
+            // With the checksums of the pages and of the blocks, which may be in front of it.
             let front = footer_at.saturating_sub(SEAL_BYTES);
             let wanted = if resident { front..size } else { front..footer_at };
             tail.cover(wanted, store, &path, guard.as_ref()).await?;
         }
-        // Taken now: what is read next may be far in front of it, and take its place.
+        // Taken now: the next read may be far in front of it, and replace it.
         let whole = resident.then(|| Resident(tail.get_bytes(footer_at..trailer_at)));
         let seal = match seal::parse_tail(tail.get(fixed_at..footer_at).unwrap_or_default())
             .map_err(|error| blame(&path, error))?
@@ -183,7 +182,7 @@ impl Layer {
         })
     }
 
-    /// Its identity: what newer layers say that they were made on.
+    /// Its identity. Newer layers name it as the layer that they were made on.
     pub(super) fn id(&self) -> Id {
         self.id
     }
@@ -212,7 +211,7 @@ impl Layer {
         self.seal.as_ref().is_some_and(|seal| seal.chunks_sorted) || self.root.version >= 6
     }
 
-    /// Parses something of the footer; what is needed of it is fetched.
+    /// Parses a part of the footer, and fetches the bytes needed.
     pub(super) async fn parse<T>(
         &self,
         parse: impl FnMut(&dyn View) -> Result<T, Stop>,
@@ -250,7 +249,7 @@ impl Layer {
         Ok(block)
     }
 
-    /// A block that is not at the position that its id says.
+    /// A block whose position is not its id.
     async fn block_elsewhere(&self, id: u32) -> Result<BlockMeta> {
         let missing = || Error::Corrupt {
             file: self.path.to_string(),
@@ -267,7 +266,7 @@ impl Layer {
                 // The first of several counts, as for other readers.
                 positions.entry(block.id).or_insert(position);
             }
-            // Somebody else may have been faster, with the same.
+            // Another thread may have been faster, with the same result.
             drop(self.block_positions.set(positions));
         }
         let position = self.block_positions.get().and_then(|positions| positions.get(&id));
@@ -302,7 +301,7 @@ impl Layer {
         self.known_blocks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The checksum of a block, where there is one. Blocks of ours are numbered by position.
+    /// The checksum of a block, if there is one. Blocks of ours are numbered by position.
     async fn block_crc(&self, id: u32) -> Result<Option<u32>> {
         let Some(seal) = &self.seal else { return Ok(None) };
         let crcs = self.block_crcs.get_or_try_init(|| async {
@@ -317,7 +316,7 @@ impl Layer {
         Ok(crc.map(|crc| u32::from_le_bytes(*crc)))
     }
 
-    /// The statistics that the seal holds, by name; none where there is no seal.
+    /// The statistics in the seal, by name; none without a seal.
     pub(super) async fn sealed_statistics(&self) -> Result<&HashMap<String, ArrayStats>> {
         self.statistics.get_or_try_init(|| self.read_statistics()).await
     }
@@ -351,7 +350,7 @@ struct Tail {
 }
 
 impl Tail {
-    /// Reads more, where `wanted` begins before what is here.
+    /// Reads more, if `wanted` begins before the bytes read so far.
     async fn cover(
         &mut self,
         wanted: Range<u64>,
@@ -362,7 +361,7 @@ impl Tail {
         if wanted.start >= self.at || wanted.is_empty() {
             return Ok(());
         }
-        // What lies between is not wanted when it is a large footer.
+        // The bytes between are not wanted when they are a large footer.
         if wanted.end <= self.at {
             let bytes = read(store, path, wanted.clone(), guard).await?;
             *self = Self { at: wanted.start, bytes };
@@ -401,18 +400,18 @@ impl Tail {
         self.bytes.get(start..end)
     }
 
-    /// A copy, so that a few bytes do not keep all of what was read.
+    /// A copy, so that a few bytes do not keep the whole read in memory.
     fn get_bytes(&self, range: Range<u64>) -> Bytes {
         Bytes::copy_from_slice(self.get(range).unwrap_or_default())
     }
 }
 
-/// A range relative to something, as a range of the file.
+/// A range relative to `at`, as a range of the file.
 fn absolute(at: u64, within: Range<u64>) -> Range<u64> {
     at.saturating_add(within.start)..at.saturating_add(within.end)
 }
 
-/// An identity for a file that was given none: its size, and a checksum of its end.
+/// An identity for a file without one: its size, and a checksum of its end.
 fn derived_id(size: u64, tail: &[u8]) -> Id {
     let mut id = [0; 16];
     let (front, back) = id.split_at_mut(8);

@@ -18,12 +18,12 @@ const BATCH: usize = 256;
 pub(super) enum NameIndex {
     /// By searching: they are sorted.
     Sorted,
-    /// By the hash of the name: names themselves stay in the footer.
+    /// By the hash of the name: the names themselves stay in the footer.
     Hashed(HashMap<u64, Vec<u32>>),
 }
 
 impl Layer {
-    /// The position of an array in the footer. Of several that share the name the last counts, as for
+    /// The position of an array in the footer. Of several with the same name the last counts, as for
     /// other readers.
     pub(super) async fn position(&self, name: &str) -> Result<Option<u64>> {
         let candidates = match self.name_index().await? {
@@ -47,7 +47,7 @@ impl Layer {
     /// The names of all arrays, and whether each is deleted.
     pub(super) async fn names(&self) -> Result<Vec<(String, bool)>> {
         let mut names = Vec::new();
-        // Those of different batches share no bytes either.
+        // Names in different batches share no bytes either.
         let mut left = self.footer_len();
         for range in self.array_batches() {
             let batch = self.parse(|view| footer::array_names(view, &self.root, range.clone()));
@@ -64,7 +64,7 @@ impl Layer {
         Ok(names)
     }
 
-    /// The positions of all arrays, as many at a time as are parsed in one go.
+    /// The positions of all arrays, in batches.
     fn array_batches(&self) -> impl Iterator<Item = Range<u64>> + use<> {
         let len = self.root.arrays.len;
         (0..len).step_by(BATCH).map(move |at| at..(at + BATCH as u64).min(len))

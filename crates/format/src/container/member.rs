@@ -1,7 +1,7 @@
-//! Writing parts for a sink elsewhere.
+//! Writing parts for a sink in another process.
 //!
-//! Each attempt at a pack is a part of its own, and the sink counts those that it accepts. So
-//! attempts that are repeated, slow, killed or forgotten never touch what counts.
+//! Each attempt at a pack is a part of its own, and the sink counts only those that it accepts. So
+//! attempts that are repeated, slow, killed or forgotten never touch accepted parts.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::{Dataset, Pack, PackSink, PackWriter, Place, Receipt, Ticket};
 /// The key of a ticket that names the container.
 const CONTAINER: &str = "container";
 
-/// A ticket for the work that a journal is of.
+/// A ticket for the work that a journal records.
 pub(super) async fn ticket(journal: &Store, base: &str) -> Result<Ticket> {
     Ok(Ticket(json!({ CONTAINER: base, PLAN: plan_of(journal).await? })))
 }

@@ -1,4 +1,4 @@
-//! Chunks of several layers become those of one.
+//! Merges chunks of several layers into one.
 
 use bytes::Bytes;
 use chunkyard_array::ChunkIndex;
@@ -14,7 +14,7 @@ use crate::Meter;
 const READS: usize = 16;
 
 /// Puts all chunks of an array into a layer that has just begun it. With `repack` all blocks are packed
-/// anew: that they were packed by the same codec says nothing of the level.
+/// anew, even if they have the same codec: its level may differ.
 pub(super) async fn push_all(
     draft: &mut Draft,
     fetcher: &Fetcher,
@@ -39,7 +39,7 @@ pub(super) async fn push_all(
     Ok(())
 }
 
-/// A chunk for another layer: packed as it is, where it is alone in its block.
+/// A chunk for another layer: still packed, if it is alone in its block.
 async fn piece(
     fetcher: &Fetcher,
     array: &ArrayState,
@@ -62,7 +62,7 @@ async fn piece(
         return Ok(Piece::Packed { bytes, len: block.len, codec: block.codec.clone() });
     }
     if unknown.is_some() {
-        // Checked to be within the block, out of which it cannot be taken here.
+        // Its codec is unknown, so it cannot be unpacked here; check that it lies within the block.
         array.slice(found, block.clone(), index)?;
         return Ok(Piece::Within {
             block: (found.layer.key, found.address.block),

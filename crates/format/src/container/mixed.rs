@@ -1,10 +1,11 @@
-//! Attributes that array-format 0.9 reads otherwise, or whose meaning its layers do not tell.
+//! Attributes that array-format 0.9 reads differently, or whose meaning its layers leave open.
 //!
-//! 0.9 takes the number of a key from the newest layer, of all arrays, that has the key; with it the
-//! number of a value from the array's pairs; and the value from the newest layer that has so many.
-//! None of them need be the layer that the pair was written in, so with two dictionaries it may answer
-//! with a value of another array. We read by the layer that says it; where the two differ, or where a
-//! pair may have been written here or taken over from below, that is [said](Container::mixed).
+//! 0.9 looks up an attribute in three steps. The number of the key comes from the newest layer that
+//! has the key, in any array. With it, the number of the value comes from the array's pairs. The value
+//! comes from the newest layer that has so many values. None of these need be the layer in which the
+//! pair was written, so with two dictionaries 0.9 may answer with a value of another array. We read by
+//! the layer that holds the pair. If the two answers differ, or if a pair may have been written here
+//! or taken over from below, the reader is [told](Container::mixed).
 
 use std::collections::HashMap;
 
@@ -21,16 +22,16 @@ use super::stack::Stack;
 /// Keys that are parsed in one go.
 const BATCH: u64 = 256;
 
-/// Arrays of a layer that are asked whether they have a key.
+/// The most arrays of a layer that are asked whether they have a key.
 const ASKED_MAX: u64 = 10_000;
 
-/// An attribute of which layers say more than one thing.
+/// An attribute for which the layers give more than one value.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Mixed {
     pub(super) key: String,
-    /// What it is taken for.
+    /// The value that we read.
     pub(super) value: AttributeValue,
-    /// What else it may be, and for what reason.
+    /// The other possible value, and why.
     pub(super) or: String,
 }
 
@@ -42,8 +43,8 @@ pub(super) struct Dictionary {
 }
 
 impl Container {
-    /// What a reader should be told of the attributes of an array: those of which layers of other
-    /// programs say more than one thing, or that array-format 0.9 reads otherwise.
+    /// Warnings about the attributes of an array: those for which layers of other programs give more
+    /// than one value, or that array-format 0.9 reads differently.
     pub async fn mixed(&self, name: &str) -> Result<Vec<String>> {
         let stack = self.inner.state().stack.clone();
         let Some(array) = stack.array(name).await? else { return Ok(Vec::new()) };
@@ -62,7 +63,7 @@ impl Mixed {
     }
 }
 
-/// A value, if it is not long.
+/// A value, cut if it is long.
 pub(super) fn shown(value: &AttributeValue) -> String {
     const CHARS_MAX: usize = 60;
     let text = attribute_json(value).to_string();
@@ -73,7 +74,7 @@ pub(super) fn shown(value: &AttributeValue) -> String {
 }
 
 impl Stack {
-    /// Those attributes that 0.9 reads otherwise; `said` is what the layers say of the array, the
+    /// The attributes that 0.9 reads differently; `said` holds the array's attributes by layer, the
     /// newest first.
     pub(super) async fn read_otherwise(
         &self,
@@ -147,8 +148,8 @@ impl Stack {
 }
 
 impl Layer {
-    /// Whether no array of the layer but one has a key. Then the key was set there: whatever is in
-    /// the dictionary was set on some array of the layer.
+    /// Whether only one array of the layer has a key. Then the key was set there: every entry of the
+    /// dictionary was set on some array of the layer.
     pub(super) async fn alone_has(&self, key: u64) -> Result<bool> {
         let arrays = self.root.arrays.len;
         if arrays > ASKED_MAX {

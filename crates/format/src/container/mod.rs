@@ -1,4 +1,4 @@
-//! Many arrays in one file, with overlays: array-format 0.9, and what it needs to be safe.
+//! Many arrays in one file, with overlays: array-format 0.9, with additions that make it safe.
 //!
 //! ```text
 //!  Container ── define, delete, attributes, resize (edit) ─┐
@@ -7,12 +7,12 @@
 //!     ├─ flush ─▶ draft ─▶ publish      one more layer, in one exclusive step
 //!     ├─ compact ─▶ merge ─▶ publish    all layers become the base
 //!     └─ stack ─▶ layer ─▶ footer_reader ─▶ footer, seal, archive      which files count, what they say
-//!            └─ array_state             one array as all layers tell it together
+//!            └─ array_state             one array, put together from all layers
 //! ```
 //!
-//! The bytes are described in `docs/formats/container.md`, the protocol is argued for in
+//! The bytes are described in `docs/formats/container.md`, the reasons for the protocol are in
 //! `docs/design/009-container.md`. [`footer`], [`seal`], [`stats_file`], [`trailer`], [`elements`] and
-//! [`mapping`] are pure functions of bytes and values; everything that waits is in the files above.
+//! [`mapping`] are pure functions of bytes and values; all waiting is in the files above.
 //! [`ContainerSource`] and [`ContainerSink`] are its two ends of the pipeline.
 
 mod adapt;

@@ -1,7 +1,7 @@
-//! What a container's files say, as values: one vocabulary for all footer versions.
+//! The content of a container's files, as values: one vocabulary for all footer versions.
 //!
-//! The file holds 32-bit extents; these types hold what the file holds, and whoever makes them from
-//! wider numbers refuses what does not fit. No I/O, no bytes: [`super::footer`] parses and renders.
+//! The file holds 32-bit extents, and so do these types; code that makes them from wider numbers
+//! refuses values that do not fit. No I/O, no bytes: [`super::footer`] parses and renders.
 
 use chunkyard_store::{Error, Result};
 
@@ -51,7 +51,7 @@ pub enum DType {
 }
 
 impl DType {
-    /// Bytes of an element; `None` where they vary, or are too many to count.
+    /// Bytes of an element; `None` if the size varies, or is too large to count.
     pub fn item_size(&self) -> Option<usize> {
         match self {
             Self::Bool | Self::Int8 | Self::UInt8 => Some(1),
@@ -225,7 +225,7 @@ pub struct ChunkAddress {
 /// How wide the indices of an array's attributes are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum IndexWidth {
-    /// 16 bits: what 0.9 always writes.
+    /// 16 bits, which 0.9 always writes.
     #[default]
     U16,
     /// 32 bits.
@@ -234,7 +234,7 @@ pub enum IndexWidth {
     U64,
 }
 
-/// All that a layer says of an array, except for its chunks.
+/// Everything that a layer says about an array, except for its chunks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ArrayMeta {
     /// Its name.
@@ -243,18 +243,18 @@ pub struct ArrayMeta {
     pub dtype: DType,
     /// Its extents.
     pub shape: Vec<u32>,
-    /// The names of its dimensions; as many as there are dimensions, or none.
+    /// The names of its dimensions: one for each, or none at all.
     pub dimension_names: Vec<String>,
     /// The extents of its chunks.
     pub chunk_shape: Vec<u32>,
-    /// The value of what was never written; `None` is zero, or empty.
+    /// The value of elements that were never written; `None` is zero, or empty.
     pub fill_value: Option<FillValue>,
-    /// Whether the array is gone: what older layers say of it counts no more.
+    /// Whether the array is gone: then older layers no longer count for it.
     pub deleted: bool,
     /// Its attributes, as indices of keys and of values in the dictionaries of the same layer,
     /// sorted by key.
     pub attributes: Vec<(u64, u64)>,
-    /// How wide these are stored.
+    /// The stored width of these indices.
     pub index_width: IndexWidth,
 }
 
@@ -286,7 +286,7 @@ impl PartialEq for StatValue {
     }
 }
 
-/// Statistics of an array. What equals the fill value, or was never written, is null.
+/// Statistics of an array. Elements that equal the fill value, or were never written, are null.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ArrayStats {
     /// Name of the array.
@@ -301,7 +301,7 @@ pub struct ArrayStats {
     pub row_count: u64,
 }
 
-/// A number that the file keeps in 32 bits; refused where it does not fit.
+/// A number that the file keeps in 32 bits; refused if it does not fit.
 pub(super) fn to_u32(what: impl FnOnce() -> String, value: u64) -> Result<u32> {
     u32::try_from(value).map_err(|_| {
         Error::invalid(format!(
@@ -317,7 +317,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_32_bits_do_not_hold_is_refused_with_value_and_limit() {
+    fn a_number_beyond_32_bits_is_refused_with_value_and_limit() {
         assert_eq!(to_u32(|| "size of a chunk".into(), u32::MAX.into()).unwrap(), u32::MAX);
         let error = to_u32(|| "size of a chunk".into(), 1 << 32).unwrap_err().to_string();
         assert!(error.contains("size of a chunk") && error.contains("4294967296"), "{error}");

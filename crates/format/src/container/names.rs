@@ -19,7 +19,7 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// The files of the container whose base is named so.
+    /// The files of the container with this base.
     pub(super) fn new(base: &str) -> Result<Self> {
         match base.strip_suffix(ENDING) {
             Some(stem) if !stem.is_empty() => Ok(Self { stem: stem.to_owned() }),
@@ -50,7 +50,7 @@ impl Names {
         format!(".{}.chunkyard", self.base())
     }
 
-    /// What a layer that cannot be read is renamed to; the word says why.
+    /// The new name of a layer that cannot be read; the word says why.
     pub(super) fn set_aside(&self, number: u64, word: &str) -> String {
         format!("{}.{number}.{word}", self.stem)
     }
@@ -58,14 +58,14 @@ impl Names {
     /// The number of a layer by its name; `None` for other files, and for the base.
     pub(super) fn number(&self, name: &str) -> Option<u64> {
         let digits = name.strip_prefix(&self.stem)?.strip_prefix('.')?.strip_suffix(ENDING)?;
-        // As other programs read it: 32 bits, and what they would not write they would not mean.
+        // As other programs read it: 32 bits, and only in the form that they write.
         let number: u32 = digits.parse().ok()?;
         (number > 0 && number.to_string() == digits).then_some(number.into())
     }
 }
 
-/// Whether two names in one folder would share files, if what has them is a container: one is a layer of
-/// the other, or its statistics.
+/// Whether two names in one folder would share files, if they were containers: one is a layer of the
+/// other, or its statistics.
 pub fn share_files(a: &str, b: &str) -> bool {
     let has = |base: &str, name: &str| {
         Names::new(base).is_ok_and(|names| {

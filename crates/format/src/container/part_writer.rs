@@ -1,4 +1,4 @@
-//! One pack as a layer of its own, aside.
+//! One pack as a layer of its own, written aside.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -24,7 +24,7 @@ pub(super) struct PartWriter {
     shared: Arc<Shared>,
     planned: Planned,
     pack: Pack,
-    /// Where it counts when it is complete.
+    /// The list that it joins when it is complete.
     parts: Option<Arc<Mutex<Parts>>>,
     chunks: Vec<(ChunkIndex, Waiting)>,
 }
@@ -109,7 +109,7 @@ fn piece(chunk: Waiting) -> Result<Piece> {
     }
 }
 
-/// The file of a pack; `None` for one without chunks.
+/// The file of a pack; `None` for a pack without chunks.
 pub(super) fn file_of(receipt: &Receipt) -> Result<Option<String>> {
     if receipt.body.is_empty() {
         return Ok(None);

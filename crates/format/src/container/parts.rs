@@ -1,4 +1,4 @@
-//! The parts of a container in the making, read as the arrays they will be.
+//! The parts of an unfinished container, read as the arrays they will be.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -32,16 +32,16 @@ impl Parts {
     }
 }
 
-/// An array of which all parts are open.
+/// An array whose parts are all open.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Merged {
-    /// Its chunks; `None` where it has none.
+    /// Its chunks; `None` if it has none.
     pub(super) array: Option<Arc<ArrayState>>,
     /// Their statistics.
     pub(super) statistics: ChunkStats,
 }
 
-/// A container in the making as a source, to be read back before it is visible.
+/// An unfinished container as a source, to be read back before it is visible.
 #[derive(Debug)]
 pub(super) struct PartsSource {
     store: Store,
@@ -64,7 +64,7 @@ impl PartsSource {
         }
         let merged = self.open_parts(name).await?;
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        // One array at a time is read, so one at a time is kept.
+        // Arrays are read one at a time, so only one is kept.
         open.clear();
         open.insert(name.to_owned(), merged.clone());
         Ok(merged)

@@ -1,8 +1,8 @@
 //! Changes that are not flushed.
 //!
-//! A chunk that is written again replaces the one that waited, so a layer holds each chunk once,
-//! however often it was written. Large chunks wait packed, small ones as they are: they are packed
-//! together when it is known which of them stay. Beyond a bound, what waits is moved to a file aside.
+//! A chunk that is written again replaces the waiting one, so a layer holds each chunk once, however
+//! often it was written. Large chunks wait packed, small ones plain: they are packed together when it
+//! is known which of them stay. Beyond a bound, waiting chunks move to a file aside.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -16,10 +16,10 @@ use chunkyard_store::{BlockCodec, Error, Pooled, Result};
 use super::draft::WHOLE_BYTES_MIN;
 use super::statistics::ChunkStats;
 
-/// What an array is, apart from its chunks.
+/// The description of an array, without its chunks.
 pub use super::mapping::Entry as Description;
 
-/// All that was changed since the last flush.
+/// All changes since the last flush.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Pending {
     pub(super) arrays: BTreeMap<String, Change>,
@@ -27,14 +27,14 @@ pub(super) struct Pending {
     pub(super) bytes: u64,
 }
 
-/// What was changed of one array.
+/// The changes of one array.
 #[derive(Debug, Clone)]
 pub(super) struct Change {
-    /// What it is now; `None` if it was deleted.
+    /// Its description now; `None` if it was deleted.
     pub(super) described: Option<Arc<Description>>,
-    /// Whether what older layers hold under the name counts no more.
+    /// Whether the content of older layers under the name no longer counts.
     pub(super) fresh: bool,
-    /// Whether chunks were taken away, so that statistics cannot be carried on.
+    /// Whether chunks were removed, so that statistics cannot be carried on.
     pub(super) shrunk: bool,
     pub(super) chunks: BTreeMap<ChunkIndex, Waiting>,
 }
@@ -44,9 +44,9 @@ pub(super) struct Change {
 pub(super) enum Waiting {
     /// It holds the fill value only.
     Fill,
-    /// Its bytes as they are.
+    /// Its plain bytes.
     Plain { bytes: Bytes, stats: ChunkStats },
-    /// Its bytes as a block of its own.
+    /// Its bytes, packed as a block of its own.
     Packed { bytes: Bytes, len: u64, codec: Arc<str>, stats: ChunkStats },
     /// Moved aside.
     Aside {
@@ -63,7 +63,7 @@ impl Waiting {
     /// Prepares a chunk to wait: packs it, if it will be a block of its own.
     pub(super) fn new(bytes: Bytes, stats: ChunkStats, codec: &dyn BlockCodec) -> Result<Self> {
         if (bytes.len() as u64) < WHOLE_BYTES_MIN {
-            // A slice would keep all of the memory that it is a slice of.
+            // Copied: a slice would keep the whole memory behind it.
             return Ok(Self::Plain { bytes: Bytes::copy_from_slice(&bytes), stats });
         }
         if codec.name() == "none" {
@@ -74,7 +74,7 @@ impl Waiting {
         }
         let packed = PACKED.with_borrow_mut(|buffer| {
             codec.pack_into(&bytes, buffer)?;
-            // Of its own size: how long it gets is known only afterwards.
+            // Copied to its own size, which is known only afterwards.
             Ok::<_, Error>(Pooled::copy_of(buffer)?.freeze())
         })?;
         let len = bytes.len() as u64;
@@ -106,7 +106,7 @@ impl Pending {
         self.arrays.is_empty()
     }
 
-    /// The change of an array, begun if need be from what it was.
+    /// The change of an array, begun from its old description if need be.
     pub(super) fn change(&mut self, name: &str, was: &Arc<Description>) -> &mut Change {
         self.arrays.entry(name.to_owned()).or_insert_with(|| Change {
             described: Some(was.clone()),
@@ -116,7 +116,7 @@ impl Pending {
         })
     }
 
-    /// Lets chunks of an array wait.
+    /// Adds chunks of an array to those that wait.
     pub(super) fn put(
         &mut self,
         name: &str,
@@ -134,7 +134,7 @@ impl Pending {
         self.bytes = u64::try_from(i128::from(self.bytes) + bytes).unwrap_or(0);
     }
 
-    /// Counts anew what waits in memory, after chunks were dropped.
+    /// Counts the bytes in memory anew, after chunks were dropped.
     pub(super) fn recount(&mut self) {
         let chunks = self.arrays.values().flat_map(|change| change.chunks.values());
         self.bytes = chunks.map(Waiting::held).sum();

@@ -1,7 +1,7 @@
 //! The one step that makes a layer visible, and the one that replaces the base.
 //!
 //! A file system gives a complete and durable file its name, unless that is taken; an object store
-//! creates the object, unless it is there. Whoever comes second gets a conflict and changes nothing.
+//! creates the object, unless it exists. The second writer gets a conflict and changes nothing.
 
 use bytes::Bytes;
 use chunkyard_store::{Created, Error, Kind, Linked, Replaced, Result, Store, Version};
@@ -12,7 +12,7 @@ use super::layer::Layer;
 use super::names::Names;
 use super::stack::Id;
 
-/// Makes a layer visible under its number, which nobody may have taken; durable when this returns.
+/// Makes a layer visible under its number, which must be free; durable when this returns.
 pub(super) async fn create(
     store: &Store,
     names: &Names,
@@ -34,7 +34,7 @@ pub(super) async fn create(
                 _ => Ok(()),
             };
             discard(store, &temp).await;
-            // There for now; whether it stays, nobody knows.
+            // It exists now, but may not survive a crash.
             synced.map_err(|source| Error::OutcomeUnknown {
                 what: format!("making {path} durable"),
                 source: Box::new(source),
@@ -43,7 +43,7 @@ pub(super) async fn create(
         }
         (_, Content::Parts(parts)) => match store.create(&path, parts.concat().into()).await {
             Ok(Created::Done(_)) => false,
-            // Ours, if only the reply was lost; whether it is says the object.
+            // Ours, if only the reply was lost; the object itself tells.
             Ok(Created::Exists) => !is_ours(store, number, &path, id).await?,
             Err(error) => ask(store, number, &path, id, error).await?,
         },
@@ -61,7 +61,7 @@ pub(super) async fn create(
     match lost {
         false => Ok(()),
         true => Err(Error::Conflict {
-            message: format!("{path} was written by somebody else since this container was opened"),
+            message: format!("another writer made {path} since this container was opened"),
             conflicts: Vec::new(),
         }),
     }
@@ -97,7 +97,7 @@ pub(super) async fn replace_base(
             match lost {
                 false => Ok(()),
                 true => Err(Error::Conflict {
-                    message: format!("{path} was compacted by somebody else meanwhile"),
+                    message: format!("another process compacted {path} meanwhile"),
                     conflicts: Vec::new(),
                 }),
             }
@@ -116,14 +116,14 @@ pub(super) async fn replace_base(
             }
             Err(Error::unsupported(format!(
                 "compacting {path} here while others may write: this store cannot replace an object \
-                 of {} bytes only if it is unchanged; say that nobody else writes",
+                 of {} bytes only if it is unchanged; confirm that there is no other writer",
                 finished.size
             )))
         }
     }
 }
 
-/// Puts a layer aside and makes it durable there.
+/// Puts a layer aside and makes it durable.
 async fn settle(store: &Store, content: Content, aside: &str) -> Result<String> {
     let temp = match content {
         Content::Aside(temp) => temp,
@@ -136,7 +136,7 @@ async fn settle(store: &Store, content: Content, aside: &str) -> Result<String> 
     Ok(temp)
 }
 
-/// Copies an object piece by piece, replacing what is there.
+/// Copies an object piece by piece, replacing the target.
 async fn copy(store: &Store, from: &str, to: &str) -> Result<()> {
     const PIECE: u64 = 16 << 20;
     let size = store.head(from).await?.size;
@@ -151,19 +151,21 @@ async fn copy(store: &Store, from: &str, to: &str) -> Result<()> {
     upload.finish().await
 }
 
-/// Deletes what nobody needs any more. What stays is rubbish in the folder of work in progress.
+/// Deletes a file that is no longer needed. If that fails, rubbish stays in the folder of work in
+/// progress.
 pub(super) async fn discard(store: &Store, path: &str) {
     store.delete(&[path.to_owned()]).await.ok();
 }
 
-/// Whether a write that failed has happened all the same, and if so whether it was lost to another.
+/// Whether a failed write happened all the same, and if so whether another one won.
 async fn ask(store: &Store, number: u64, path: &str, id: Id, error: Error) -> Result<bool> {
     if chunkyard_store::is_refusal(&error) {
         return Err(error);
     }
     match is_ours(store, number, path, id).await {
         Ok(true) => Ok(false),
-        // Nothing is there, or still something else: the write did not happen, as far as one can see.
+        // The path is empty or still holds something else: as far as we can see, the write did not
+        // happen.
         Ok(false) => Err(error),
         Err(source) => Err(Error::OutcomeUnknown {
             what: format!("writing {path} ({error})"),

@@ -5,8 +5,8 @@ use chunkyard_store::{Error, Kind, Result};
 use super::handle::Inner;
 
 impl Inner {
-    /// Refuses changes where there can be none: see [`Self::refuse_read_only`]; or where what is there
-    /// is not known.
+    /// Refuses changes if the container is read-only, see [`Self::refuse_read_only`], or if its state
+    /// in the store is unknown.
     pub(super) fn refuse_changes(&self) -> Result<()> {
         self.refuse_read_only()?;
         let (stack, unsettled) = {
@@ -25,7 +25,7 @@ impl Inner {
         stack.refuse_torn()
     }
 
-    /// Refuses to change what was opened as of an older layer, or where nothing can be written.
+    /// Refuses changes to a container that was opened as of an older layer, or that cannot be written.
     pub(super) fn refuse_read_only(&self) -> Result<()> {
         if let Some(layer) = self.options.as_of {
             return Err(Error::invalid(format!(

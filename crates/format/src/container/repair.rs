@@ -1,18 +1,18 @@
-//! Repair: sets a newest layer aside that cannot be read, and removes what a compaction left behind.
+//! Repair: sets an unreadable newest layer aside, and deletes leftovers of a compaction.
 
-use chunkyard_store::{Error, Kind, Linked, Result};
+use chunkyard_store::{Error, Kind, Linked, Noun, Result};
 
 use super::handle::{Container, ContainerOptions, Inner};
 use super::layer::Layer;
 use super::stack::{Ignored, Reason, Search, Stack};
 use crate::Place;
 
-/// Something that a repair did.
+/// One action of a repair.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repaired {
     /// The file that was in the way.
     pub file: Ignored,
-    /// What it is called now; `None` if it was deleted.
+    /// Its new name; `None` if it was deleted.
     pub renamed: Option<String>,
 }
 
@@ -20,7 +20,7 @@ impl Container {
     /// Makes a container writable again. A newest layer that cannot be read is renamed, so that
     /// nothing of it is lost; layers that the base holds already are deleted. Empty if nothing is wrong.
     ///
-    /// A layer that is whole and of a version that we do not know is left as it is.
+    /// A layer that is whole but of an unknown version is left as it is.
     pub async fn repair(place: &Place) -> Result<Vec<Repaired>> {
         let container = Self::open_past_damage(place, ContainerOptions::default()).await?;
         let inner: &Inner = &container.inner;
@@ -35,7 +35,7 @@ impl Container {
 }
 
 impl Inner {
-    /// Only what is so now, while nobody compacts, counts.
+    /// Looks again under the lock, while no compaction can run.
     async fn repair_alone(&self) -> Result<Vec<Repaired>> {
         let search = Search { past_damage: true, ..Search::default() };
         let stack = Stack::open(&self.store, &self.names, search, &self.windows).await?;
@@ -54,7 +54,7 @@ impl Inner {
         Ok(repaired)
     }
 
-    /// Renames a layer that cannot be read; what has the new name already stays.
+    /// Renames a layer that cannot be read. A file that already has the new name stays.
     async fn set_aside(&self, file: &Ignored) -> Result<String> {
         let meta = self.store.head(&file.path).await?;
         match Layer::open(&self.store, file.number, &meta, &self.windows).await {
@@ -69,10 +69,10 @@ impl Inner {
         }
         let torn = self.names.set_aside(file.number, file.reason.word());
         let taken = self.store.link(&file.path, &torn).await? == Linked::Exists;
-        // Unless it is there because a repair was interrupted before it deleted the old name.
+        // Unless that file is there because a repair was interrupted before it deleted the old name.
         if taken && !self.are_equal(&file.path, &torn).await? {
             let name = self.store.object_url(&torn);
-            return Err(Error::AlreadyExists { what: "torn layer", name });
+            return Err(Error::AlreadyExists { what: Noun::TornLayer, name });
         }
         if self.store.kind() == Kind::Local {
             self.store.sync_dir("").await?;
@@ -81,7 +81,7 @@ impl Inner {
         Ok(torn)
     }
 
-    /// Whether two files hold the same.
+    /// Whether two files hold the same bytes.
     async fn are_equal(&self, a: &str, b: &str) -> Result<bool> {
         const PIECE: u64 = 8 << 20;
         let size = self.store.head(a).await?.size;

@@ -1,7 +1,7 @@
 //! The seal of a layer: checksums of everything, statistics, and which layer of which container it is.
 //!
 //! array-format 0.9 has none of this. A seal is where its readers never look, between the last block
-//! and the footer, so that they read sealed layers as if nothing were there:
+//! and the footer, so they read sealed layers like any other:
 //!
 //! ```text
 //!  blocks … | seal | footer | u64 footer length | "ARRF"
@@ -16,8 +16,8 @@
 //!               u32 version = 1 · u32 crc32c of absorbed and of the tail so far · "CYARDAF1"
 //! ```
 //!
-//! A reader gets the tail with the trailer and the end of the footer, in one request; the rest of the
-//! seal when it wants to check what it read.
+//! A reader gets the tail with the trailer and the end of the footer, in one request; it gets the rest
+//! of the seal when it wants to check its data.
 
 use std::ops::Range;
 
@@ -29,7 +29,7 @@ pub const PAGE_LEN: u64 = 65536;
 /// Bytes of a tail.
 pub const TAIL_LEN: u64 = 116;
 
-/// [`TAIL_LEN`], where memory is counted.
+/// [`TAIL_LEN`] as a size in memory.
 const TAIL_BYTES: usize = 116;
 
 /// Bytes of a tail that its checksum covers.
@@ -44,7 +44,7 @@ const ARRAYS_SORTED: u32 = 1;
 const CHUNKS_SORTED: u32 = 2;
 const FLAGS: u32 = ARRAYS_SORTED | CHUNKS_SORTED;
 
-/// What a seal says, except for the checksums and the statistics.
+/// The content of a seal, except for the checksums and the statistics.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Seal {
     /// The container: the same in all its layers.
@@ -71,7 +71,7 @@ pub struct Seal {
     pub absorbed: Vec<(u64, [u8; 16])>,
 }
 
-/// What the tail of a seal says: all but which layers were absorbed.
+/// The content of a seal's tail: everything but the absorbed layers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tail {
     seal: Seal,
@@ -97,8 +97,8 @@ impl Tail {
         self.seal.footer_size
     }
 
-    /// Refuses what a later release may say. Only a checksum that is right tells that from damage, so
-    /// it is compared before.
+    /// Refuses features of later releases. Only a correct checksum tells these from damage, so it is
+    /// compared before.
     fn refuse_unknown(&self) -> Result<()> {
         let Self { version, flags, .. } = self;
         if *version != VERSION {
@@ -111,9 +111,9 @@ impl Tail {
     }
 }
 
-/// The tail in the last bytes of what is given; `None` if there is no seal.
+/// The tail at the end of `bytes`; `None` if there is no seal.
 ///
-/// The checksum also covers which layers were absorbed. Where there are some, only [`parse`] checks it.
+/// The checksum also covers the absorbed layers. If there are some, only [`parse`] checks it.
 pub fn parse_tail(bytes: &[u8]) -> Result<Option<Tail>> {
     let Some(tail) = bytes.last_chunk::<TAIL_BYTES>() else { return Ok(None) };
     let Some((checked, [a, b, c, d, magic @ ..])) = tail.split_first_chunk::<TAIL_CHECKED>() else {
@@ -136,7 +136,7 @@ pub fn parse_tail(bytes: &[u8]) -> Result<Option<Tail>> {
     let (flags, version) = (fields.u32(), fields.u32());
     let paged = seal.pages == seal.footer_size.div_ceil(PAGE_LEN);
     if magic != MAGIC {
-        // A seal whose mark is damaged is still a seal: without one, nothing would be checked.
+        // A seal whose mark is damaged is still a seal: otherwise nothing would be checked.
         let sealed = version == VERSION && flags & !FLAGS == 0 && seal.footer_size > 0 && paged;
         return match sealed {
             true => Err(corrupt(
@@ -157,10 +157,10 @@ pub fn parse_tail(bytes: &[u8]) -> Result<Option<Tail>> {
     }
     let seal = &tail.seal;
     if !paged {
-        let expected = format!("those of {footer_size} bytes of footer");
+        let expected = format!("pages for {footer_size} bytes of footer");
         return Err(corrupt("the pages of the footer", expected, seal.pages.to_string()));
     }
-    // Once the sum is known to fit, the methods may add without looking.
+    // Once the sum is known to fit, the methods may add unchecked.
     let parts = [(seal.blocks, 4), (seal.pages, 4), (absorbed, ABSORBED_LEN), (TAIL_LEN, 1)];
     let whole = parts.into_iter().try_fold(seal.statistics_len, |sum, (count, size)| {
         sum.checked_add(u64::checked_mul(count, size)?)
@@ -171,7 +171,7 @@ pub fn parse_tail(bytes: &[u8]) -> Result<Option<Tail>> {
     Ok(Some(tail))
 }
 
-/// The seal whose absorbed layers and tail are the last bytes of what is given.
+/// The seal whose absorbed layers and tail are at the end of `bytes`.
 pub fn parse(bytes: &[u8]) -> Result<Seal> {
     let tail = parse_tail(bytes)?;
     let Some(tail) = tail else {
@@ -226,8 +226,8 @@ impl Seal {
         start..start + self.statistics_len
     }
 
-    /// The bytes of the seal. What is counted in it is counted here: of its numbers of blocks, pages
-    /// and bytes, those that `self` has do not matter.
+    /// The bytes of the seal. The numbers of blocks, pages and bytes are counted here; the fields of
+    /// `self` for them are ignored.
     pub fn render(&self, block_crcs: &[u32], footer: &[u8], statistics: &[u8]) -> Vec<u8> {
         let pages = footer.chunks(PAGE_LEN as usize);
         let mut out = Vec::new();
@@ -261,7 +261,7 @@ impl Seal {
     }
 }
 
-/// Fields of a tail, from the front. Beyond its end everything is zero; nobody reads there.
+/// Fields of a tail, from the front. Beyond its end everything reads as zero, but no field lies there.
 struct Fields<'a>(&'a [u8]);
 
 impl Fields<'_> {
@@ -341,14 +341,14 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_seal_has_none() {
+    fn bytes_without_a_seal_have_none() {
         assert_eq!(parse_tail(b"").unwrap(), None);
         assert_eq!(parse_tail(&[0; 500]).unwrap(), None);
         assert!(parse(&[0; 500]).is_err());
     }
 
     #[test]
-    fn a_bit_flipped_anywhere_in_what_is_parsed_is_noticed() {
+    fn a_bit_flipped_anywhere_in_the_parsed_bytes_is_noticed() {
         for absorbed in [&[][..], &[(1, [8; 16])]] {
             let bytes = seal(absorbed).render(&[10], &FOOTER, b"");
             let from = bytes.len() - 116 - 24 * absorbed.len();

@@ -1,7 +1,7 @@
-//! What became of a layer that was written: whether it is there, and whether it counts.
+//! Finds out whether a layer that was written exists, and whether it counts.
 //!
 //! A reply may be lost, and the base may have been replaced meanwhile. A flush is acknowledged only
-//! when its layer is one that everybody reads, and its changes wait until that is known.
+//! when every reader sees its layer, and its changes wait until that is known.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::layer::Layer;
 use super::seal::Seal;
 use super::stack::{Id, Stack};
 
-/// Why a layer was not written, and which, if it may be there all the same.
+/// Why a layer was not written; and which layer, if it may exist all the same.
 #[derive(Debug)]
 pub(super) struct Failed {
     pub(super) error: Error,
@@ -28,15 +28,15 @@ impl From<Error> for Failed {
 }
 
 impl Stack {
-    /// The identities of all layers, those included that the base holds.
+    /// The identities of all layers, including those merged into the base.
     pub(super) fn known_ids(&self) -> HashSet<Id> {
         let absorbed = self.layers.iter().filter_map(|layer| layer.seal.as_ref());
         let absorbed = absorbed.flat_map(|seal| seal.absorbed.iter().map(|(_, id)| *id));
         self.layers.iter().map(|layer| layer.id()).chain(absorbed).collect()
     }
 
-    /// Whether a base with this seal holds nothing that these layers do not. Older bases hold nothing
-    /// but layers either.
+    /// Whether a base with this seal holds only layers that are in this stack. Older bases hold only
+    /// layers, too.
     pub(super) fn holds_all_of(&self, seal: &Seal) -> bool {
         let known = self.known_ids();
         let mut layers = seal.absorbed.iter().filter(|(number, _)| *number > 0);
@@ -45,16 +45,16 @@ impl Stack {
 }
 
 impl Inner {
-    /// The layers with one more that was just written, if it counts. It does not where the base was
-    /// replaced meanwhile by one that holds another layer of this number, or by that of another
-    /// container: a name is free again once its layer was merged. Then it is taken away, which
-    /// nobody notices.
+    /// The layers with one more that was just written, if it counts. A name is free again once its
+    /// layer was merged. So the new layer does not count if the base was replaced meanwhile by one
+    /// that holds another layer of this number, or by the base of another container. Then the new
+    /// layer is deleted, which no reader notices.
     pub(super) async fn look_at(&self, stack: &Stack, number: u64, id: Id) -> Result<Stack> {
         let path = self.names.layer(number);
         if Version::from(&self.store.head(&self.names.base()).await?) == stack.base {
             match self.open_layer(number).await {
                 Ok(layer) => return Ok(stack.with(layer)),
-                // Merged since.
+                // It was merged since.
                 Err(Error::NotFound { .. } | Error::VirtualSourceChanged { .. }) => {}
                 Err(error) => return Err(error),
             }
@@ -62,7 +62,7 @@ impl Inner {
         let now = Stack::open(&self.store, &self.names, self.search(), &self.windows).await?;
         let same = stack.container().is_none_or(|id| now.container() == Some(id));
         if same && (now.known_ids().contains(&id) || self.is_gone(&path).await?) {
-            // Whoever merged it deleted it.
+            // The compaction that merged it deleted it.
             return Ok(now);
         }
         self.store.delete(std::slice::from_ref(&path)).await?;
@@ -88,8 +88,8 @@ impl Inner {
         }
     }
 
-    /// Finds out whether a layer is there of which the last flush could not say so. If it is, the
-    /// changes are flushed; if not, they wait again.
+    /// Finds out whether a layer exists when the last flush could not tell. If it does, the changes
+    /// are flushed; if not, they wait again.
     pub(super) async fn settle(&self) -> Result<Option<Flushed>> {
         let Some((number, id)) = self.state().unsettled else { return Ok(None) };
         let stack = Stack::open(&self.store, &self.names, self.search(), &self.windows).await?;

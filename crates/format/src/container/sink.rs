@@ -1,15 +1,15 @@
 //! A container being written by the pipeline: parts aside, one file at the end.
 //!
 //! A pack becomes a *part*: a layer of its own in `.x.af.chunkyard/parts/`, with checksums, so that an
-//! interrupted conversion finds what it has done and workers of other processes can write theirs. At
-//! the end the parts become one base, into which large blocks are copied as they are. Only then there
-//! is a container; a conversion that is killed leaves none.
+//! interrupted conversion finds its finished parts and workers of other processes can write theirs. At the end
+//! the parts become one base, into which large blocks are copied unchanged. Only then is there a container; a
+//! killed conversion leaves none.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use chunkyard_store::{BlockCodec, Error, Kind, Lock, Result, Store, Version, block_codec};
+use chunkyard_store::{BlockCodec, Error, Kind, Lock, Noun, Result, Store, Version, block_codec};
 
 use super::draft::{Draft, Identity};
 use super::handle::{aside, fresh_id, located, refuse_occupied};
@@ -36,19 +36,19 @@ pub struct ContainerSink {
     dataset: Dataset,
     parts: Arc<Mutex<Parts>>,
     journal: Store,
-    /// Whether there is a container that the new one replaces.
+    /// Whether the new container replaces an old one.
     replace: bool,
     lock: Option<Lock>,
 }
 
-/// What everybody needs who writes parts.
+/// Shared by all writers of parts.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) store: Store,
     pub(super) names: Names,
     /// Arrays by path.
     arrays: BTreeMap<String, Planned>,
-    /// All that the container is to hold, groups included, by name.
+    /// Everything that the container will hold, groups included, by name.
     entries: BTreeMap<String, Arc<Description>>,
 }
 
@@ -74,13 +74,13 @@ impl Shared {
         Ok(Self { store, names, arrays, entries })
     }
 
-    /// A writer of a pack, which counts among the parts when it is complete, if there are any here.
+    /// A writer of a pack. The complete pack joins `parts`, if given.
     pub(super) fn writer(
         self: &Arc<Self>,
         pack: &Pack,
         parts: Option<Arc<Mutex<Parts>>>,
     ) -> Result<Box<dyn PackWriter>> {
-        let missing = || Error::NotFound { what: "array", name: pack.array.to_string() };
+        let missing = || Error::NotFound { what: Noun::Array, name: pack.array.to_string() };
         let planned = self.arrays.get(&*pack.array).ok_or_else(missing)?;
         Ok(Box::new(PartWriter::new(self.clone(), planned.clone(), pack, parts)))
     }
@@ -92,12 +92,12 @@ impl Shared {
 }
 
 impl ContainerSink {
-    /// Begins to write a container at a place. Refuses where there is one, unless it may be replaced.
+    /// Begins to write a container at a place. Refuses if there is one, unless it may be replaced.
     pub async fn create(place: &Place, dataset: Dataset, options: CreateOptions) -> Result<Self> {
         let (store, names) = located(place)?;
         let work = names.work();
         let lock = match store.kind() {
-            // Whoever comes second waits here, and then finds the work of the first.
+            // A second process waits here, and then finds the work of the first.
             Kind::Local => Some(store.lock(&format!("{work}/lock")).await?),
             Kind::Object { .. } => None,
             Kind::ReadOnly => {
@@ -118,11 +118,11 @@ impl ContainerSink {
                 )));
             }
             Err(error) => {
-                // An unfinished conversion may lie there, to be resumed when told to replace; or what is
-                // left of the one that made this container.
+                // An unfinished conversion may lie there, to be resumed when told to replace; or the leftovers
+                // of the conversion that made this container.
                 let unfinished = !store.list_dir(&work).await?.dirs.is_empty();
                 if !unfinished || made_by(&store, &names).await? {
-                    // Whoever waits for the lock may just have made it anew.
+                    // A process that waits for the lock may just have made the folder anew.
                     store.delete_dir(&work).await.ok();
                 }
                 return Err(error);
@@ -138,7 +138,7 @@ impl ContainerSink {
         Ok(Self { shared, dataset, parts: Arc::default(), journal, replace, lock })
     }
 
-    /// Counts a pack among those that will be in the container.
+    /// Counts a pack among those that the container will hold.
     fn add(&self, pack: &Pack, receipt: &Receipt) -> Result<()> {
         if let Some(file) = file_of(receipt)? {
             let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
@@ -151,7 +151,7 @@ impl ContainerSink {
         self.parts.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Makes the parts one file and gives it its name.
+    /// Merges the parts into one file and gives it its name.
     async fn publish(&self) -> Result<()> {
         let Shared { store, names, entries, .. } = &*self.shared;
         let source = PartsSource::new(&self.shared.store, self.dataset.clone(), self.parts())?;
@@ -187,7 +187,7 @@ impl ContainerSink {
             false => publish::create(store, names, 0, layer, finished, &aside).await.map_err(
                 |error| match error {
                     Error::Conflict { .. } => Error::AlreadyExists {
-                        what: "container",
+                        what: Noun::Container,
                         name: store.object_url(&names.base()),
                     },
                     other => other,
@@ -196,7 +196,7 @@ impl ContainerSink {
             true => {
                 let any = Version { etag: None, version: None };
                 publish::replace_base(store, names, &any, layer, finished, &aside, true).await?;
-                // Those of the old one are nothing to the new one; but other programs cannot tell.
+                // Our readers ignore the old container's layers, but other programs cannot tell them apart.
                 store.delete(&files).await?;
                 store.sync_dir("").await?;
             }
@@ -205,7 +205,7 @@ impl ContainerSink {
         crate::publish::publish(store, vec![(names.statistics(), bytes)]).await
     }
 
-    /// What there is of a container that is replaced.
+    /// Facts about the container that is replaced.
     async fn replaced(&self) -> Result<Replaced> {
         if !self.replace {
             return Ok(Replaced::default());
@@ -215,7 +215,8 @@ impl ContainerSink {
         let layers: Vec<String> = found.filter(|path| names.number(path).is_some()).collect();
         let numbers = layers.iter().filter_map(|path| names.number(path)).max().unwrap_or(0);
         let windows = super::footer_reader::Windows::new(0, |_, _| 0);
-        // Numbers are never used twice, so that nobody who still writes to the old one ends in the new.
+        // Numbers are never used twice, so that a writer that still has the old container open does not write
+        // into the new one.
         let search = Search { past_damage: true, ..Search::default() };
         let known = Stack::open(store, names, search, &windows).await;
         let (last, absorbed) = match known {
@@ -230,12 +231,12 @@ impl ContainerSink {
     }
 }
 
-/// Where the work says which base it became.
+/// The file in the folder of work that says which base it became.
 fn made_of(names: &Names) -> String {
     format!("{}/base", names.work())
 }
 
-/// Whether the base is what became of the work beside it.
+/// Whether the work beside the base made that base.
 async fn made_by(store: &Store, names: &Names) -> Result<bool> {
     let made = match store.get(&made_of(names)).await {
         Err(Error::NotFound { .. }) => return Ok(false),
@@ -245,14 +246,14 @@ async fn made_by(store: &Store, names: &Names) -> Result<bool> {
     publish::is_ours(store, 0, &names.base(), id).await
 }
 
-/// What there is of a container that is replaced.
+/// Facts about the container that is replaced.
 #[derive(Debug, Default)]
 struct Replaced {
     /// The last number it used.
     sequence: u64,
     /// The files of its layers.
     files: Vec<String>,
-    /// Its base and its layers. The new base says that it holds them, so that those which nobody came to delete
+    /// Its base and its layers. The new base says that it holds them, so that layers that were never deleted
     /// are not taken for its own: layers of other programs do not say which container they belong to.
     absorbed: Vec<(u64, Id)>,
 }
@@ -302,7 +303,7 @@ impl Sink for ContainerSink {
 
     async fn finish(self: Box<Self>) -> Result<Published> {
         self.publish().await.map_err(|error| taken_away(&self.journal, error))?;
-        // The container stands; what stays of the work is only rubbish.
+        // The container stands; if the deletion fails, only rubbish stays.
         self.shared.store.delete_dir(&self.shared.names.work()).await.ok();
         drop(self.lock);
         Ok(Published::default())

@@ -18,14 +18,14 @@ use crate::{Finding, Level, Version};
 /// Chunks whose places are looked up at once.
 const LOOKUPS: usize = 64;
 
-/// What is in a container, by path.
+/// The content of a container, by path.
 #[derive(Debug)]
 pub struct ContainerSource {
     container: Container,
     dataset: Dataset,
-    /// How its newest block is packed.
+    /// The packing of its newest block.
     packing: Option<String>,
-    /// What to say of attributes that may mean something else.
+    /// A warning about attributes that may mean something else.
     mixed: Option<String>,
 }
 
@@ -37,7 +37,7 @@ impl ContainerSource {
         Self::new(Container::open(place, options).await?).await
     }
 
-    /// All that a container holds as of now.
+    /// The whole content of a container as of now.
     pub async fn new(container: Container) -> Result<Self> {
         let dataset = container.dataset().await?;
         let stack = container.inner.state().stack.clone();
@@ -95,7 +95,7 @@ impl Source for ContainerSource {
     }
 
     fn codecs_elsewhere(&self, _array: &str) -> Option<String> {
-        // Codecs that everybody has; those of blocks may be anybody's.
+        // Codecs that every reader has; the codec of a block may be private to one program.
         let elsewhere = if self.packing.is_some() { "zstd:3" } else { "none" };
         Some(elsewhere.to_owned())
     }
@@ -115,7 +115,7 @@ impl Source for ContainerSource {
                 return Ok(stream::empty().boxed());
             };
             let mut found = state.all().await?;
-            // Blocks one after the other, as they lie in their files.
+            // In the order of the blocks in their files.
             found.sort_by_key(|(_, found)| {
                 (found.layer.key, found.address.block, found.address.offset)
             });
@@ -162,12 +162,12 @@ impl Source for ContainerSource {
 }
 
 impl Container {
-    /// What whoever reads it should be told: that the newest layer is torn.
+    /// Warnings for the reader: that the newest layer is torn.
     pub fn cautions(&self) -> Vec<String> {
         let torn = self.ignored().into_iter().filter(|file| file.reason == Reason::Torn);
         torn.map(|file| {
             format!(
-                "{}, the newest layer, cannot be read, so this is what was there before it ({})",
+                "{}, the newest layer, cannot be read, so this is the state before it ({})",
                 file.path, file.why
             )
         })
@@ -175,7 +175,7 @@ impl Container {
     }
 }
 
-/// The layer that a version means: its number.
+/// The number of the layer that a version means.
 fn layer_of(version: &Version) -> Result<Option<u64>> {
     let (Version::Snapshot(name) | Version::Named(name)) = version else {
         return match version {

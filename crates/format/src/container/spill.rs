@@ -1,4 +1,4 @@
-//! Changes that do not fit in memory wait in a file aside.
+//! Moves changes that do not fit in memory to a file aside.
 
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ impl Inner {
                 continue;
             };
             let stats = chunk.stats();
-            // One that was written again meanwhile stays.
+            // A chunk that was written again meanwhile stays.
             let moved = match chunk {
                 Waiting::Plain { bytes: now, .. } if now.as_ptr() == bytes.as_ptr() => {
                     (None, bytes.len() as u64)
@@ -70,7 +70,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Deletes the files aside that changes waited in.
+    /// Deletes the files aside that held waiting changes.
     pub(super) async fn forget_spilled(&self, pending: &Pending) {
         let chunks = pending.arrays.values().flat_map(|change| change.chunks.values());
         let mut paths: Vec<String> = chunks
@@ -81,7 +81,7 @@ impl Inner {
             .collect();
         paths.sort_unstable();
         paths.dedup();
-        // What stays is rubbish in the folder of work in progress.
+        // If that fails, rubbish stays in the folder of work in progress.
         self.store.delete(&paths).await.ok();
     }
 }

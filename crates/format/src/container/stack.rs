@@ -2,22 +2,22 @@
 //!
 //! All files that are named like layers are opened at once, then judged from the oldest to the newest:
 //!
-//! - *merged*: the base says that it holds this very layer already; a compaction was interrupted
+//! - *merged*: the base says that it already holds exactly this layer; a compaction was interrupted
 //!   before it could delete it.
 //! - *foreign*: a container of its own, or a layer of another one, that happens to have the name.
 //! - *torn*: the newest one, when its write was cut off. Readers go on below it and say so.
 //! - *damaged*: the newest one, when it was [whole once](super::wholeness) and cannot be read any
-//!   more. That is an error: what is below it is not what was last acknowledged.
+//!   more. That is an error: the state below it is not the last acknowledged one.
 //!
-//! Lineage is told by the [seal](super::seal): a layer names the container, its own number and the
-//! layer that it was made on. One whose ground is missing, or that is not where it was written, is an
+//! Lineage is in the [seal](super::seal): a layer names the container, its own number and the layer
+//! that it was made on. A layer whose ground is missing, or that is not where it was written, is an
 //! error, not another answer. Layers of other programs have no seal; they must name the base they
 //! belong to.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use chunkyard_store::{Error, Meta, Result, Store, Version};
+use chunkyard_store::{Error, Meta, Noun, Result, Store, Version};
 use futures::{StreamExt, stream};
 
 use super::described::Described;
@@ -29,7 +29,7 @@ use super::model::ArrayStats;
 use super::names::Names;
 use super::wholeness::was_whole;
 
-/// How often opening begins anew because a compaction took files away meanwhile.
+/// How often opening starts again because a compaction deleted files meanwhile.
 const ATTEMPTS: usize = 8;
 
 /// The identity of a layer.
@@ -42,7 +42,8 @@ pub(super) struct Search {
     pub(super) as_of: Option<u64>,
     /// Whether a torn newest layer is an error.
     pub(super) strict: bool,
-    /// Whether layers of other programs count that name another base: a container that was renamed.
+    /// Whether layers of other programs that name another base count: for a container that was
+    /// renamed.
     pub(super) renamed: bool,
     /// Whether a damaged newest layer is left out like a torn one, by a repair.
     pub(super) past_damage: bool,
@@ -57,9 +58,9 @@ pub struct Ignored {
     pub number: u64,
     /// Its bytes.
     pub size: u64,
-    /// What it is.
+    /// Why it does not count.
     pub reason: Reason,
-    /// What shows it.
+    /// The evidence.
     pub why: String,
 }
 
@@ -88,22 +89,22 @@ impl Reason {
     }
 }
 
-/// What a container consists of.
+/// The files of a container.
 #[derive(Debug)]
 pub(super) struct Stack {
     /// The layers that count, oldest first; never empty.
     pub(super) layers: Vec<Arc<Layer>>,
-    /// Files that do not.
+    /// Files that do not count.
     pub(super) ignored: Vec<Ignored>,
     /// The number that the next layer gets.
     pub(super) next: u64,
     /// The state of the base in its store.
     pub(super) base: Version,
-    /// Arrays that somebody asked for.
+    /// Arrays that have been read.
     pub(super) described: Mutex<Described>,
-    /// What the statistics file says, once somebody asked.
+    /// The content of the statistics file, once it has been read.
     pub(super) statistics_file: tokio::sync::OnceCell<HashMap<String, ArrayStats>>,
-    /// The words of all layers, the newest first, once it was asked what 0.9 reads.
+    /// The dictionaries of all layers, the newest first, once needed to find out what 0.9 reads.
     pub(super) dictionaries: tokio::sync::OnceCell<Vec<Dictionary>>,
 }
 
@@ -119,7 +120,7 @@ impl Stack {
         for _ in 0..ATTEMPTS {
             match attempt(store, names, search, windows).await {
                 Err(
-                    error @ (Error::NotFound { what: "object", .. }
+                    error @ (Error::NotFound { what: Noun::Object, .. }
                     | Error::VirtualSourceChanged { .. }),
                 ) => last = Some(error),
                 other => return other,
@@ -137,7 +138,7 @@ impl Stack {
         self.layers.last()
     }
 
-    /// Refuses to be written on where the newest layer cannot be read.
+    /// Refuses to write if the newest layer cannot be read.
     pub(super) fn refuse_torn(&self) -> Result<()> {
         match self.ignored.iter().find(|file| file.reason == Reason::Torn) {
             None => Ok(()),
@@ -146,7 +147,7 @@ impl Stack {
     }
 }
 
-/// Why nothing can be written on a layer that cannot be read.
+/// Why nothing can be written on an unreadable layer.
 pub(super) fn unwritable(path: String, found: String) -> Error {
     Error::Corrupt {
         file: path,
@@ -191,7 +192,7 @@ async fn attempt(store: &Store, names: &Names, search: Search, windows: &Windows
             _ => format!("there are {sequence} to {top}"),
         };
         let name = format!("{wanted} of {}; {there}", names.base());
-        return Err(Error::NotFound { what: "layer", name });
+        return Err(Error::NotFound { what: Noun::Layer, name });
     }
     Ok(Stack {
         described: Mutex::new(Described::new(&layers)),
@@ -205,7 +206,7 @@ async fn attempt(store: &Store, names: &Names, search: Search, windows: &Windows
 }
 
 fn missing(store: &Store, names: &Names) -> Error {
-    Error::NotFound { what: "container", name: store.object_url(&names.base()) }
+    Error::NotFound { what: Noun::Container, name: store.object_url(&names.base()) }
 }
 
 /// The base, and all files that are named like layers, by number.
@@ -223,7 +224,7 @@ async fn list(store: &Store, names: &Names) -> Result<(Meta, Vec<(u64, Meta)>)> 
         }
     }
     for other in dir.others {
-        // It would be passed over, and the state before it be read.
+        // It would be passed over, and an older state be read.
         if other == names.base() || names.number(&other).is_some() {
             return Err(unreadable(store, other).await);
         }
@@ -232,21 +233,21 @@ async fn list(store: &Store, names: &Names) -> Result<(Meta, Vec<(u64, Meta)>)> 
     Ok((base.ok_or_else(|| missing(store, names))?, found))
 }
 
-/// The error of a layer that is no file.
+/// The error of a layer that is not a file.
 async fn unreadable(store: &Store, file: String) -> Error {
     match store.head(&file).await {
         Err(error @ Error::Corrupt { .. }) => error,
         _ => Error::Corrupt {
             file,
-            what: "what is there".to_owned(),
+            what: "the kind of file".to_owned(),
             expected: "a regular file".to_owned(),
             found: "a link that leads nowhere".to_owned(),
         },
     }
 }
 
-/// The same where nothing can be listed: layers are tried one after the other, from the first, or
-/// from the first that the base does not hold, until there is none.
+/// The same where nothing can be listed: layers are tried one after the other, from the first that the
+/// base does not hold, until one is missing.
 async fn probe(store: &Store, names: &Names) -> Result<(Meta, Vec<(u64, Meta)>)> {
     let base = match store.head(&names.base()).await {
         Err(Error::NotFound { .. }) => return Err(missing(store, names)),

@@ -18,7 +18,7 @@ use super::trailer::Ending;
 /// Size of an archived `ArrayStats`.
 pub(crate) const STATS_LEN: u64 = 96;
 
-/// The only version that has a number.
+/// The only version number so far.
 const VERSION: u32 = 1;
 
 /// The statistics in an archive of either form.
@@ -37,7 +37,7 @@ pub fn parse_payload(payload: &[u8]) -> Result<Vec<ArrayStats>> {
 
 fn parse(view: &dyn View) -> Result<Vec<ArrayStats>, Stop> {
     let (root, table) = Record::last_vec(view, STATS_LEN)?;
-    // Nothing comes between the elements and the root but the number of a version.
+    // Between the elements and the root there can only be a version number.
     if root.saturating_sub(table.at + table.len * STATS_LEN) >= 8 {
         let version = Record::read(view, root - 8, 8)?.u32(0)?;
         if version != VERSION {
@@ -140,7 +140,7 @@ pub fn render_payload(stats: &[ArrayStats]) -> Vec<u8> {
     out.finish()
 }
 
-/// An `Option<StatValue>`; if it is of bytes, they are at that position.
+/// An `Option<StatValue>`; if it holds bytes, they are at that position.
 fn render_value(out: &mut Writer, value: Option<&StatValue>, bytes_at: u64) {
     let Some(value) = value else { return out.zeros(32) };
     out.tag(1);
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_0_9_wrote_is_written_again_byte_for_byte() {
+    fn a_file_of_0_9_is_written_again_byte_for_byte() {
         for name in ["af9-layers.stats", "af11-layers.stats"] {
             let file = golden(name);
             assert!(render_file(&parse_file(&file).unwrap()) == file, "{name}");
@@ -250,7 +250,7 @@ mod tests {
         let name = "x".repeat(17);
         let stats = ArrayStats { name, min: None, max: None, null_count: 0, row_count: 0 };
         let mut payload = render_payload(&vec![stats; 64]);
-        // Every name becomes the text of all of them.
+        // Every name becomes the whole text.
         let text = "x".repeat(64 * 17);
         let mut out = Writer::default();
         out.string(&text, 0);

@@ -9,7 +9,7 @@ use chunkyard_store::{Error, Result};
 /// Bytes of a trailer.
 pub const TRAILER_LEN: u64 = 12;
 
-/// Which file a trailer ends.
+/// The kind of file that a trailer ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
     /// A layer: base or sidecar.
@@ -55,7 +55,7 @@ pub fn parse_trailer(trailer: &[u8; 12]) -> Result<u64> {
     Ending::Layer.parse(trailer)
 }
 
-/// The trailer of a layer whose footer is that long.
+/// The trailer of a layer with a footer of this length.
 pub fn render_trailer(footer_len: u64) -> [u8; 12] {
     Ending::Layer.render(footer_len)
 }

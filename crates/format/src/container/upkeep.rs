@@ -1,10 +1,10 @@
-//! Statistics of arrays: carried on from layer to layer, at the cost of what changed.
+//! Statistics of arrays: carried on from layer to layer, at a cost in proportion to the changes.
 //!
-//! Every layer of ours keeps those of the arrays it touches, in its [seal](super::seal), so they are
-//! always those of the layer. The statistics file beside the container is for other programs: it is
-//! brought up to date after each flush while it is small, and removed when it is not, until the next
-//! compaction writes it anew. Where another program wrote the newest layer of an array, that file is
-//! what counts.
+//! Every layer of ours keeps the statistics of the arrays it touches, in its [seal](super::seal), so
+//! they always match the layer. The statistics file beside the container is for other programs: it
+//! is updated after each flush while it is small, and deleted when it is not, until the next
+//! compaction writes it anew. If another program wrote the newest layer of an array, that file
+//! counts.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -22,14 +22,14 @@ use super::statistics::{ChunkStats, compare, of_chunk};
 use super::stats_file;
 use crate::Locate;
 
-/// The statistics file is kept up to date while it is not larger.
+/// The statistics file is kept up to date up to this size.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// Chunks that are read at once where statistics are made anew.
+/// Chunks that are read at once to compute statistics anew.
 const READS: usize = 16;
 
 impl Container {
-    /// The statistics of an array as of the last flush, where they are known.
+    /// The statistics of an array as of the last flush, if known.
     pub async fn statistics(&self, name: &str) -> Result<Option<ArrayStats>> {
         let stack = self.inner.state().stack.clone();
         if stack.array(name).await?.is_none() {
@@ -40,7 +40,7 @@ impl Container {
 }
 
 impl Container {
-    /// Bytes of the statistics file that is kept for other programs; `None` where there is none.
+    /// Bytes of the statistics file for other programs; `None` if there is none.
     pub async fn statistics_file_bytes(&self) -> Result<Option<u64>> {
         match self.inner.store.head(&self.inner.names.statistics()).await {
             Ok(meta) => Ok(Some(meta.size)),
@@ -51,7 +51,7 @@ impl Container {
 }
 
 impl Inner {
-    /// The statistics of an array of the store, as its newest layer tells them.
+    /// The statistics of an array in the store, from its newest layer.
     pub(super) async fn known_statistics(
         &self,
         stack: &Stack,
@@ -75,8 +75,8 @@ impl Inner {
         Ok(None)
     }
 
-    /// The statistics of an array after a change; `None` where they need chunks whose codec is not
-    /// known here. That is no reason to refuse the change.
+    /// The statistics of an array after a change; `None` if they need chunks with an unknown codec.
+    /// That is no reason to refuse the change.
     pub(super) async fn statistics_after(
         &self,
         stack: &Stack,
@@ -89,8 +89,8 @@ impl Inner {
         }
     }
 
-    /// From what they were and from what changed, unless something was taken away that may have been
-    /// the smallest or the largest.
+    /// From the old statistics and the changes, unless a removed element may have been the smallest
+    /// or the largest.
     async fn statistics_with(
         &self,
         stack: &Stack,
@@ -110,7 +110,7 @@ impl Inner {
             false => self.known_statistics(stack, name).await?,
         };
         if change.chunks.is_empty() && !change.shrunk && known.is_none() {
-            // Nothing is read for an attribute: what was not reckoned before stays unknown.
+            // A changed attribute is no reason to read chunks: unknown statistics stay unknown.
             return Ok(None);
         }
         if let Some(known) = known {
@@ -121,7 +121,7 @@ impl Inner {
                 return Ok(Some(merged.to_array_stats(name, shape)));
             }
         }
-        // All that stays is read.
+        // Reads all chunks that stay.
         let grid = super::handle::grid_of(described)?;
         let stays = array.all().await?.into_iter().map(|(at, _)| at).filter(|&at| {
             let index = array.index(at);
@@ -132,7 +132,7 @@ impl Inner {
         Ok(Some(all.to_array_stats(name, shape)))
     }
 
-    /// The statistics of all chunks of an array of the store, read for it.
+    /// The statistics of an array in the store, computed from all of its chunks.
     pub(super) async fn statistics_anew(&self, array: &ArrayState) -> Result<ArrayStats> {
         let all = array.all().await?.into_iter().map(|(at, _)| at).collect();
         let stats = self.statistics_of_chunks(array, all).await?;
@@ -166,7 +166,7 @@ impl Inner {
         .await
     }
 
-    /// What the statistics file says; `None` where there is none, or none that can be read.
+    /// The content of the statistics file; `None` if it is missing or cannot be read.
     pub(super) async fn read_statistics_file(&self) -> Result<Option<Vec<ArrayStats>>> {
         match self.store.get(&self.names.statistics()).await {
             Ok(object) => Ok(stats_file::parse_file(&object.bytes).ok()),
@@ -175,8 +175,7 @@ impl Inner {
         }
     }
 
-    /// Brings the statistics file up to date for other programs, or removes one that is too large
-    /// for that.
+    /// Updates the statistics file for other programs, or deletes one that is too large for that.
     pub(super) async fn update_statistics_file(
         &self,
         changed: &[ArrayStats],
@@ -188,7 +187,7 @@ impl Inner {
                 return self.store.delete(&[path]).await;
             }
             Ok(_) => self.read_statistics_file().await?.unwrap_or_default(),
-            // Removed, or never written: only a whole one is of use.
+            // Deleted, or never written: an incomplete file is of no use.
             Err(Error::NotFound { .. }) if self.has_older_arrays() => return Ok(()),
             Err(Error::NotFound { .. }) => Vec::new(),
             Err(error) => return Err(error),
@@ -213,8 +212,8 @@ impl Inner {
     }
 }
 
-/// Statistics from which chunks were taken and to which others were added; `None` where what was
-/// taken away may have been the smallest or the largest, and nothing that came is as small or large.
+/// Statistics after chunks were removed and others added; `None` if a removed element may have been
+/// the smallest or the largest, and no added element is as small or as large.
 fn carried_on(known: &ArrayStats, removed: &ChunkStats, added: &ChunkStats) -> Option<ChunkStats> {
     let non_null = known.row_count.checked_sub(known.null_count)?.checked_sub(removed.non_null)?;
     let lost =
@@ -223,7 +222,7 @@ fn carried_on(known: &ArrayStats, removed: &ChunkStats, added: &ChunkStats) -> O
             if went != had {
                 return false;
             }
-            // Something as extreme came in its place.
+            // An added element is as extreme.
             !came.as_ref().is_some_and(|came| came == had || compare(came, had) == toward)
         };
     if lost(&known.min, &removed.min, &added.min, Ordering::Less)

@@ -1,14 +1,14 @@
 //! Whether a file that cannot be read was ever whole.
 //!
-//! A layer whose write was cut off was never acknowledged: what was there before it is right. One
-//! that was whole and is damaged since was acknowledged, and what was there before it is old. The
-//! bytes tell them apart, because the end of a layer is written last:
+//! A layer whose write was cut off was never acknowledged: the state before it is right. A layer
+//! that was whole and is damaged since was acknowledged, and the state before it is old. The bytes
+//! tell the two apart, because the end of a layer is written last:
 //!
 //! - It ends in the mark of a layer.
-//! - It ends in a footer and its length, and only the mark behind them is wrong.
-//! - There is a seal in it, and all that the seal says comes after it is there.
+//! - It ends in a footer and its length, and only the mark after them is wrong.
+//! - It has a seal, and everything that the seal says comes after it is there.
 //!
-//! Any of these shows a layer that was whole. A file with none of them ends before its end.
+//! Any of these shows a layer that was whole. A file with none of them was cut off.
 
 use std::ops::Range;
 
@@ -21,10 +21,10 @@ use super::footer_reader::read;
 use super::seal;
 use super::trailer::TRAILER_LEN;
 
-/// What is read of a file at once.
+/// Bytes that are read of a file at once.
 const PIECE_BYTES: u64 = 1 << 20;
 
-/// How far from its end a seal is looked for: beyond the footer of a million chunks.
+/// How far from its end a seal is searched: beyond the footer of a million chunks.
 const SEARCH_BYTES_MAX: u64 = 64 << 20;
 
 /// Whether a file that cannot be read was whole once.
@@ -50,7 +50,7 @@ pub(super) async fn was_whole(store: &Store, meta: &Meta) -> Result<bool> {
         if from <= last {
             return Ok(false);
         }
-        // With what a seal that is cut by the pieces needs.
+        // Pieces overlap, so that a seal across two of them is found.
         let next = from.saturating_sub(PIECE_BYTES).max(last);
         let overlap = (from + seal::TAIL_LEN).min(size);
         piece = read(store, &meta.path, next..overlap, guard.as_ref()).await?;
@@ -58,13 +58,13 @@ pub(super) async fn was_whole(store: &Store, meta: &Meta) -> Result<bool> {
     }
 }
 
-/// Where the mark of a seal is, from the end.
+/// The places of the mark of a seal, from the end.
 fn marks(piece: &Bytes) -> impl Iterator<Item = (usize, &[u8])> {
     let windows = piece.windows(seal::MAGIC.len()).enumerate().rev();
     windows.filter(|(_, bytes)| *bytes == seal::MAGIC)
 }
 
-/// Whether what is before the last four bytes, whatever those are, is a footer and its length.
+/// Whether the bytes before the last four, whatever those are, are a footer and its length.
 fn ends_in_footer(end: &Bytes, size: u64) -> bool {
     let Some(trailer_at) = size.checked_sub(TRAILER_LEN) else { return false };
     let Some([a, b, c, d, e, f, g, h, ..]) = end.last_chunk::<12>() else { return false };
@@ -73,14 +73,14 @@ fn ends_in_footer(end: &Bytes, size: u64) -> bool {
         return false;
     }
     let here = end.slice(..end.len() - TRAILER_LEN as usize);
-    // A root that leads to what is not here has been found all the same.
+    // A root that leads to bytes outside `here` has been found all the same.
     matches!(footer::root(&End { len: footer_len, here }), Ok(_) | Err(Stop::Lack(_)))
 }
 
 /// The end of a footer.
 struct End {
     len: u64,
-    /// What is here of it, and perhaps what is before it.
+    /// Its bytes in memory, and perhaps bytes before it.
     here: Bytes,
 }
 

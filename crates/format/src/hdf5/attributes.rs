@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 
 use super::dtype::ElementType;
 
-/// Bytes of text that one attribute may refer to.
+/// The most bytes of text that one attribute may refer to.
 const TEXT_BYTES_MAX: usize = 16 << 20;
-/// Elements of one attribute.
+/// The most elements of one attribute.
 const ELEMENTS_MAX: u64 = 1 << 22;
 
-/// Attributes that netCDF and the dimension scales of HDF5 keep for themselves. What they say is in
-/// the dimension names.
+/// Attributes that netCDF and the dimension scales of HDF5 use internally. Their meaning is in the
+/// dimension names.
 const BOOKKEEPING: &[&str] = &[
     "DIMENSION_LABELS",
     "DIMENSION_LIST",
@@ -68,7 +68,7 @@ pub(super) fn text_of(stored: &[RawAttribute], name: &str) -> Option<String> {
     }
 }
 
-/// The attribute of this name.
+/// The attribute with this name.
 pub(super) fn find<'a>(stored: &'a [RawAttribute], name: &str) -> Option<&'a RawAttribute> {
     stored.iter().find(|attribute| attribute.name() == name)
 }

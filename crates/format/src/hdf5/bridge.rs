@@ -1,12 +1,12 @@
-//! A parser that asks for bytes on a thread of its own, and a task that answers it from a store.
+//! Runs the blocking parser on a thread of its own, and answers its reads from a store.
 //!
 //! The HDF5 parser follows addresses from structure to structure and blocks on each read; a store is
 //! asynchronous. So the parser runs on a thread for blocking calls, its reads travel through a channel
-//! to the task that called [`inspect`], and that one waits for the store. Neither needs to know the
+//! to the task that called [`inspect`], and that task waits for the store. Neither needs to know the
 //! other, and any store will do: a directory, a bucket, a web server.
 //!
 //! Structures are small and lie together, so reads are rounded out to blocks and the blocks are kept.
-//! This is also the one place where a panic of the parser ends: it becomes [`Error::Corrupt`].
+//! Panics of the parser end here too: they become [`Error::Corrupt`].
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,22 +18,22 @@ use hdf5_reader::error::{Error as ParserError, Result as ParserResult};
 use hdf5_reader::{BlockCacheStorage, Hdf5File, OpenOptions, Storage, StorageBuffer};
 use tokio::sync::{mpsc, oneshot};
 
-/// Bytes that the parser may ask for at once. Nothing that we let it read is nearly as large.
+/// Bytes that the parser may ask for at once. No structure that we let it read is nearly as large.
 const READ_BYTES_MAX: usize = 256 << 20;
-/// A block of a local file: a B-tree node or two, cheap to read in vain.
+/// A block of a local file: a B-tree node or two, and cheap if not needed.
 const LOCAL_BLOCK_BYTES: usize = 16 << 10;
-/// A block of a remote object: what a network transfers in a fraction of the time a request takes.
+/// A block of a remote object: a network transfers it in a fraction of the time that a request takes.
 const REMOTE_BLOCK_BYTES: usize = 256 << 10;
 /// Memory for the blocks of one file.
 const CACHE_BYTES: usize = 64 << 20;
 
-/// A file in a store, and what tells whether it has changed since.
+/// A file in a store, and a guard that tells whether it has changed since.
 #[derive(Debug, Clone)]
 pub(super) struct Object {
     pub(super) store: Store,
     pub(super) path: Arc<str>,
     pub(super) size: u64,
-    /// Reads fail once the object is another one.
+    /// Makes reads fail once the object has been replaced.
     pub(super) guard: Option<Guard>,
 }
 
@@ -72,7 +72,7 @@ pub(super) async fn inspect<T: Send + 'static>(
         let (object, failure) = (object.clone(), Arc::clone(&failure));
         tokio::task::spawn_blocking(move || parse(&object, sender, failure, work))
     };
-    // Ends when the parser drops its end of the channel. A caller that goes away drops this end:
+    // Ends when the parser drops its end of the channel. If the caller goes away, this end is dropped:
     // the parser's next read fails, and its thread is free again.
     while let Some(ask) = asked.recv().await {
         let range = ask.offset..ask.offset.saturating_add(ask.len as u64);
@@ -81,7 +81,7 @@ pub(super) async fn inspect<T: Send + 'static>(
         drop(ask.reply.send(read.map(|mut parts| parts.pop().unwrap_or_default())));
     }
     let outcome = parser.await.map_err(|cause| Error::store("parse", object.name(), cause))?;
-    // What the store said explains why the parser failed, if it did.
+    // An error of the store explains why the parser failed, if it did.
     let refused = failure.lock().unwrap_or_else(PoisonError::into_inner).take();
     match refused {
         Some(error) => Err(error),
@@ -128,7 +128,7 @@ struct Ask {
 struct Remote {
     len: u64,
     ask: mpsc::Sender<Ask>,
-    /// The first error of the store, which the parser's own errors have no room for.
+    /// The first error of the store; the parser's own errors cannot carry it.
     failure: Arc<Mutex<Option<Error>>>,
 }
 

@@ -1,4 +1,5 @@
-//! All that a file holds: groups and arrays with their metadata, and what could not be taken along.
+//! The content of a file: groups and arrays with their metadata, and everything that could not be
+//! taken along.
 
 use std::collections::HashMap;
 
@@ -23,7 +24,7 @@ pub(super) struct Contents {
     /// By path, `/` first.
     pub(super) groups: Vec<(String, GroupSpec)>,
     pub(super) arrays: Vec<Array>,
-    /// What is in neither.
+    /// Everything that is in neither.
     pub(super) losses: Vec<Loss>,
 }
 

@@ -1,8 +1,8 @@
 //! Names of dimensions, from the dimension scales that a dataset refers to.
 //!
-//! A scale is a dataset; the link to it is the name of the dimension. NetCDF-4 is built on them, h5py
+//! A scale is a dataset; its name is the name of the dimension. NetCDF-4 is built on scales, h5py
 //! offers them as `dims`. In the order of trust: a label on the axis, the scale attached to it, the
-//! dataset itself where it is a scale of one dimension, and netCDF's numbers of dimensions.
+//! dataset itself if it is a scale of one dimension, and netCDF's numbers of dimensions.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ use super::attributes::{Resolve, find, is_dimension_scale, text_of, value};
 /// How netCDF marks a dimension that is not a variable as well.
 const NO_VARIABLE: &str = "This is a netCDF dimension but not a netCDF variable";
 
-/// What is known of all scales of a file.
+/// All scales of a file.
 #[derive(Debug, Default)]
 pub(super) struct Scales {
     by_address: HashMap<u64, String>,
@@ -23,7 +23,7 @@ pub(super) struct Scales {
 }
 
 impl Scales {
-    /// Takes note of a dataset, if it is a scale.
+    /// Records a dataset, if it is a scale.
     pub(super) fn note(&mut self, address: u64, name: &str, stored: &[RawAttribute]) {
         self.by_address.entry(address).or_insert_with(|| name.to_owned());
         if is_dimension_scale(stored)
@@ -33,7 +33,7 @@ impl Scales {
         }
     }
 
-    /// The names of the dimensions of a dataset; `None` where none has one.
+    /// The names of the dimensions of a dataset; `None` if no dimension has a name.
     pub(super) fn names(
         &self,
         name: &str,
@@ -56,7 +56,7 @@ impl Scales {
         names.iter().any(Option::is_some).then_some(names)
     }
 
-    /// The first scale of each axis. HDF5 allows several; the first is the one that netCDF makes.
+    /// The first scale of each axis. HDF5 allows several; netCDF makes the first.
     fn attached(&self, stored: &[RawAttribute], resolve: &Resolve<'_>) -> Vec<Option<String>> {
         let Some(list) = find(stored, "DIMENSION_LIST") else { return Vec::new() };
         let Datatype::VarLen { base, .. } = &list.message().datatype else { return Vec::new() };
@@ -75,7 +75,7 @@ impl Scales {
     }
 }
 
-/// Whether a dataset only gives a dimension its name, and holds nothing.
+/// Whether a dataset only names a dimension, and holds nothing.
 pub(super) fn is_mere_dimension(stored: &[RawAttribute]) -> bool {
     is_dimension_scale(stored)
         && text_of(stored, "NAME").is_some_and(|name| name.starts_with(NO_VARIABLE))

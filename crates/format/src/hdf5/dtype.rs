@@ -1,9 +1,9 @@
 //! HDF5 data types as Zarr data types.
 //!
-//! The parser gives a description without the fine print: a float of two bytes may be an IEEE half or
-//! a `bfloat16`, an integer may use fewer bits than it has. So numbers are recognised by the stored
-//! bytes of the type message (HDF5 §"Datatype Message"), and what is not exactly a type of Zarr's is
-//! refused with its name.
+//! The parser's description lacks details: a float of two bytes may be an IEEE half or a `bfloat16`,
+//! an integer may use fewer bits than it has. So numbers are recognised by the stored bytes of the
+//! type message (HDF5 §"Datatype Message"), and a type that does not exactly match a Zarr type is
+//! refused by name.
 
 use chunkyard_array::{ByteOrder, DType};
 use hdf5_reader::messages::datatype::{
@@ -15,18 +15,18 @@ use serde_json::{Map, Value, json};
 /// Bytes of the largest element that is kept as raw bytes.
 const RAW_BYTES_MAX: u32 = 1 << 16;
 
-/// How elements are stored, in the words of Zarr.
+/// How elements are stored, in terms of Zarr.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ElementType {
     /// The data type of the array.
     pub(super) dtype: Value,
     /// The kind that decides how a fill value is read.
     pub(super) kind: Kind,
-    /// Bytes of an element; 0 for strings of variable length, which lie elsewhere.
+    /// Bytes of an element; 0 for strings of variable length, which are in heaps.
     pub(super) bytes: usize,
     /// The order of the bytes of a number.
     pub(super) order: ByteOrder,
-    /// The members of an enumeration, which the data type has no room for.
+    /// The members of an enumeration, which do not fit in the data type.
     pub(super) members: Option<Map<String, Value>>,
 }
 
@@ -51,13 +51,13 @@ impl ElementType {
         Self { dtype: dtype.into(), kind, bytes, order, members: None }
     }
 
-    /// The type that a dataset or an attribute says it has; `raw` is the message, as stored.
+    /// The type of a dataset or an attribute; `raw` is the message, as stored.
     pub(super) fn new_from(datatype: &Datatype, raw: &[u8]) -> Result<Self, String> {
         match datatype {
             Datatype::FixedPoint { size, signed, byte_order } => {
                 integer(*size, *signed, *byte_order, raw)
             }
-            // What the bits mean is for the user to know; as a number they are all there.
+            // The user knows what the bits mean; as a number they are all kept.
             Datatype::Bitfield { size, byte_order } => integer(*size, false, *byte_order, raw),
             Datatype::FloatingPoint { byte_order, .. } => float(*byte_order, raw),
             Datatype::String { size: StringSize::Fixed(bytes), .. } => {
@@ -110,7 +110,8 @@ fn integer(size: u8, signed: bool, stored: Hdf5Order, raw: &[u8]) -> Result<Elem
     Ok(ElementType::new(kind, dtype, usize::from(size), order(stored)))
 }
 
-/// Sign at, bit offset, precision, exponent at and bits, mantissa at and bits, bias.
+/// Position of the sign, bit offset, precision, position and bits of the exponent, position and bits
+/// of the mantissa, bias.
 type FloatLayout = (u8, u16, u16, u8, u8, u8, u8, u32);
 
 const FLOATS: &[(FloatLayout, Kind, &str)] = &[
@@ -143,7 +144,7 @@ fn float_layout(raw: &[u8]) -> Option<FloatLayout> {
     whole.then_some((sign, offset, precision, exponent_at, exponent, mantissa_at, mantissa, bias))
 }
 
-/// The types that zarr-python has for bytes, rather than the `r*` that it has not.
+/// The types that zarr-python has for bytes; it lacks `r*`.
 fn fixed_bytes(name: &str, bytes: u32) -> Result<ElementType, String> {
     if bytes == 0 || bytes > RAW_BYTES_MAX {
         return Err(format!("elements of {bytes} bytes"));
@@ -165,14 +166,14 @@ fn opaque(bytes: u32, tag: &str) -> Result<ElementType, String> {
 }
 
 fn enumeration(base: &Datatype, members: &[EnumMember], raw: &[u8]) -> Result<ElementType, String> {
-    // The type message of the base follows the eight bytes of class, flags and size.
+    // The type message of the base type follows the eight bytes of class, flags and size.
     let mut element = ElementType::new_from(base, raw.get(8..).unwrap_or_default())?;
     let values: Option<Map<String, Value>> = members
         .iter()
         .map(|member| Some((member.name.clone(), element.value(&member.value)?)))
         .collect();
     let values = values.ok_or("an enumeration whose values cannot be read")?;
-    // What h5py makes of NumPy's bool.
+    // h5py writes NumPy's bool like this.
     let is = |name: &str, value: i64| values.get(name) == Some(&json!(value));
     if element.bytes == 1 && values.len() == 2 && is("FALSE", 0) && is("TRUE", 1) {
         return Ok(ElementType::new(Kind::Bool, "bool", 1, ByteOrder::Little));

@@ -1,7 +1,7 @@
 //! Whether a dataset leaves its filters out for chunks at the edges.
 //!
-//! `H5Pset_chunk_opts` can ask for that, and one bit of the layout message says so (HDF5 §"Data Layout
-//! Message", version 4). The index does not, and the parser does not keep the bit: without this module
+//! `H5Pset_chunk_opts` can ask for that, and one bit of the layout message records it (HDF5 §"Data
+//! Layout Message", version 4). The index does not, and the parser drops the bit: without this module
 //! such chunks would be decoded by filters that they never went through.
 
 use hdf5_reader::Hdf5File;
@@ -10,18 +10,18 @@ use hdf5_reader::io::Cursor;
 use hdf5_reader::messages::{MSG_CONTINUATION, MSG_DATA_LAYOUT};
 use hdf5_reader::storage::StorageBuffer;
 
-/// Blocks of one header.
+/// The most blocks in one header.
 const BLOCKS_MAX: usize = 64;
-/// Bytes of one block.
+/// The most bytes in one block.
 const BLOCK_BYTES_MAX: u64 = 1 << 20;
 /// The layout class of chunks.
 const CHUNKED: u8 = 2;
 
-/// A stretch of a header that consists of messages.
+/// A part of a header that consists of messages.
 struct Block {
     bytes: StorageBuffer,
-    /// Whether messages have the long prefix of version 1, or whether that of version 2 has two more
-    /// bytes for the order of creation.
+    /// Whether messages have the long prefix of version 1, and whether the prefix of version 2 has two
+    /// more bytes for the order of creation.
     prefix: Prefix,
 }
 
@@ -83,7 +83,7 @@ fn first_block(file: &Hdf5File, address: u64) -> ParserResult<Block> {
 fn continuation(file: &Hdf5File, at: u64, length: u64, prefix: Prefix) -> ParserResult<Block> {
     let bytes = match prefix {
         Prefix::Long => read(file, at, 0, length)?,
-        // Between a signature and a checksum.
+        // The messages lie between a signature and a checksum.
         Prefix::Short { .. } => read(file, at, 4, length.saturating_sub(8))?,
     };
     Ok(Block { bytes, prefix })
@@ -97,7 +97,7 @@ fn read(file: &Hdf5File, address: u64, skip: u64, bytes: u64) -> ParserResult<St
     file.storage().read_range(start, bytes as usize)
 }
 
-/// The type and the bytes of the next message; none where too little is left for one.
+/// The type and the bytes of the next message; `None` if too few bytes are left for one.
 fn next_message<'a>(
     cursor: &mut Cursor<'a>,
     prefix: Prefix,

@@ -1,8 +1,8 @@
 //! A pipeline of HDF5 filters as a chain of codecs.
 //!
-//! Both are lists of steps that are applied in order when a chunk is written, so each filter becomes
-//! one codec, if there is one that reads the very bytes the filter writes. Several filters put a frame
-//! of their own around a well-known compression; those are refused by name.
+//! Both are lists of steps that are applied in order when a chunk is written. Each filter becomes one
+//! codec, if a codec reads exactly the bytes that the filter writes. Several filters put a frame of
+//! their own around a well-known compression; those are refused by name.
 
 use chunkyard_array::ByteOrder;
 use hdf5_reader::messages::filter_pipeline::FilterDescription;
@@ -20,7 +20,7 @@ mod id {
     pub(super) const ZSTD: u16 = 32015;
 }
 
-/// Filters that cannot be expressed, by the names people know them by.
+/// Filters that no codec expresses, by their common names.
 const REFUSED: &[(u16, &str)] = &[
     (4, "szip"),
     (5, "n-bit"),
@@ -84,8 +84,8 @@ fn elements_to_bytes(element: &ElementType) -> Value {
     named("bytes", json!({"endian": endian}))
 }
 
-/// HDF5 leaves bytes that fill no element at the end as they are, the codec refuses them. Before any
-/// other filter there are none of those.
+/// HDF5 leaves trailing bytes that fill no element as they are; the codec refuses them. A shuffle that
+/// comes before any other filter meets no such bytes.
 fn shuffle(element_bytes: u32, at: usize, chunk_bytes: u64) -> Result<Option<Value>, String> {
     if element_bytes <= 1 {
         return Ok(None);
@@ -96,7 +96,7 @@ fn shuffle(element_bytes: u32, at: usize, chunk_bytes: u64) -> Result<Option<Val
     Ok(Some(named("numcodecs.shuffle", json!({"elementsize": element_bytes}))))
 }
 
-/// A chunk is a Blosc buffer, which tells itself how it was made; the parameters are for writers.
+/// A chunk is a Blosc buffer, which says itself how it was made; the parameters are for writers.
 ///
 /// They are two versions, the size of an element and of a chunk, level, shuffle, and inner codec.
 fn blosc(parameters: &[u32]) -> Value {
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_codec_reads_is_refused_by_name() {
+    fn a_filter_that_no_codec_reads_is_refused_by_name() {
         let refuse = |filters: &[FilterDescription]| {
             codecs(&floats(ByteOrder::Little), 400, filters).unwrap_err()
         };

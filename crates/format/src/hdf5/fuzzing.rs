@@ -1,5 +1,5 @@
-//! A door to the parser below the bridge, for those who throw hostile bytes at it. What panics here is
-//! contained there. Not part of the interface, and free to change.
+//! Gives fuzzers direct access to the parser, below the bridge. The bridge contains panics; here they
+//! come through. Not part of the interface, and free to change.
 
 use chunkyard_array::Codecs;
 use hdf5_reader::Hdf5File;
@@ -7,12 +7,12 @@ use hdf5_reader::Hdf5File;
 use super::metadata::Chunks;
 use super::{contents, text};
 
-/// What was found in a file.
+/// The result of reading a file.
 #[derive(Debug, Default)]
 pub struct Found {
     /// How many arrays there are.
     pub arrays: usize,
-    /// Offset and length of every chunk, those of data in one piece together.
+    /// Offset and length of every chunk; data in one piece is one entry.
     pub chunks: Vec<(u64, u64)>,
     /// Arrays of text that could be read.
     pub texts: usize,

@@ -1,7 +1,7 @@
 //! The chunk index of a dataset, as one table.
 //!
-//! HDF5 knows six ways to find a chunk. The parser reads them; here their answers are put in one order
-//! and checked against the grid and the file, because references are made from them.
+//! HDF5 knows six ways to find a chunk. The parser reads them; this module puts their answers in one
+//! order and checks them against the grid and the file, because references are made from them.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ use hdf5_reader::fixed_array::collect_fixed_array_chunk_entries_storage;
 use hdf5_reader::messages::layout::ChunkIndexing;
 use hdf5_reader::storage::Storage;
 
-/// Chunks of a dataset that has no index, because they lie in order.
+/// The most chunks of a dataset without an index, whose chunks lie in order.
 const IMPLICIT_MAX: u64 = 1 << 24;
 
 /// One stored chunk.
@@ -26,21 +26,21 @@ pub(super) struct Stored {
     pub(super) chunk: u64,
     /// Its first byte in the file.
     pub(super) start: u64,
-    /// How many there are.
+    /// Its length in bytes.
     pub(super) bytes: u64,
 }
 
 /// The stored chunks of a dataset, in the order of the grid.
 ///
 /// A filter that makes a chunk no smaller is left out for that chunk, and the index says so. Zarr has
-/// one chain of codecs for all chunks: it is that of most chunks, and the others are odd.
+/// one chain of codecs for all chunks: it is the chain of most chunks, and the other chunks are odd.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Table {
-    /// The filters that most chunks do without, a bit for each.
+    /// The filters that most chunks leave out, a bit for each.
     pub(super) skipped: u32,
-    /// Those chunks.
+    /// The chunks that leave out exactly those.
     pub(super) regular: Vec<Stored>,
-    /// The others, with the filters that they do without.
+    /// The others, with the filters that they leave out.
     pub(super) odd: Vec<(Stored, u32)>,
 }
 
@@ -62,7 +62,7 @@ impl Table {
         self.regular.iter().map(|stored| stored.chunk).chain(odd)
     }
 
-    /// The chunk with this number in the grid, with the filters that it does without.
+    /// The chunk with this number in the grid, with the filters that it leaves out.
     pub(super) fn find(&self, chunk: u64) -> Option<(Stored, u32)> {
         match self.regular.binary_search_by_key(&chunk, |stored| stored.chunk) {
             Ok(at) => self.regular.get(at).map(|stored| (*stored, self.skipped)),
@@ -74,7 +74,7 @@ impl Table {
     }
 }
 
-/// An index of chunks, and what is needed to read it.
+/// An index of chunks, and the facts needed to read it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Index {
     pub(super) address: u64,
@@ -88,14 +88,14 @@ pub(super) struct Index {
     pub(super) element_bytes: usize,
     /// How many filters a chunk goes through …
     pub(super) filters: usize,
-    /// … unless it is one at the edge, and those go through none.
+    /// … unless it is at the edge and edge chunks go through none.
     pub(super) unfiltered_edges: bool,
 }
 
 impl Index {
-    /// Reads the index. The error says why its chunks cannot be pointed to.
+    /// Reads the index. The error says why no reference to its chunks can be made.
     pub(super) fn read(&self, file: &Hdf5File) -> Result<Table, String> {
-        // The parser lists implicit chunks before anybody can count them.
+        // The parser lists implicit chunks before they can be counted.
         let counts = self.shape.iter().zip(&self.chunk_shape);
         let count = counts
             .map(|(&extent, &chunk)| extent.div_ceil(u64::from(chunk).max(1)))
@@ -139,8 +139,8 @@ impl Index {
         entry.filter_mask & all
     }
 
-    /// The number of the chunk that begins at these elements; none where the dataset has shrunk
-    /// since and left it behind.
+    /// The number of the chunk that begins at these elements; `None` for a chunk that the dataset lost
+    /// by shrinking.
     fn number(&self, offsets: &[u64]) -> Result<Option<u64>, String> {
         let wrong = || format!("its chunk index has a chunk at {offsets:?}");
         if offsets.len() != self.shape.len() {
@@ -165,10 +165,10 @@ impl Index {
         let (storage, superblock) = (file.storage(), file.superblock());
         let (offset, length) = (superblock.offset_size, superblock.length_size);
         let rank = self.shape.len();
-        // Both indexes below count chunks in the grid of the largest shape. An unlimited axis has
-        // another index, so there is always such a shape.
+        // Both indexes below count chunks in the grid of the largest shape. A dataset with an
+        // unlimited axis uses another index, so there is always a largest shape.
         let largest = self.max_shape.as_deref().unwrap_or(&self.shape);
-        // Of that grid, the chunks that the dataset has now: the first and the last.
+        // The first and the last chunk of that grid that the dataset has now.
         let first = vec![0; rank];
         let extents = self.shape.iter().zip(&self.chunk_shape);
         let last: Option<Vec<u64>> = extents
@@ -199,7 +199,7 @@ impl Index {
                 length,
                 largest,
                 &self.chunk_shape,
-                // With bounds, the parser would make a list by the shape's word.
+                // With bounds, the parser would allocate a list as long as the shape claims.
                 None,
             ),
             Some(ChunkIndexing::ExtensibleArray { .. }) => {
@@ -240,7 +240,7 @@ impl Index {
         )?;
         let entry = |(key, address)| match key {
             BTreeV1Key::RawData { chunk_size, filter_mask, mut offsets } => {
-                // The last is an offset into the element, always zero.
+                // The last value is an offset into the element, always zero.
                 offsets.truncate(rank);
                 Ok(ChunkEntry { address, size: u64::from(chunk_size), filter_mask, offsets })
             }
@@ -257,7 +257,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_filters_of_most_chunks_are_those_of_the_array() {
+    fn the_array_has_the_filters_of_most_chunks() {
         let stored = |chunk| Stored { chunk, start: 10 * chunk, bytes: 10 };
         let table = Table::of(vec![(stored(0), 1), (stored(3), 0), (stored(4), 1)]);
         assert_eq!((table.skipped, table.regular.len(), table.odd.len()), (1, 2, 1));

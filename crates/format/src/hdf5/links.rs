@@ -1,8 +1,8 @@
-//! The links of a group, whichever of HDF5's three ways it keeps them in.
+//! The links of a group, in any of the three ways that HDF5 keeps them.
 //!
 //! The parser can list the members of a group by itself, but one member that it does not understand
-//! fails the whole listing, and external links vanish. Here a link is a name and a target, and whether
-//! the target makes sense is asked link by link.
+//! fails the whole listing, and external links vanish. Here a link is a name and a target, and each
+//! target is checked on its own.
 
 use hdf5_reader::Hdf5File;
 use hdf5_reader::btree_v1::collect_btree_v1_leaves_storage;
@@ -41,7 +41,7 @@ pub(super) fn list(file: &Hdf5File, header: &ObjectHeader) -> ParserResult<Vec<L
     Ok(links)
 }
 
-/// Where structures are read, and how wide their fields are.
+/// The storage of the structures, and the width of their fields.
 struct At<'a> {
     storage: &'a dyn Storage,
     offset: u8,

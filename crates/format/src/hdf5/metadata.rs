@@ -20,14 +20,14 @@ use super::index::{Index, Table};
 use super::slabs::slab_shape;
 use super::{edges, filters};
 
-/// Decoded bytes of all chunks of a dataset that have other filters than most.
+/// The most decoded bytes in all odd chunks of a dataset, which have other filters than most.
 const ODD_BYTES_MAX: u64 = 64 << 20;
 /// The attribute that netCDF keeps the fill value in.
 const FILL_ATTRIBUTE: &str = "_FillValue";
 /// The attribute that keeps the names of an enumeration's values.
 const ENUM_ATTRIBUTE: &str = "hdf5_enum";
 
-/// Strings of variable length in one dataset.
+/// The most strings of variable length in one dataset.
 const TEXTS_MAX: u64 = 1 << 22;
 
 /// Where the chunks of an array are.
@@ -35,7 +35,7 @@ const TEXTS_MAX: u64 = 1 << 22;
 pub(super) enum Chunks {
     /// Nowhere: all elements are the fill value.
     Fill,
-    /// There is one, and it is here.
+    /// There is one chunk, and these are its bytes.
     Inline(Bytes),
     /// All of them, back to back in the order of the grid.
     Slabs {
@@ -44,18 +44,18 @@ pub(super) enum Chunks {
         /// Bytes of each.
         bytes: u64,
     },
-    /// Where the index of the dataset says.
+    /// At the places that the index of the dataset gives.
     Stored {
         /// The index.
         table: Table,
-        /// How the odd chunks are encoded, by the filters that they do without.
+        /// How the odd chunks are encoded, by the filters that they leave out.
         odd: Vec<(u32, ArraySpec)>,
     },
     /// Text, which lies in heaps and is collected when it is asked for.
     Text,
 }
 
-/// The messages of a dataset that say what it is.
+/// The messages of a dataset that describe it.
 #[derive(Debug, Default)]
 pub(super) struct Description<'a> {
     address: u64,
@@ -76,7 +76,7 @@ impl<'a> Description<'a> {
                 HdfMessage::Dataspace(space) => found.space = Some(space),
                 HdfMessage::Datatype(message) => found.datatype = Some(&message.datatype),
                 HdfMessage::DataLayout(message) => found.layout = Some(&message.layout),
-                // The old message may stand beside the new one; the one with a value counts.
+                // The old message may stand beside the new one; the message with a value counts.
                 HdfMessage::FillValue(fill) if fill.value.is_some() || found.fill.is_none() => {
                     found.fill = Some(fill);
                 }
@@ -92,7 +92,8 @@ impl<'a> Description<'a> {
         self.space.map_or(0, |space| space.dims.len())
     }
 
-    /// The array, or why there is none. `raw_datatype` is the type message as stored.
+    /// The array, or the reason why the dataset cannot be one. `raw_datatype` is the type message
+    /// as stored.
     pub(super) fn array(
         &self,
         file: &Hdf5File,
@@ -135,7 +136,7 @@ impl<'a> Description<'a> {
         let spec = ArraySpec::parse(document.to_string().as_bytes())
             .and_then(|spec| spec.with_attributes(attributes))
             .map_err(|cause| cause.to_string())?;
-        // Whoever reads the array needs codecs that exist.
+        // Refuse the array now if its codecs do not exist.
         Codecs::new(&spec).map_err(|cause| cause.to_string())?;
         if let Chunks::Stored { table, odd } = &mut chunks {
             let count = table.odd.len() as u64;
@@ -167,7 +168,7 @@ impl<'a> Description<'a> {
         edges::are_unfiltered(file, self.address).map_err(|cause| cause.to_string())
     }
 
-    /// Text is given as one chunk, made anew, so there must not be too much of it.
+    /// Text becomes one chunk that is made anew, so there must not be too much of it.
     fn text(
         &self,
         space: &DataspaceMessage,
@@ -178,7 +179,7 @@ impl<'a> Description<'a> {
         if count > TEXTS_MAX {
             return Err(format!("{count} strings of variable length, more than {TEXTS_MAX}"));
         }
-        // What the parser itself can undo.
+        // The parser itself can undo these filters.
         if let Some(filter) = self.filters.iter().find(|filter| !matches!(filter.id, 1..=3)) {
             return Err(format!("strings of variable length, filtered by filter {}", filter.id));
         }

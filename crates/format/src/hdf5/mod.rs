@@ -8,12 +8,12 @@
 //!                              └▶ index, slabs                                          where chunks lie
 //! ```
 //!
-//! The encoded chunks of an HDF5 dataset are ranges of the file, and its filters are codecs that Zarr
-//! has too. So a file needs no conversion to be read as arrays: this format locates, like all others.
-//! Structures are parsed by the `hdf5-reader` crate; what it gives is checked before it is believed.
+//! The encoded chunks of an HDF5 dataset are ranges of the file, and its filters are codecs that Zarr has
+//! too. So a file needs no conversion to be read as arrays: this format locates chunks, like all others.
+//! The `hdf5-reader` crate parses the structures; its answers are checked before they are believed.
 //!
-//! Specification: HDF5 File Format Specification 3.0. Compatible implementations: h5py, netCDF4,
-//! xarray. What maps to what is in `docs/formats/hdf5.md`, why it is so in `docs/design/006-hdf5.md`.
+//! Specification: HDF5 File Format Specification 3.0. Compatible implementations: h5py, netCDF4, xarray.
+//! The mapping is in `docs/formats/hdf5.md`, the reasons are in `docs/design/006-hdf5.md`.
 
 mod attributes;
 mod bridge;
@@ -39,17 +39,17 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 pub use self::source::Hdf5Source;
-use chunkyard_store::{Error, Result};
+use chunkyard_store::{Error, Noun, Result};
 
 use super::{Format, OpenOptions, Place, Probe, Source};
 
-/// HDF5, and NetCDF-4 which is made of it. Read, not written.
+/// HDF5, and NetCDF-4, which is built on it. Read, not written.
 #[derive(Debug, Clone, Copy)]
 pub struct Hdf5;
 
 /// The first bytes of a superblock.
 const SIGNATURE: &[u8] = b"\x89HDF\r\n\x1a\n";
-/// The superblock follows a block of the user's: nothing, or this many bytes, or twice as many …
+/// The superblock follows a block of user data: of no bytes, this many, twice as many …
 const USER_BLOCK_BYTES: u64 = 512;
 /// … up to this many.
 const USER_BLOCK_BYTES_MAX: u64 = 1 << 20;
@@ -75,7 +75,7 @@ impl Format for Hdf5 {
         let starts = std::iter::once(0).chain(user_blocks);
         let ranges: Vec<_> =
             starts.map(|at| at..at + len).take_while(|range| range.end <= size).collect();
-        // Nearly always the first decides, and saves the others.
+        // The first range nearly always decides, and saves reading the others.
         for ranges in [ranges.get(..1), ranges.get(1..)].into_iter().flatten() {
             let found = store.get_ranges(name, ranges, None).await?;
             if found.iter().any(|bytes| bytes == SIGNATURE) {
@@ -88,7 +88,7 @@ impl Format for Hdf5 {
     async fn open(&self, place: &Place, options: &OpenOptions) -> Result<Arc<dyn Source>> {
         options.refuse_version("HDF5")?;
         let Some((store, name)) = place.object() else {
-            return Err(Error::NotFound { what: "file", name: place.url().to_owned() });
+            return Err(Error::NotFound { what: Noun::File, name: place.url().to_owned() });
         };
         Ok(Arc::new(Hdf5Source::open(store, name).await?))
     }

@@ -1,7 +1,7 @@
 //! Data in one piece, cut into chunks.
 //!
 //! A dataset that is stored in one piece can be read as chunks that happen to be neighbours. They must
-//! be equal and need no padding, since a reference points at bytes that are there.
+//! be equal and need no padding, since a reference can only point at stored bytes.
 
 use std::cmp::Ordering;
 
@@ -11,11 +11,11 @@ const SLAB_BYTES_MIN: u64 = 1 << 20;
 const SLAB_BYTES_MAX: u64 = 16 << 20;
 /// Slabs smaller than this are worse than one large chunk …
 const SLAB_BYTES_TINY: u64 = 64 << 10;
-/// … unless that were larger than this.
+/// … unless that chunk is larger than this.
 const WHOLE_BYTES_MAX: u64 = 1 << 30;
 
-/// The shape of the slabs that a dataset in one piece is cut into: all of the last axes, some of one,
-/// and one of those before it, such that the slabs are equal and none is padded.
+/// The shape of the slabs that a dataset in one piece is cut into: all of the last axes, some of one
+/// axis, and a single step of each axis before it, so that the slabs are equal and none is padded.
 pub(super) fn slab_shape(shape: &[u64], element_bytes: u64) -> Result<Vec<u64>, String> {
     let whole: Vec<u64> = shape.iter().map(|&extent| extent.max(1)).collect();
     let bytes_from = |axis: usize| {
@@ -26,7 +26,7 @@ pub(super) fn slab_shape(shape: &[u64], element_bytes: u64) -> Result<Vec<u64>, 
     if total <= SLAB_BYTES_MAX {
         return Ok(whole);
     }
-    // The first axis of which one step is small enough.
+    // The first axis whose single step is small enough.
     for axis in 0..whole.len() {
         let step = bytes_from(axis + 1).unwrap_or(u64::MAX);
         if step > SLAB_BYTES_MAX {

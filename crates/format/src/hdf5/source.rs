@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use chunkyard_array::{ArraySpec, ChunkIndex, Codecs, Grid, Region};
-use chunkyard_store::{ChunkRef, Error, Fetcher, Result, Store};
+use chunkyard_store::{ChunkRef, Error, Fetcher, Noun, Result, Store};
 use futures::{StreamExt, TryStreamExt, stream};
 use tokio::sync::OnceCell;
 
@@ -17,7 +17,7 @@ use super::metadata::Chunks;
 use super::text;
 use crate::{ArrayNode, ChunkStream, Dataset, Locate, Node, Occupied, Source};
 
-/// An HDF5 or NetCDF-4 file whose structure and chunk indexes have been read, and none of its data.
+/// An HDF5 or NetCDF-4 file. Its structure and chunk indexes have been read, but none of its data.
 #[derive(Debug)]
 pub struct Hdf5Source {
     object: Object,
@@ -26,7 +26,7 @@ pub struct Hdf5Source {
     fetcher: Fetcher,
 }
 
-/// An array, and its text once somebody has asked for it.
+/// An array, and its text once it has been read.
 #[derive(Debug)]
 struct Open {
     array: Array,
@@ -59,7 +59,7 @@ impl Hdf5Source {
     }
 
     fn array(&self, path: &str) -> Result<&Open> {
-        let missing = || Error::NotFound { what: "array", name: path.to_owned() };
+        let missing = || Error::NotFound { what: Noun::Array, name: path.to_owned() };
         self.arrays.get(path).ok_or_else(missing)
     }
 
@@ -97,7 +97,7 @@ impl Hdf5Source {
         }
     }
 
-    /// A chunk with other filters than most, encoded like those.
+    /// A chunk with other filters than most, encoded anew like the rest.
     async fn recode(&self, stored: Stored, from: &ArraySpec, to: &ArraySpec) -> Result<Bytes> {
         let (from, to) = (Codecs::new(from)?, Codecs::new(to)?);
         let encoded = self.fetcher.fetch(&[&self.reference(stored)]).await?;
@@ -178,7 +178,7 @@ impl Source for Hdf5Source {
                 let indices = table.numbers().filter_map(|number| open.grid.index_of(number));
                 stream::iter(indices.map(Ok)).boxed()
             }
-            // Those lie in one piece, or are one.
+            // These lie in one piece, or are a single chunk.
             Chunks::Inline(_) | Chunks::Slabs { .. } | Chunks::Text => return Ok(Occupied::All),
         };
         Ok(Occupied::Cells { grid: open.grid.clone(), cells })

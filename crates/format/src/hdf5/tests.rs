@@ -1,4 +1,4 @@
-//! Files that h5py and netCDF4 wrote, with what these libraries read back.
+//! Files that h5py and netCDF4 wrote, with the values that these libraries read back.
 
 use std::sync::Arc;
 
@@ -76,7 +76,7 @@ async fn every_element_is_what_the_writer_reads_back() {
             }
             assert_eq!(attributes, expected["attributes"], "{file}{path}");
         }
-        // What is not an array is said not to be one.
+        // Anything that is not an array is reported as such.
         for path in expected.keys() {
             let losses = &source.dataset().losses;
             assert!(losses.iter().any(|loss| loss.name == *path), "{file}{path}");
@@ -85,7 +85,7 @@ async fn every_element_is_what_the_writer_reads_back() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_expressed_is_named_with_the_reason() {
+async fn losses_are_named_with_the_reason() {
     for file in ["earliest.h5", "latest.h5"] {
         let source = open(file).await;
         let losses = source.dataset().losses.iter();
@@ -199,7 +199,7 @@ async fn only_stored_chunks_are_listed() {
             ("/contiguous_empty", vec![]),
             ("/empty", vec![]),
             ("/compact", vec![vec![0]]),
-            // Rows and columns that the dataset has lost are still in its index.
+            // Rows and columns that the dataset has lost by shrinking are still in its index.
             ("/shrunk", vec![vec![0, 0], vec![0, 1]]),
         ] {
             let region = Region::whole(spec_of(&source, path).shape());
@@ -238,7 +238,7 @@ async fn chunks_at_the_edges_may_have_no_filters() {
         let source = open(file).await;
         for path in ["/unfiltered_edges", "/unfiltered_edges_grow", "/unfiltered_edges_grow_twice"]
         {
-            // Two chunks are whole and four are not, so to have no filters is the rule.
+            // Two chunks are whole and four are not, so most chunks have no filters.
             assert_eq!(spec_of(&source, path).codecs_json().len(), 1, "{file}{path}");
             let located = source.locate(path, &[vec![0, 0], vec![1, 1]]).await.unwrap();
             assert!(matches!(located[0], Some(ChunkRef::Inline(_))), "{file}{path}");
@@ -247,10 +247,11 @@ async fn chunks_at_the_edges_may_have_no_filters() {
     }
 }
 
-/// What a shape says is not evidence: neither memory nor time may follow from it alone.
+/// A shape proves nothing: neither memory nor time may follow from it alone.
 #[test]
-fn a_shape_that_is_a_lie_costs_nothing() {
-    // As in the dataspace messages of GRID; this file has no checksums, and every index.
+fn a_false_shape_costs_nothing() {
+    // The shape in the dataspace messages of GRID; this file has no checksums, and every kind of
+    // index.
     let honest: Vec<u8> = [7u64, 9].iter().flat_map(|n| n.to_le_bytes()).collect();
     let file = std::fs::read(format!("{FILES}/small_earliest.h5")).unwrap();
     let places: Vec<usize> =
@@ -261,7 +262,7 @@ fn a_shape_that_is_a_lie_costs_nothing() {
         for &at in &places {
             let mut bent = file.clone();
             bent[at..at + 16].copy_from_slice(&lie);
-            // The largest shape follows the present one.
+            // The maximum shape follows the present one.
             bent[at + 16..at + 32].copy_from_slice(&lie);
             let began = std::time::Instant::now();
             if let Ok(found) = super::fuzzing::read(&bent) {

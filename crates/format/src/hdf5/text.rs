@@ -1,7 +1,8 @@
 //! Strings of variable length, which HDF5 scatters over heaps.
 //!
-//! Nothing in the file is the encoded chunk of an array of strings, so there is nothing to point to:
-//! the strings are collected and encoded anew, as one chunk that the reference carries itself.
+//! No bytes in the file are the encoded chunk of an array of strings, so a reference has nothing to
+//! point to: the strings are collected and encoded anew, as one chunk that the reference carries
+//! itself.
 
 use bytes::Bytes;
 use chunkyard_array::{Codecs, Elements};
@@ -9,7 +10,7 @@ use hdf5_reader::Hdf5File;
 
 use super::attributes::{text, until_zero};
 
-/// Bytes of text in one dataset.
+/// The most bytes of text in one dataset.
 const TEXT_BYTES_MAX: usize = 64 << 20;
 
 /// The only chunk of a dataset of strings.

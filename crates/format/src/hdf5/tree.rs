@@ -2,7 +2,8 @@
 //!
 //! HDF5 is a graph: an object can have many names, and a group can contain itself. Zarr is a tree. A
 //! group is entered once, by the first name that leads to it; a dataset stands under each of its
-//! names, since two arrays may well point to the same bytes. What gets no place is named, with why.
+//! names, since two arrays may well point to the same bytes. Objects that get no place are listed,
+//! with the reason.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -15,24 +16,24 @@ use hdf5_reader::object_header::ObjectHeader;
 use super::links;
 use crate::Loss;
 
-/// Soft links on the way to one object; libhdf5 allows as many.
+/// The most soft links on the way to one object; libhdf5 allows as many.
 const SOFT_LINKS_MAX: usize = 16;
-/// Groups and datasets in one file.
+/// The most groups and datasets in one file.
 const OBJECTS_MAX: usize = 1 << 20;
 
-/// The loss of names that lead to what is there under another name, or elsewhere, or not at all.
+/// The loss of names that lead to an object under another name, or to another file, or nowhere.
 const LINKS: &str = "links";
 /// The loss of data types that have a name.
 const TYPES: &str = "types";
 
-/// What a file contains.
+/// The groups and datasets of a file.
 #[derive(Debug, Default)]
 pub(super) struct Tree {
-    /// Groups by path, `/` first and each after the one that holds it.
+    /// Groups by path, `/` first and each after its parent.
     pub(super) groups: Vec<Place>,
     /// Datasets by path, with one entry per name.
     pub(super) datasets: Vec<Place>,
-    /// What has no place in it.
+    /// Objects and names that are in neither.
     pub(super) losses: Vec<Loss>,
 }
 
@@ -47,7 +48,7 @@ pub(super) struct Place {
     pub(super) address: u64,
 }
 
-/// What an object header is of.
+/// The kind of object that a header describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Group,
@@ -64,7 +65,7 @@ pub(super) fn walk(file: &Hdf5File) -> ParserResult<Tree> {
     while let Some(group) = queue.pop_front() {
         walk.enter(group, &mut queue, &mut entered)?;
     }
-    // Only now is it known what soft links can lead to.
+    // Only now are all targets of soft links known.
     let datasets: HashMap<u64, String> =
         walk.tree.datasets.iter().map(|place| (place.address, place.path.clone())).collect();
     for (path, base, target) in std::mem::take(&mut walk.soft) {
@@ -95,7 +96,7 @@ struct Walk<'a> {
     tree: Tree,
     /// The links of each group, by its address.
     groups: HashMap<u64, HashMap<String, LinkTarget>>,
-    /// Path, address of the group it is in, target.
+    /// Path, address of its group, target.
     soft: Vec<(String, u64, String)>,
 }
 
@@ -153,7 +154,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The address of what a path leads to, from the group `base`.
+    /// The address of the object that a path leads to, from the group `base`.
     fn resolve(&self, root: u64, base: u64, path: &str, links_left: &mut usize) -> Option<u64> {
         let mut at = if path.starts_with('/') { root } else { base };
         for name in path.split('/').filter(|name| !name.is_empty() && *name != ".") {
@@ -174,13 +175,13 @@ impl Walk<'_> {
         self.tree.losses.push(Loss { name: path.to_owned(), what: what.into() });
     }
 
-    /// Something that holds no data.
+    /// A loss of something that holds no data.
     fn lose(&mut self, name: &str, path: &str, what: impl std::fmt::Display) {
         self.tree.losses.push(Loss { name: name.to_owned(), what: format!("{path}: {what}") });
     }
 }
 
-/// What the messages of a header make of an object.
+/// The kind of object, by the messages of its header.
 fn kind(header: &ObjectHeader) -> Kind {
     let has = |wanted: fn(&HdfMessage) -> bool| header.messages.iter().any(wanted);
     if has(|message| matches!(message, HdfMessage::DataLayout(_) | HdfMessage::Dataspace(_))) {
@@ -192,7 +193,7 @@ fn kind(header: &ObjectHeader) -> Kind {
     }
 }
 
-/// Why a header cannot be read, for people.
+/// Why a header cannot be read, in words for the user.
 fn unreadable(cause: &ParserError) -> String {
     match cause {
         // HDF5 §"Data Layout Message": class 3 is a virtual dataset.
@@ -203,7 +204,7 @@ fn unreadable(cause: &ParserError) -> String {
     }
 }
 
-/// Why a name cannot be that of a node.
+/// Why a name cannot be the name of a node.
 fn improper(name: &str) -> Option<&'static str> {
     match name {
         "" | "." | ".." => Some("its name has another meaning in a path"),

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use super::dtype::{ElementType, Kind};
 
 impl ElementType {
-    /// The JSON of one element, as Zarr writes fill values: what JSON has no number for is a string,
-    /// with all bits where `"NaN"` would not be exact. `None` where the bytes are too few.
+    /// The JSON of one element, as Zarr writes fill values: values that JSON has no number for are
+    /// strings, with all bits where `"NaN"` would not be exact. `None` if there are too few bytes.
     pub(super) fn value(&self, stored: &[u8]) -> Option<Value> {
         let stored = stored.get(..self.bytes)?;
         let mut bytes = stored.to_vec();
@@ -45,7 +45,7 @@ impl ElementType {
         })
     }
 
-    /// The JSON of one element of an attribute, where a number that is not finite is one.
+    /// The JSON of one element of an attribute, where a number that is not finite is a JSON number too.
     pub(super) fn number(&self, stored: &[u8]) -> Option<Value> {
         let as_number = |value: Value| match value {
             Value::String(text) => non_finite::number(match text.as_str() {
@@ -68,8 +68,8 @@ impl ElementType {
         })
     }
 
-    /// The JSON of a `_FillValue`, which xarray expects in a spelling of its own: base64 of float64 for
-    /// floating-point numbers, of the bytes for bytes. `None` where it is not one element.
+    /// The JSON of a `_FillValue`, which xarray expects in a spelling of its own: base64 of a float64
+    /// for floating-point numbers, base64 of the bytes for bytes. `None` if it is not one element.
     pub(super) fn xarray_fill_value(&self, value: &Value) -> Option<Value> {
         let value = match value {
             Value::Array(values) if !self.is_complex() => match values.as_slice() {
@@ -127,7 +127,7 @@ fn spelled(value: &Value) -> Option<Value> {
     Some(json!(BASE64_STANDARD.encode(number.to_le_bytes())))
 }
 
-/// Zarr v3 §"Fill value": infinities and NaN are strings, and other NaNs their bits.
+/// Zarr v3 §"Fill value": infinities and NaN are strings; any other NaN is written as its bits.
 fn special(value: f64, bits: u64, quiet_nan: u64, digits: usize) -> Value {
     if value.is_finite() {
         json!(value)
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_json_has_not_are_strings() {
+    fn numbers_that_json_lacks_are_strings() {
         let half =
             |bits: u16| element(Kind::Float16, 2, ByteOrder::Little).value(&bits.to_le_bytes());
         assert_eq!(half(0x3c00), Some(json!(1.0)));

@@ -1,6 +1,7 @@
 //! One batch of chunks: located, fetched whole or in parts, decoded into their views.
 //!
-//! A chunk that is all of a packed block is fetched packed, and unpacked straight to where it belongs.
+//! A chunk that fills a packed block alone is fetched packed, and unpacked straight to where it
+//! belongs.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use rayon::prelude::*;
 
 use super::{Reader, fetch};
 
-/// Up to here decoding takes less time than asking another thread for it.
+/// Up to this size, decoding takes less time than asking another thread for it.
 const INLINE_BYTES_MAX: usize = 32 << 10;
 
 /// A chunk on its way into the output.
@@ -25,9 +26,9 @@ struct Wanted<P> {
 
 /// A chunk that is fetched whole.
 struct Whole<B> {
-    /// Where it is, later its bytes; nothing for the fill value.
+    /// Where it is, later its bytes; `None` for the fill value.
     encoded: Option<B>,
-    /// What its block is packed by, where it is fetched as it lies there.
+    /// The packing of its block, if it is fetched still packed.
     packing: Option<Arc<str>>,
 }
 
@@ -55,7 +56,7 @@ impl Reader {
         Ok(())
     }
 
-    /// How to read a chunk in parts, if that is the better way.
+    /// How to read a chunk in parts, if that is better.
     fn in_parts(
         &self,
         index: &[u64],
@@ -69,7 +70,7 @@ impl Reader {
         Ok(range.map(|range| InParts { reference: reference.clone(), len, index: range }))
     }
 
-    /// How to read a chunk whole: of a block that holds nothing else, the packed bytes.
+    /// How to read a chunk whole: if it fills a block alone, as packed bytes.
     fn whole(&self, reference: Option<ChunkRef>) -> Whole<ChunkRef> {
         if let Some(ChunkRef::Slice { block, within }) = &reference
             && block.is_all(within)
@@ -103,14 +104,14 @@ impl Reader {
         }
         let reader = self.clone();
         cpu(move || match &mut work[..] {
-            // The threads of the pool are not asked for what one does alone.
+            // One chunk alone does not need the threads of the pool.
             [only] => reader.decode(only),
             _ => work.into_par_iter().try_for_each(|mut chunk| reader.decode(&mut chunk)),
         })
         .await?
     }
 
-    /// About how many bytes it takes to decode what is wanted of a chunk.
+    /// About how many bytes must be decoded for the wanted part of a chunk.
     fn effort(&self, chunk: &Wanted<Whole<Bytes>>) -> usize {
         let is_copied = chunk.place.encoded.is_none()
             || (chunk.place.packing.is_none() && self.codecs.whole().is_plain());

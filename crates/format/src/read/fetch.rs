@@ -6,7 +6,7 @@ use chunkyard_store::{ChunkRef, Error, Result};
 
 use crate::Locate;
 
-/// Says which chunk of which array the array model complained about.
+/// Names the chunk and its array in an error of the array model.
 pub fn in_chunk(path: &str, index: &[u64], error: chunkyard_array::Error) -> Error {
     match error {
         chunkyard_array::Error::Corrupt { what, expected, found, .. } => {

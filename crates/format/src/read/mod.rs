@@ -1,8 +1,8 @@
 //! Reading regions, selections and points of any source.
 //!
 //! Chunks are located and fetched in batches, and each is decoded on a compute thread straight into
-//! its own part of the output. Of a chunk that can be read in parts, a shard, only the parts that
-//! hold something of the region are fetched: first the index, then what it says.
+//! its own part of the output. Of a chunk that can be read in parts (a shard), only the parts that
+//! overlap the region are fetched: first the index, then the parts.
 
 mod batch;
 mod fetch;
@@ -22,9 +22,9 @@ use chunkyard_store::{Error, Result, alone};
 use super::chunk_codecs::ChunkCodecs;
 use super::source::{Locate, Source};
 
-/// Decoded bytes that one batch of chunks is about.
+/// Decoded bytes in one batch of chunks.
 const BATCH_BYTES: usize = 8 << 20;
-/// Chunks of one batch, however small.
+/// Chunks in one batch, however small.
 const BATCH_CHUNKS: usize = 1024;
 /// Batches under way at once: one waits, one computes, one is ready.
 pub const BATCHES: usize = 3;
@@ -76,13 +76,13 @@ impl Reader {
         self.read_region_into(region, memory).await
     }
 
-    /// Reads a region into memory of the caller, which is handed back.
+    /// Reads a region into memory of the caller, and returns that memory.
     pub async fn read_region_into<M: OutputMemory>(&self, region: &Region, memory: M) -> Result<M> {
         self.check(region)?;
         self.read_cells_into(self.cells(&Selection::from(region))?, memory).await
     }
 
-    /// Reads a selection into memory of the caller, which is handed back: elements in row-major
+    /// Reads a selection into memory of the caller, and returns that memory: elements in row-major
     /// order, little-endian.
     pub async fn read_selection_into<M: OutputMemory>(
         &self,
@@ -92,8 +92,8 @@ impl Reader {
         self.read_cells_into(self.cells(selection)?, memory).await
     }
 
-    /// Reads points into memory of the caller, which is handed back: elements in the order of the
-    /// points, little-endian.
+    /// Reads points into memory of the caller, and returns that memory: elements in the order of
+    /// the points, little-endian.
     pub async fn read_points_into<M: OutputMemory>(&self, points: &Points, memory: M) -> Result<M> {
         self.read_cells_into(self.cells_of_points(points)?, memory).await
     }
@@ -186,7 +186,7 @@ impl Reader {
         points.cells(self.codecs.grid()).map_err(|error| self.in_array(error))
     }
 
-    /// Says which array cannot be asked so.
+    /// Names the array in an error about a request.
     fn in_array(&self, error: chunkyard_array::Error) -> Error {
         match error {
             chunkyard_array::Error::Invalid { .. } => {
@@ -202,7 +202,7 @@ impl Reader {
         (BATCH_BYTES / chunk_bytes).clamp(1, BATCH_CHUNKS)
     }
 
-    /// Says which chunk the array model complained about.
+    /// Names the chunk in an error of the array model.
     pub fn in_chunk(&self, index: &[u64], error: chunkyard_array::Error) -> Error {
         in_chunk(&self.path, index, error)
     }

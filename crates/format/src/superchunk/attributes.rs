@@ -1,9 +1,9 @@
-//! What users write beside their data, and how chunks turned out to be compressed best.
+//! Writes attributes, and the compression that a trial found best.
 
 use bytes::Bytes;
 use chunkyard_array::Attributes;
 use chunkyard_array::codec::blosc;
-use chunkyard_store::{Error, Result, cpu};
+use chunkyard_store::{Error, Noun, Result, cpu};
 
 use super::create::cparams_of;
 use super::directory::{ATTRIBUTES, OLD_ATTRIBUTES, STORAGE, UNTRIED};
@@ -22,7 +22,7 @@ impl Blz {
             Style::Bcolz => OLD_ATTRIBUTES,
             _ => ATTRIBUTES,
         };
-        // The checksum is in the file itself, so that no crash can tear the two apart.
+        // The checksum is in the file itself, so no crash can separate the two.
         let sealed = inner.state().storage.as_ref().is_some_and(|storage| storage.sealed);
         let bytes = match sealed {
             true => meta::render_sealed_attributes(&attributes),
@@ -36,10 +36,10 @@ impl Blz {
 }
 
 impl Inner {
-    /// Tries out how a column is compressed best, by its first chunk, and writes it down.
+    /// Finds the best compression for a column with its first chunk, and stores it in `meta/storage`.
     pub(super) async fn try_codecs(&self, at: usize, first: Option<&Bytes>) -> Result<Column> {
         let column = self.state().columns.get(at).cloned();
-        let missing = || Error::NotFound { what: "column", name: at.to_string() };
+        let missing = || Error::NotFound { what: Noun::Column, name: at.to_string() };
         let mut column = column.ok_or_else(missing)?;
         let (plain, item) = (first.cloned().unwrap_or_default(), column.params_or_default().item);
         column.params = Some(cpu(move || blosc::choose(&plain, item)).await??);

@@ -1,8 +1,8 @@
 //! A single Bloscpack file as a source of the pipeline: one array.
 //!
-//! Files that the tool made of a NumPy array say its type and shape in their metadata. Chunks are cut by
-//! bytes there, so the array has its shape where chunks are whole rows, is flat where they are whole
-//! elements only, and bytes otherwise. Files of anything else are bytes, too.
+//! A file that the tool made of a NumPy array has its type and shape in the metadata. The tool cuts chunks by
+//! bytes, so the array keeps its shape if chunks are whole rows, is flat if they are only whole elements,
+//! and is bytes otherwise. Any other file is bytes, too.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use chunkyard_array::codec::blosc::{self, Params};
 use chunkyard_array::{Attributes, ByteOrder, ChunkIndex, DType, Region, non_finite};
-use chunkyard_store::{ChunkRef, Digest, Error, Fetcher, Remotes, Result, Store};
+use chunkyard_store::{ChunkRef, Digest, Error, Fetcher, Noun, Remotes, Result, Store};
 use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::Value;
 
@@ -23,7 +23,7 @@ use super::model::{Column, Style};
 use super::roots::Rooted;
 use crate::{ChunkStream, Dataset, Locate, Node, OpenOptions, Place, Source};
 
-/// What a Bloscpack file begins with.
+/// The first bytes of a Bloscpack file.
 pub(super) const MAGIC: &[u8] = b"blpk";
 /// Bytes of the largest chunk.
 const CHUNK_BYTES_MAX: u64 = bloscpack::CHUNK_BYTES_MAX as u64;
@@ -44,7 +44,7 @@ pub(super) async fn is_one(place: &Place) -> Result<bool> {
 pub struct BloscpackSource {
     dataset: Dataset,
     column: Column,
-    /// Its rows.
+    /// The number of rows.
     len: u64,
     index: FileIndex,
     fetcher: Fetcher,
@@ -54,7 +54,8 @@ pub struct BloscpackSource {
 impl BloscpackSource {
     /// Opens the file at a place.
     pub async fn open(place: &Place, options: &OpenOptions) -> Result<Self> {
-        let missing = || Error::NotFound { what: "Bloscpack file", name: place.url().to_owned() };
+        let missing =
+            || Error::NotFound { what: Noun::BloscpackFile, name: place.url().to_owned() };
         let (store, name) = place.object().ok_or_else(missing)?;
         let rooted = Rooted { store: store.clone(), path: name.into(), url: None };
         let size = store.head(name).await?.size;
@@ -97,7 +98,7 @@ impl BloscpackSource {
     }
 }
 
-/// Bytes of the first or the last chunk when decoded.
+/// Decoded bytes of the first or the last chunk.
 async fn decoded(store: &Store, name: &str, index: &FileIndex, first: bool) -> Result<u64> {
     let chunk = if first { index.chunks.first() } else { index.chunks.last() };
     Ok(match chunk {
@@ -111,7 +112,7 @@ async fn header(store: &Store, name: &str, at: u64) -> Result<blosc::Header> {
     Ok(blosc::Header::parse(&store.get_range(name, at..end).await?)?)
 }
 
-/// How its first chunk is compressed: what other chunks would be, too.
+/// How the first chunk is compressed; the others are taken to be alike.
 async fn params(
     store: &Store,
     name: &str,
@@ -127,7 +128,7 @@ async fn params(
 
 type Shaped = (Column, u64, Vec<String>);
 
-/// The array that the tool says a file is; `None` where it says nothing of the kind.
+/// The array that the metadata describes; `None` if it describes none.
 fn shaped(metadata: Option<&[u8]>, file: &str, chunk: u64, total: u64) -> Result<Option<Shaped>> {
     let said = metadata.and_then(|json| non_finite::parse(json).ok());
     let Some(said) = said.filter(|said| said["container"] == "numpy") else { return Ok(None) };
@@ -164,7 +165,8 @@ fn shaped(metadata: Option<&[u8]>, file: &str, chunk: u64, total: u64) -> Result
     Ok(Some((column(row, Vec::new(), (chunk / item).max(1)), total / item, cautions)))
 }
 
-/// What a file of ours says beyond what the tool does. Names that fit no dimension are nobody's.
+/// Takes attributes and dimension names, which only our files have. Names that do not fit the dimensions are
+/// ignored.
 fn describe(column: &mut Column, mut said: Value) {
     if let Some(Value::Object(attributes)) = said.get_mut("attributes").map(Value::take) {
         column.attributes = attributes.into_iter().collect();

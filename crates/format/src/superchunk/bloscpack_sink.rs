@@ -1,11 +1,11 @@
-//! Writing a single Bloscpack file: one array, as the tool packs one of NumPy.
+//! Writes a single Bloscpack file: one array, as the tool packs a NumPy array.
 //!
 //! ```text
 //!  packs ─▶ superchunks of a BLZ array, aside ─▶ one file, aside, chunks as they are ─▶ rename
 //! ```
 //!
-//! So packs come in any order, from any worker, and again after a crash, while the chunks of the file
-//! lie one behind the other: its reader walks them. Everything is in a directory until the rename.
+//! So packs may come in any order, from any worker, and again after a crash, and still the chunks of the file
+//! lie in order, because its reader walks them. Everything is in a temporary directory until the rename.
 
 use std::sync::Arc;
 
@@ -27,17 +27,13 @@ use crate::{
     Source, Ticket,
 };
 
-/// How a Bloscpack file is known.
-const MARKS: Marks = Marks {
-    other: "something that is no Bloscpack file, and so is not replaced",
-    known: &[],
-    complete: &[],
-    file: Some(MAGIC),
-};
-/// What the file is called until it has its name.
+/// How a Bloscpack file is recognized.
+const MARKS: Marks =
+    Marks { format: "Bloscpack file", known: &[], complete: &[], file: Some(MAGIC) };
+/// The temporary name of the file.
 const FILE: &str = "file.blp";
 
-/// Whether a place is to be a single file, by its name.
+/// Whether the name of a place asks for a single file.
 pub(super) fn is_wanted(place: &Place) -> bool {
     place.url().ends_with(".blp")
 }
@@ -49,7 +45,7 @@ pub struct BloscpackSink {
 }
 
 impl BloscpackSink {
-    /// Begins to write a file at a place: of a dataset that is one array.
+    /// Begins to write a file at a place. The dataset must be one array.
     pub async fn create(place: &Place, dataset: &Dataset, options: CreateOptions) -> Result<Self> {
         if place.directory().kind() != Kind::Local {
             return Err(Error::unsupported(format!(
@@ -72,7 +68,7 @@ impl BloscpackSink {
         Ok(Self { parts: BlzSink::begin(place, dataset, options, MARKS).await? })
     }
 
-    /// Makes the superchunks one file, durable and without a name.
+    /// Joins the superchunks in one file, durable and under its temporary name.
     async fn assemble(&self) -> Result<()> {
         let data = &self.parts.staging.data;
         for member in &self.parts.draft.members {
@@ -99,7 +95,7 @@ impl BloscpackSink {
     }
 }
 
-/// How the file of an array is laid out.
+/// The layout of the file.
 fn file_spec(
     column: &Column,
     attributes: &chunkyard_array::Attributes,
@@ -107,7 +103,7 @@ fn file_spec(
 ) -> Result<FileSpec> {
     let rows: Vec<u64> = [len].into_iter().chain(column.row_shape.iter().copied()).collect();
     let shape = if column.scalar { Vec::new() } else { rows };
-    // As `pack_ndarray_to_file` has it; what the tool does not know it leaves alone.
+    // The keys of `pack_ndarray_to_file`, and ours, which the tool ignores.
     let mut metadata = json!({
         "dtype": dtype::numpy_repr(&column.row)?,
         "shape": shape,
@@ -120,7 +116,7 @@ fn file_spec(
     if let Some(names) = &column.dimension_names {
         metadata["dimension_names"] = json!(names);
     }
-    // A chunk that is the only one is as long as it is.
+    // An only chunk may be shorter than the chunk length.
     let bytes = (chunk_len(column)? as u64).min(len.saturating_mul(column.row_bytes()));
     let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
     let count = len.div_ceil(column.chunklen.max(1));

@@ -1,4 +1,4 @@
-//! Rows that are there are changed: only in a dataset that was opened `mutable`.
+//! Changes existing rows, in a dataset that was opened `mutable`.
 //!
 //! ```text
 //!  Writer ─▶ accept ─▶ waits in memory, seen through this handle
@@ -8,7 +8,7 @@
 //!            it does not:         its file is written anew, and put in its place
 //! ```
 //!
-//! A chunk changes in one step, several do not: whoever dies on the way leaves some changed and some not.
+//! One chunk changes in one step, several do not: a writer that dies on the way leaves some changed and some not.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use chunkyard_array::ChunkIndex;
 use chunkyard_array::codec::blosc;
-use chunkyard_store::{Error, Kind, Result, cpu};
+use chunkyard_store::{Error, Kind, Noun, Result, cpu};
 
 use super::encoding::{encode, rows_of};
 use super::files::FileIndex;
@@ -29,15 +29,16 @@ use super::write_out::render;
 use super::writer::Writing;
 use crate::{Accept, Exclusion, Writer};
 
-/// Changed chunks that wait in memory before they are committed without being asked.
+/// Changed chunks that may wait in memory; beyond this they are committed without a flush.
 const CHANGED_BYTES_MAX: usize = 64 << 20;
 
 impl Blz {
-    /// Changes rows of a column that are there; see [`BlzOptions::mutable`](super::BlzOptions::mutable).
-    /// What is written is seen through this handle at once, and by others after [`Blz::flush`].
+    /// Changes existing rows of a column; see [`BlzOptions::mutable`](super::BlzOptions::mutable).
+    /// This handle sees the new rows at once, others see them after [`Blz::flush`].
     ///
-    /// A part of a chunk is read, changed and written. If somebody else has committed since this handle
-    /// last looked, that is [`Error::Conflict`]; it has looked then, so one can try again.
+    /// A part of a chunk is read, changed and written. If another writer has committed since this handle
+    /// last looked, the result is [`Error::Conflict`]; the handle has looked again by then, so the caller
+    /// can retry.
     pub fn writer(&self, column: &str) -> Result<Writer> {
         if !self.inner.mutable {
             return Err(Error::unsupported(format!(
@@ -65,7 +66,7 @@ impl Accept for Target {
         let inner = &self.inner;
         let mut writing = inner.writing.lock().await;
         inner.begin_change(&mut writing).await?;
-        // What is changed is a chunk that is encoded, or one that is not full.
+        // Only an encoded chunk, or one that is not full, can be changed.
         inner.take_encoded(&mut writing, self.at, 0).await?;
         for (index, bytes) in chunks {
             let chunk = index.first().copied().unwrap_or(0);
@@ -86,7 +87,7 @@ impl Accept for Target {
 }
 
 impl Writing {
-    /// Whether chunks are to be others that are in a file.
+    /// Whether any chunk in a file is to be changed.
     pub(super) fn changes_chunks(&self) -> bool {
         self.columns.iter().flatten().any(|mine| !mine.changed.is_empty())
     }
@@ -97,7 +98,7 @@ impl Writing {
     }
 }
 
-/// A chunk that is to be another one, and where it is.
+/// The new bytes of a chunk, and where the chunk is.
 struct Change {
     chunk: u64,
     slot: u64,
@@ -105,7 +106,7 @@ struct Change {
 }
 
 impl Inner {
-    /// Makes sure that what was read to be changed is what is there.
+    /// Makes sure that the rows which were read for a change are still the current ones.
     async fn begin_change(&self, writing: &mut Writing) -> Result<()> {
         if writing.changed {
             return Ok(());
@@ -120,7 +121,7 @@ impl Inner {
             writing.reset();
             return Err(Error::Conflict {
                 message: format!(
-                    "somebody else has written to {} since it was read here; do it again",
+                    "another writer has written to {} since it was read here; do it again",
                     self.store.url()
                 ),
                 conflicts: Vec::new(),
@@ -130,7 +131,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Lets a chunk be another one from now on, for whoever reads through this handle.
+    /// Replaces a chunk, for now only for readers of this handle.
     async fn change_chunk(
         &self,
         writing: &mut Writing,
@@ -146,7 +147,7 @@ impl Inner {
         };
         if column.rows_in(chunk, state.len) == 0 {
             let name = format!("{chunk} of {}", column.path);
-            return Err(Error::NotFound { what: "chunk", name });
+            return Err(Error::NotFound { what: Noun::Chunk, name });
         }
         let bytes = match bytes {
             Some(bytes) => bytes,
@@ -168,7 +169,7 @@ impl Inner {
         let waiting = chunk.checked_sub(first).and_then(|at| usize::try_from(at).ok());
         match waiting.and_then(|at| mine.pending.get_mut(at)) {
             Some(waiting) => {
-                // Filled since the last commit, but its first rows count already.
+                // The chunk was filled after the last commit, but its first rows count already.
                 mine.held |= chunk.saturating_mul(column.chunklen) < state.committed();
                 mine.cbytes += bytes.len() as i64 - waiting.len() as i64;
                 *waiting = bytes;
@@ -187,8 +188,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Changes chunks in their files; durable when this returns. Until the journal is taken away, whoever
-    /// writes next does it again.
+    /// Changes chunks in their files; durable when this returns. While the journal exists, the next writer
+    /// does it again.
     pub(super) async fn apply_changes(&self, writing: &mut Writing) -> Result<()> {
         let state = self.state().clone();
         let mut files: BTreeMap<(usize, u64), Vec<Change>> = BTreeMap::new();
@@ -225,7 +226,7 @@ impl Inner {
         Ok(())
     }
 
-    /// What to write over the old chunks of a file, if all of them fit.
+    /// The journal entries for the changes of a file, if each new chunk fits where the old one is.
     fn in_place(
         &self,
         column: &Column,
@@ -259,7 +260,7 @@ impl Inner {
         Ok(Some(entries))
     }
 
-    /// Writes a file with changed chunks, and puts it in the place of the old one.
+    /// Writes a new file with the changed chunks, and replaces the old one.
     async fn write_anew(
         &self,
         writing: &mut Writing,
@@ -308,7 +309,7 @@ impl Inner {
     }
 }
 
-/// A chunk of nothing but the element that nobody wrote, as it lies in a file.
+/// A chunk of default elements, in the byte order of the file, not encoded.
 fn fill(column: &Column) -> Bytes {
     let mut plain = vec![0; usize::try_from(column.chunk_bytes()).unwrap_or(0)];
     let item = usize::try_from(column.item_bytes()).unwrap_or(usize::MAX);

@@ -1,6 +1,6 @@
-//! How long chunks and superchunks are when nobody says: from how much data is expected.
+//! The default lengths of chunks and superchunks, from how much data is expected.
 
-/// The chunk size of the least data, times 4: what BLZ and bcolz differ in.
+/// A quarter of the smallest chunk size, in which BLZ and bcolz differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Base {
     /// 1 KiB, as in BLZ and the document's example.
@@ -28,17 +28,17 @@ pub fn chunklen(expectedlen: u64, row_bytes: u64, base: Base) -> u64 {
     let row_bytes = row_bytes.max(1);
     let bytes = u128::from(expectedlen) * u128::from(row_bytes);
     let mib = u128::from(MIB);
-    // The truncated logarithm, counted in whole numbers: powers of ten below the size, or above it.
+    // The truncated logarithm in whole numbers: count the powers of ten below the size, or above it.
     let above = (1..=4).take_while(|&power| bytes >= mib * 10u128.pow(power)).count();
     let below = (1..=4).take_while(|&power| bytes.saturating_mul(10u128.pow(power)) <= mib).count();
     let chunk_bytes = base.bytes() << (6 + above - below);
     (chunk_bytes / row_bytes).max(1)
 }
 
-/// Chunks of a superchunk, for so many bytes of data in chunks of `chunk_bytes`, both uncompressed.
+/// Chunks of a superchunk, for `expected_bytes` of data in chunks of `chunk_bytes`, both uncompressed.
 ///
-/// Files of 16 to 512 MiB, about 64 of them if that suffices; beyond 4 TiB of data up to 2 GiB. The
-/// table of offsets so never exceeds 32 KiB.
+/// Files have 16 to 512 MiB, and are about 64 if that suffices; beyond 4 TiB of data they have up to 2 GiB.
+/// So the table of offsets never exceeds 32 KiB.
 pub fn superchunk(expected_bytes: u64, chunk_bytes: u64) -> u64 {
     let most = if expected_bytes > 4 * TIB { 2048 * MIB } else { 512 * MIB };
     let target = (expected_bytes / 64).clamp(16 * MIB, most);
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn powers_of_ten_are_the_first_of_their_zone() {
+    fn a_new_chunk_length_begins_at_each_power_of_ten() {
         let chunk = |bytes| chunklen(bytes, 1, Base::Blz);
         assert_eq!([10 * MIB - 1, 10 * MIB].map(chunk), [64 << 10, 128 << 10]);
         assert_eq!([10_000 * MIB - 1, 10_000 * MIB].map(chunk), [512 << 10, 1 << 20]);

@@ -1,5 +1,5 @@
-//! On an object store nobody keeps others from writing: who writes says so in `meta/sizes`, and whoever
-//! said so before can commit nothing any more.
+//! An object store has no locks. So a writer claims the dataset in `meta/sizes`; from then on, a writer that
+//! claimed earlier cannot commit.
 //!
 //! ```text
 //!  claim ─▶ look at the objects ─▶ does the claim stand? ─▶ replace them, if unchanged ─▶ meta/sizes
@@ -20,14 +20,14 @@ use super::writer::Writing;
 
 /// How often a claim is tried.
 const CLAIMS: usize = 8;
-/// How often one looks at objects that somebody is replacing.
+/// How often a writer looks at objects that another one is replacing.
 const LOOKS: usize = 8;
-/// The key of `meta/sizes` by which writers on an object store tell each other.
+/// The key in `meta/sizes` that names the writer, on an object store.
 pub(super) const WRITER: &str = "writer";
 
 impl Inner {
-    /// On an object store: claims, and looks. Who claimed before and does not know it yet may replace an
-    /// object while it is looked at.
+    /// On an object store: claims, and looks at the objects. A writer with an earlier claim may still replace
+    /// an object meanwhile.
     pub(super) async fn settle_claimed(&self, writing: &mut Writing) -> Result<()> {
         self.claim().await?;
         for _ in 1..LOOKS {
@@ -46,8 +46,8 @@ impl Inner {
         self.settle(writing).await
     }
 
-    /// On an object store: refuses if somebody else has claimed since. What this handle has seen up to
-    /// now may be that one's work, which it must not replace.
+    /// On an object store: refuses if another writer has claimed since. The objects that this handle has seen
+    /// may be from that writer, and must not be replaced.
     pub(super) async fn refuse_lost_claim(&self) -> Result<()> {
         match self.claim_stands().await? {
             true => Ok(()),
@@ -60,7 +60,7 @@ impl Inner {
         Ok(there.etag == self.state().version.etag)
     }
 
-    /// On an object store: tells a file that is damaged from one that somebody else is replacing.
+    /// On an object store: tells a damaged file from one that another writer is replacing.
     pub(super) async fn explain_loss(&self, writing: &Writing, error: Error) -> Error {
         if self.store.kind() == Kind::Local || !may_be_moving(&error) {
             return error;
@@ -68,7 +68,7 @@ impl Inner {
         if !self.claim_stands().await.unwrap_or(true) {
             return lost(self.store.url());
         }
-        // Whoever claimed before may still be replacing objects, in vain.
+        // A writer with an earlier claim may still replace objects, in vain.
         let columns = self.state().columns.clone();
         for (mine, column) in writing.columns.iter().flatten().zip(columns.iter()) {
             for (file, version) in &mine.versions {
@@ -81,8 +81,8 @@ impl Inner {
         error
     }
 
-    /// On an object store: says in `meta/sizes` who writes from now on. Whoever wrote before can
-    /// commit nothing any more.
+    /// On an object store: names this writer in `meta/sizes`. From then on, earlier writers cannot
+    /// commit.
     async fn claim(&self) -> Result<()> {
         for _ in 0..CLAIMS {
             self.reread().await?;
@@ -101,7 +101,7 @@ impl Inner {
         Err(lost(self.store.url()))
     }
 
-    /// Replaces `meta/sizes` if it is still in a state; `None` if it is not.
+    /// Replaces `meta/sizes` if it is still the expected version; `None` if it is not.
     pub(super) async fn swap_sizes(
         &self,
         sizes: &Sizes,
@@ -110,7 +110,7 @@ impl Inner {
         let bytes = Bytes::from(sizes.render());
         match self.store.replace(SIZES, bytes.clone(), expected).await {
             Ok(Replaced::Done(version)) => Ok(Some(version)),
-            // Ours, if only the reply was lost.
+            // If the new bytes are ours, only the reply was lost.
             Ok(Replaced::Lost) => self.ours(&bytes).await,
             Err(error) if chunkyard_store::is_refusal(&error) => Err(error),
             Err(error) => match self.ours(&bytes).await {
@@ -130,12 +130,12 @@ impl Inner {
     }
 }
 
-/// Somebody else writes.
+/// The error when another writer has claimed or committed.
 pub(super) fn lost(url: &str) -> Error {
     Error::Conflict {
         message: format!(
-            "somebody else has written to {url} meanwhile; rows of this writer that were not committed \
-             are not there"
+            "another writer has written to {url} meanwhile; rows that this writer has not committed are \
+             dropped"
         ),
         conflicts: Vec::new(),
     }

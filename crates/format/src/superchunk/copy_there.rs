@@ -1,7 +1,7 @@
-//! A file is copied to another root, where nothing is ever replaced.
+//! Copies a file to another root, where nothing is ever replaced.
 //!
-//! Whoever slept, and whoever moves another dataset to the same root, finds a file there that is not
-//! theirs: it may be the only copy of rows that count. So a copy is created or found to be the same.
+//! A writer that slept, or one that moves another dataset to the same root, may find a foreign file there,
+//! which may be the only copy of rows that count. So a copy is created, or must turn out to be the same.
 
 use std::ops::Range;
 
@@ -14,16 +14,16 @@ use super::names;
 /// Bytes that are copied and compared at once.
 const PIECE_BYTES: u64 = 8 << 20;
 
-/// A file that is elsewhere now, and also here.
+/// A file that is now both here and elsewhere.
 pub(super) struct Copied {
     pub(super) path: String,
-    /// What was copied, on an object store.
+    /// The version that was copied, on an object store.
     pub(super) version: Option<Version>,
 }
 
 impl Inner {
-    /// Copies a file to the same path below another root, and reads what is there. Durable there when
-    /// this returns.
+    /// Copies a file to the same path below another root, and compares the copy. Durable there when this
+    /// returns.
     pub(super) async fn copy_there(&self, path: String, there: &Store) -> Result<Copied> {
         let original = Original::open(&self.store, &path, there).await?;
         original.refuse_itself(there).await?;
@@ -40,7 +40,7 @@ struct Original<'a> {
     store: &'a Store,
     path: &'a str,
     size: u64,
-    /// What tells it from any other file.
+    /// Tells it from any other file.
     etag: Option<String>,
     /// All of it, unless both roots are directories: objects are read and created in one step.
     whole: Option<Object>,
@@ -57,8 +57,8 @@ impl<'a> Original<'a> {
         Ok(Self { store, path, size, etag, whole: Some(object) })
     }
 
-    /// Refuses a root that is the one where the file is, under whatever name: the file would be deleted
-    /// as a copy of itself.
+    /// Refuses the root where the file already is, under any name: the file would be deleted as a copy of
+    /// itself.
     async fn refuse_itself(&self, there: &Store) -> Result<()> {
         let same = match (self.store.kind(), there.kind()) {
             (Kind::Local, Kind::Local) => {
@@ -72,11 +72,11 @@ impl<'a> Original<'a> {
         }
     }
 
-    /// Creates the copy, unless something is there.
+    /// Creates the copy, unless a file exists there.
     async fn create_in(&self, there: &Store) -> Result<()> {
         if there.kind() != Kind::Local {
             let bytes = self.piece(0..self.size).await?;
-            // Whether it is there by us or was before, what it is counts.
+            // It does not matter who created it: the comparison decides.
             return match there.create(self.path, bytes).await? {
                 Created::Done(_) | Created::Exists => Ok(()),
             };
@@ -101,7 +101,7 @@ impl<'a> Original<'a> {
         }
     }
 
-    /// Refuses what is there unless it is the same.
+    /// Refuses the file there unless it is the same.
     async fn compare(&self, there: &Store) -> Result<()> {
         let found = there.head(self.path).await?.size;
         let mut same = found == self.size;
@@ -111,8 +111,8 @@ impl<'a> Original<'a> {
         match same {
             true => Ok(()),
             false => Err(Error::invalid(format!(
-                "{} is another file than {} of {}, and is not replaced: somebody may count on it; move \
-                 to another place, or delete it if nobody does",
+                "{} differs from {} of {}, and is not replaced because it may be in use; move to \
+                 another place, or delete it if it is not",
                 there.object_url(self.path),
                 self.path,
                 self.store.url()
@@ -127,7 +127,7 @@ impl<'a> Original<'a> {
     }
 }
 
-/// A file of so many bytes, piece by piece.
+/// The pieces of a file of `size` bytes.
 fn pieces(size: u64) -> impl Iterator<Item = Range<u64>> {
     (0..size.div_ceil(PIECE_BYTES)).map(move |piece| {
         let start = piece * PIECE_BYTES;

@@ -1,11 +1,11 @@
-//! A new dataset.
+//! Creates a new dataset.
 
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use chunkyard_array::Attributes;
 use chunkyard_array::codec::blosc::{Compressor, Params, Shuffle};
-use chunkyard_store::{Created, Digest, Error, Kind, Linked, Result, Store, Uid};
+use chunkyard_store::{Created, Digest, Error, Kind, Linked, Noun, Result, Store, Uid};
 use serde_json::{Value, json};
 
 use super::bloscpack::CHUNK_BYTES_MAX;
@@ -21,65 +21,65 @@ use super::model::Style;
 use super::names;
 use crate::Place;
 
-/// What a new dataset is to be.
+/// Describes a new dataset.
 #[derive(Debug, Clone)]
 pub struct Creation {
     /// How it is laid out.
     pub style: Style,
     /// Type of its rows; a struct makes it a table.
     pub row: RowType,
-    /// Shape of a row, if it is no table.
+    /// Shape of a row, if it is not a table.
     pub row_shape: Vec<u64>,
-    /// Rows that it will have, about.
+    /// About how many rows it will have.
     pub expected_len: u64,
     /// Attributes.
     pub attributes: Attributes,
-    /// What lies behind each chunk.
+    /// The digest behind each chunk.
     pub digest: Digest,
-    /// Bytes of room in each chunk, so that it can be changed in its place.
+    /// Spare bytes in each chunk, so that it can be changed in place.
     pub slack: u64,
-    /// What holds for all columns that nothing else is said of.
+    /// The wish for all columns that have none of their own.
     pub wish: Wish,
-    /// What is said of single columns, by name, nested ones joined by slashes.
+    /// Wishes for single columns, by name; names of nested fields are joined by slashes.
     pub columns: BTreeMap<String, Wish>,
-    /// What tells it from other datasets, in a style whose files can say it.
+    /// Tells it from other datasets, in a style whose files can hold it.
     pub(super) id: Option<String>,
 }
 
-/// What may be said of a column. What is not is chosen.
+/// What the caller may ask for in a column. The rest is chosen.
 #[derive(Debug, Clone, Default)]
 pub struct Wish {
     /// Rows of a chunk.
     pub chunklen: Option<u64>,
     /// Chunks of a file.
     pub superchunk: Option<u64>,
-    /// How chunks are compressed: tried out on the first one otherwise.
+    /// How chunks are compressed; if missing, a trial on the first chunk decides.
     pub compression: Option<Compression>,
-    /// The row that nobody wrote, as `meta/storage` has it; zero otherwise.
+    /// The default row, as `meta/storage` spells it; zeros if missing.
     pub default: Option<Value>,
     /// Attributes of a column of a table.
     pub attributes: Attributes,
     /// Names of dimensions.
     pub dimension_names: Option<Vec<Option<String>>>,
-    /// Whether it is one row that stands for an array without dimensions.
+    /// Whether its one row stands for an array without dimensions.
     pub scalar: bool,
 }
 
 /// How chunks are compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Compression {
-    /// By what.
+    /// The codec.
     pub compressor: Compressor,
     /// How hard, 0 to 9.
     pub level: u8,
-    /// What is done to the bytes before.
+    /// The shuffle before compression.
     pub shuffle: Shuffle,
     /// Bytes of a block; 0 leaves it to Blosc.
     pub block_bytes: usize,
 }
 
 impl Creation {
-    /// A dataset of this type, as everything else is chosen.
+    /// A dataset of this type; everything else is chosen.
     pub fn new(row: RowType, row_shape: &[u64]) -> Self {
         Self {
             style: Style::Superchunk,
@@ -99,7 +99,7 @@ impl Creation {
         self.columns.get(key).unwrap_or(&self.wish)
     }
 
-    /// What `meta/storage` says of a column.
+    /// The entry for a column in `meta/storage`.
     fn column(&self, key: &str, row: &RowType, shape: &[u64]) -> Result<ColumnStorage> {
         let wish = self.wish_of(key);
         let items = shape.iter().fold(1u64, |items, extent| items.saturating_mul(*extent));
@@ -210,7 +210,7 @@ impl Creation {
         Ok(())
     }
 
-    /// The meta files of a new dataset, that which makes it one last.
+    /// The meta files of a new dataset; the last one makes it a dataset.
     pub(super) fn files(&self) -> Result<Vec<(String, Bytes)>> {
         let mut shape = vec![0];
         shape.extend(&self.row_shape);
@@ -223,7 +223,7 @@ impl Creation {
                 let id = self.id.clone().filter(|_| sealed);
                 let sizes = Sizes { shape, generation, id, sealed, ..Sizes::default() };
                 meta::refuse_seal(&self.attributes)?;
-                // bcolz would show the checksum of attributes as one of them, and never renew it.
+                // bcolz would show the checksum as an attribute, and never renew it.
                 let (attributes, rendered) = match style {
                     Style::Bcolz => (OLD_ATTRIBUTES, meta::render_attributes(&self.attributes)),
                     _ => (ATTRIBUTES, meta::render_sealed_attributes(&self.attributes)),
@@ -275,7 +275,7 @@ impl Creation {
     }
 }
 
-/// Of which column something is said, where columns have names.
+/// The column's name as the beginning of a message; empty where columns have no names.
 fn of_column(key: &str) -> String {
     match key {
         "" => String::new(),
@@ -283,7 +283,7 @@ fn of_column(key: &str) -> String {
     }
 }
 
-/// How `meta/storage` says how chunks are compressed.
+/// The compression as `meta/storage` spells it.
 pub(super) fn cparams_of(compression: &Compression) -> CParams {
     CParams {
         clevel: compression.level,
@@ -305,7 +305,7 @@ impl From<Params> for Compression {
     }
 }
 
-/// What bcolz expects to find, and of ours only what it passes over and nothing else says.
+/// The keys that bcolz expects, and our keys that it ignores and no other file holds.
 fn bcolz_storage(storage: Storage) -> Storage {
     let cparams = CParams {
         cname: Some(storage.cparams.cname.clone().unwrap_or_else(|| "blosclz".into())),
@@ -319,13 +319,13 @@ fn bcolz_storage(storage: Storage) -> Storage {
 }
 
 impl Blz {
-    /// Creates an empty dataset. Refuses where there is something.
+    /// Creates an empty dataset. Refuses a place that is not empty.
     pub async fn create(place: &Place, creation: &Creation, options: BlzOptions) -> Result<Self> {
         let store = place.directory();
         if store.kind() == Kind::ReadOnly {
             return Err(Error::unsupported(format!("writing to {}, a web server", store.url())));
         }
-        let exists = || Error::AlreadyExists { what: "something", name: place.url().to_owned() };
+        let exists = || Error::AlreadyExists { what: Noun::Occupant, name: place.url().to_owned() };
         let mut creation = creation.clone();
         creation.id.get_or_insert(Uid::fresh()?.to_string());
         let mut files = creation.files()?;
@@ -340,9 +340,9 @@ impl Blz {
         }
     }
 
-    /// Takes back a dataset that was created and holds nothing, with all rows of this handle. `false` if it
-    /// stays: another writer has added rows to it, or it is in an object store, where nothing can be deleted
-    /// only if it is unchanged.
+    /// Deletes a dataset that was just created and has no committed rows, and drops the rows of this handle.
+    /// `false` if it stays: another writer has added rows, or it is in an object store, which cannot delete an
+    /// object only if it is unchanged.
     pub async fn take_back(self, place: &Place) -> Result<bool> {
         let inner = &self.inner;
         let mut writing = inner.writing.lock().await;
@@ -356,7 +356,7 @@ impl Blz {
         if state.committed() > 0 {
             return Ok(false);
         }
-        // What makes it a dataset goes first.
+        // The files that make it a dataset go first.
         let commits: Vec<String> =
             [ROOT_DIRS.to_owned()].into_iter().chain(inner.sizes_paths()).collect();
         inner.store.delete(&commits).await?;
@@ -377,7 +377,7 @@ impl Blz {
     }
 }
 
-/// Whether there is nothing, or only what somebody left who died creating a dataset.
+/// Whether the place is empty, or has only files of a process that died while it created a dataset.
 async fn is_free(store: &Store, files: &[(String, Bytes)]) -> Result<bool> {
     let last = files.last().map(|(path, _)| path.as_str());
     let is_begun = |path: &str| {
@@ -401,7 +401,7 @@ async fn is_free(store: &Store, files: &[(String, Bytes)]) -> Result<bool> {
     Ok(true)
 }
 
-/// Puts a file that is not there yet; `false` if it is. Durable when this returns.
+/// Creates a file; `false` if it exists already. Durable when this returns.
 async fn publish_new(store: &Store, path: &str, bytes: Bytes) -> Result<bool> {
     if store.kind() != Kind::Local {
         return Ok(matches!(store.create(path, bytes).await?, Created::Done(_)));

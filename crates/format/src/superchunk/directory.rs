@@ -1,4 +1,4 @@
-//! What is at a place: which of the layouts, its columns, and how long they are.
+//! Reads the meta files of a dataset: which layout it has, its columns, and how long they are.
 //!
 //! ```text
 //!  meta/storage, meta/sizes, data/__1__.bin     the document's, and ours      Superchunk, Document
@@ -9,7 +9,7 @@
 use bytes::Bytes;
 use chunkyard_array::Attributes;
 use chunkyard_array::codec::blosc::{Compressor, Params, Shuffle};
-use chunkyard_store::{Digest, Error, ErrorKind, Object, Result, Store, Version};
+use chunkyard_store::{Digest, Error, ErrorKind, Noun, Object, Result, Store, Version};
 use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::Value;
 
@@ -20,7 +20,7 @@ use super::meta::{self, CParams, ColumnStorage, RootDirs, Shards, Sizes, Storage
 use super::model::{Column, Style};
 use super::names::{self, Style as NameStyle};
 
-/// What our own layout calls itself in `meta/storage`.
+/// The name of our own layout in `meta/storage`.
 pub(super) const FORMAT: &str = "blz-superchunk/1";
 pub(super) const SIZES: &str = "meta/sizes";
 pub(super) const STORAGE: &str = "meta/storage";
@@ -29,19 +29,19 @@ pub(super) const SHARDS: &str = "meta/shards";
 pub(super) const LOCK: &str = "meta/lock";
 pub(super) const ROOT_DIRS: &str = "__rootdirs__";
 pub(super) const OLD_ATTRIBUTES: &str = "__attrs__";
-/// Keys of ours in `meta/storage`, beside those of the document.
+/// Our own keys in `meta/storage`, which the document does not have.
 pub(super) const DIMENSION_NAMES: &str = "dimension_names";
 pub(super) const COLUMN_ATTRIBUTES: &str = "attributes";
-/// The key by which the metadata of a file says of which dataset it is.
+/// The key in the metadata of a file that names its dataset.
 pub(super) const DATASET: &str = "dataset";
-/// The same of the column.
+/// The same for the column.
 pub(super) const COLUMN: &str = "column";
-/// The one row is an array without dimensions.
+/// The dataset has one row, which is an array without dimensions.
 pub(super) const SCALAR: &str = "scalar";
 /// Beside `cparams`: which codec is best has not been tried yet.
 pub(super) const UNTRIED: &str = "untried";
 
-/// Columns whose meta files are read at once.
+/// Columns whose meta files are read at the same time.
 const READS: usize = 16;
 
 /// A dataset as its meta files describe it.
@@ -59,20 +59,20 @@ pub(super) struct Directory {
     pub(super) storage: Option<Storage>,
     pub(super) attributes: Attributes,
     pub(super) shards: Shards,
-    /// Chunks that count and may not be in their places yet.
+    /// Chunks that count and may not be in their files yet.
     pub(super) journal: Option<Journal>,
-    /// What whoever reads it should be told.
+    /// Warnings for the reader.
     pub(super) cautions: Vec<String>,
 }
 
 impl Directory {
-    /// Its rows.
+    /// The number of rows.
     pub(super) fn len(&self) -> u64 {
         self.sizes.shape.first().copied().unwrap_or(0)
     }
 }
 
-/// Reads what is at a place; `None` if it is no dataset.
+/// Reads the dataset in a store; `None` if there is none.
 pub(super) async fn read(store: &Store) -> Result<Option<Directory>> {
     if let Some(object) = get(store, ROOT_DIRS).await? {
         let dirs = RootDirs::parse(ROOT_DIRS, &object.bytes)?;
@@ -89,8 +89,8 @@ pub(super) async fn read(store: &Store) -> Result<Option<Directory>> {
     describe(store, storage, sizes, version, attributes).await.map(Some)
 }
 
-/// The attributes of a dataset. Either all of its meta files have a checksum or none has: a file whose
-/// checksum is not known as such any more is damaged, too.
+/// The attributes of a dataset. Either all of its meta files have a checksum or none has: if damage hides the
+/// checksum of a file, the file counts as damaged.
 pub(super) async fn read_attributes(store: &Store, sealed: bool) -> Result<Attributes> {
     let Some(object) = get(store, ATTRIBUTES).await? else {
         return match sealed {
@@ -106,8 +106,8 @@ pub(super) async fn read_attributes(store: &Store, sealed: bool) -> Result<Attri
     }
 }
 
-/// The same where `meta/sizes` may be missing or damaged: without it the shape of a row is what the
-/// first file says.
+/// Like [`read`], where `meta/sizes` may be missing or damaged: then the shape of a row comes from the
+/// first file.
 pub(super) async fn read_as(
     store: &Store,
     said: Option<Sizes>,
@@ -127,8 +127,8 @@ pub(super) async fn read_as(
     describe(store, storage, sizes, version, attributes).await.map(Some)
 }
 
-/// What `meta/sizes` says of no rows, where it is gone: the first file tells what shape rows have, and
-/// which dataset it is.
+/// A `meta/sizes` of no rows, where the file is gone: the shape of a row and the id of the dataset come from
+/// the first file.
 async fn sizes_of_nothing(store: &Store, storage: &Storage) -> Result<Sizes> {
     let row = parse_row(storage)?;
     let folder = match &row {
@@ -169,13 +169,13 @@ async fn sizes_of_nothing(store: &Store, storage: &Storage) -> Result<Sizes> {
     })
 }
 
-/// The type of a row, as `meta/storage` says it. A text that is no type is damage; a type that is not
-/// read here is not.
+/// The type of a row, from `meta/storage`. A text that is not a type is damage; a type that is not supported
+/// here is not damage.
 fn parse_row(storage: &Storage) -> Result<RowType> {
     dtype::parse(&storage.dtype).map_err(|error| damaged("dtype", error))
 }
 
-/// What `meta/storage` says is not refused as if the caller had said it.
+/// An invalid value in `meta/storage` is damage, not an error of the caller.
 fn damaged(key: &str, error: Error) -> Error {
     match error.kind() {
         ErrorKind::Invalid => super::corrupt(STORAGE, key, "one that a writer writes", error),
@@ -203,7 +203,7 @@ async fn describe(
     let ours = storage.format.as_deref() == Some(FORMAT);
     if let Some(other) = storage.format.as_deref().filter(|_| !ours) {
         return Err(Error::unsupported(format!(
-            "{STORAGE} says {other:?}; this reads {FORMAT:?} and what has no such word"
+            "{STORAGE} says {other:?}; this reads {FORMAT:?} and datasets without a format"
         )));
     }
     let columns_apart = match (&row, &storage.columns) {
@@ -219,7 +219,7 @@ async fn describe(
     let mut style = Style::Superchunk;
     if !ours {
         for column in &mut columns {
-            // Each column of a table that was created here says it for itself.
+            // In a table that was created here, each column has its own.
             let said = match storage.columns {
                 Some(_) => Some(column.superchunk),
                 None => storage.superchunk,
@@ -247,8 +247,7 @@ async fn describe(
     })
 }
 
-/// What `meta/shards` says: what a dataset goes by whose `meta/sizes` does not say where files are, or
-/// cannot be read.
+/// Reads `meta/shards`, for a dataset whose `meta/sizes` cannot be read or has no list of files elsewhere.
 pub(super) async fn read_shards(store: &Store) -> Result<Option<Shards>> {
     let object = get(store, SHARDS).await?;
     object.map(|object| Shards::parse(SHARDS, &object.bytes)).transpose()
@@ -314,7 +313,7 @@ async fn read_column(store: &Store, name: &str, dir: &str) -> Result<(Column, Si
     Ok((column, sizes, version))
 }
 
-/// The columns of a dataset as `meta/storage` describes it: one, or `apart` those of a struct.
+/// The columns of a dataset, from `meta/storage`: one, or with `apart` one for each field of a struct.
 pub(super) fn columns(
     row: RowType,
     row_shape: &[u64],
@@ -331,7 +330,7 @@ pub(super) fn columns(
     Ok(vec![check_chunk(column)?])
 }
 
-/// A column of a table of BLZ 0.6 or bcolz, by its own `meta/storage`.
+/// A column of a table of BLZ 0.6 or bcolz, from its own `meta/storage`.
 pub(super) fn bcolz_column(
     name: &str,
     dir: &str,
@@ -344,9 +343,9 @@ pub(super) fn bcolz_column(
     check_chunk(column)
 }
 
-/// A field of a struct that is no struct itself: a column.
+/// A field that is not a struct itself: a column.
 struct Leaf<'a> {
-    /// Names down to it, joined by slashes, as directories are called.
+    /// The names on the way to it, as their directories are called, joined by slashes.
     key: String,
     folder: String,
     field: &'a Field,
@@ -404,7 +403,7 @@ fn of_storage(
         params: params_of(&storage.cparams, &storage.other, &row)?,
         digest: storage.checksum.unwrap_or(Digest::None),
         slack: storage.slack,
-        // The default of a table is one for each column.
+        // A table has a default for each column.
         default_row: match storage.columns {
             Some(_) => default_row(&Value::Null, &row, &row_shape)?,
             None => default_row(&storage.dflt, &row, &row_shape)?,
@@ -418,13 +417,13 @@ fn of_storage(
     })
 }
 
-/// What rows of the default repeat: an element, or a whole row.
+/// The bytes that default rows repeat: an element, or a whole row.
 fn default_row(dflt: &Value, row: &RowType, row_shape: &[u64]) -> Result<Bytes> {
     let element = meta::default_element(dflt, row, row_shape);
     element.map(Bytes::from).map_err(|error| damaged("dflt", error))
 }
 
-/// Refuses chunks that Blosc has no room for, before anybody takes memory for one.
+/// Refuses chunks that are too long for Blosc, before any memory is allocated for one.
 fn check_chunk(column: Column) -> Result<Column> {
     let bytes = column.chunk_bytes();
     if bytes > u64::from(CHUNK_BYTES_MAX) {
@@ -436,7 +435,7 @@ fn check_chunk(column: Column) -> Result<Column> {
     Ok(column)
 }
 
-/// How chunks are compressed, by `cparams`; `None` where that has not been tried yet.
+/// How chunks are compressed, from `cparams`; `None` where the trial is still to come.
 fn params_of(cparams: &CParams, other: &Attributes, row: &RowType) -> Result<Option<Params>> {
     if other.contains_key(UNTRIED) {
         return Ok(None);
@@ -483,7 +482,7 @@ async fn read_old_attributes(store: &Store, folder: &str) -> Result<Attributes> 
     }
 }
 
-/// How the files of a column are called, and how many chunks each has, where no word of ours tells.
+/// Finds out how the files of a column are named and how many chunks each has, where our key is missing.
 async fn look(store: &Store, column: &Column, said: Option<u64>) -> Result<(Style, u64)> {
     let dir = store.list_dir(&column.folder).await?;
     let mut found: Vec<(NameStyle, u64)> = Vec::new();
@@ -509,10 +508,10 @@ async fn look(store: &Store, column: &Column, said: Option<u64>) -> Result<(Styl
     if let Some(said) = said {
         return Ok((style, said.max(1)));
     }
-    // All files but the last have as many as the first, or the lookup will say which has not.
+    // All files but the last have as many chunks as the first; a lookup reports a file that has not.
     let first = column.file(style, 0);
     let per_file = match store.head(&first).await {
-        // What was taken away of an object store is empty.
+        // On an object store an empty object is a removed one.
         Ok(meta) if meta.size == 0 => 1,
         Ok(meta) => {
             let rooted =
@@ -529,7 +528,7 @@ async fn look(store: &Store, column: &Column, said: Option<u64>) -> Result<(Styl
 pub(super) async fn get(store: &Store, path: &str) -> Result<Option<Object>> {
     match store.get(path).await {
         Ok(object) => Ok(Some(object)),
-        Err(Error::NotFound { what: "object", .. }) => Ok(None),
+        Err(Error::NotFound { what: Noun::Object, .. }) => Ok(None),
         Err(error) => Err(error),
     }
 }

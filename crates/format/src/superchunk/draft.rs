@@ -1,4 +1,4 @@
-//! Which datasets a dataset of the one model becomes, before anything of them is written.
+//! Plans which BLZ datasets a dataset of the one model becomes, before anything is written.
 //!
 //! ```text
 //!  an array at the root                          a BLZ array
@@ -6,13 +6,13 @@
 //!  anything else                                 a tree of BLZ arrays
 //! ```
 //!
-//! A table has no place for attributes of the groups in it, nor for names that no directory has: what
-//! has those is a tree. An array without dimensions is one row that says so.
+//! A table has no place for attributes of its groups, nor for names that no directory can have: a dataset
+//! with any of those becomes a tree. An array without dimensions is one row, marked as `scalar`.
 
 use std::collections::BTreeMap;
 
 use chunkyard_array::{Attributes, fill_element};
-use chunkyard_store::{Error, Result, Version};
+use chunkyard_store::{Error, Noun, Result, Version};
 
 use super::create::{Creation, Wish};
 use super::directory::{self, Directory, SIZES, STORAGE};
@@ -39,7 +39,7 @@ pub(super) struct Draft {
 pub(super) struct DraftMember {
     /// Where it is in the tree.
     pub(super) path: String,
-    /// Its folder, with a slash at the end; empty if it is all there is.
+    /// Its folder, with a slash at the end; empty if it is not part of a tree.
     pub(super) folder: String,
     pub(super) len: u64,
     creation: Creation,
@@ -76,19 +76,19 @@ impl DraftMember {
         creation.expected_len = len;
         creation.attributes = array.spec.plain_attributes();
         creation.wish = wish(array, Attributes::new())?;
-        // Says now what would otherwise be said when it is written.
+        // Report errors now and not only when it is written.
         creation.files()?;
         Ok(Self { path: path.to_owned(), folder, len, creation })
     }
 
-    /// The same with what tells all that is written from other datasets.
+    /// The same with an id, which tells it from other datasets.
     pub(super) fn identified(&self, id: Option<&str>) -> Self {
         let mut member = self.clone();
         member.creation.id = id.map(|id| id_within(id, &self.path));
         member
     }
 
-    /// Its meta files, that which makes it a dataset last. `stored` gives the encoded bytes of a column.
+    /// Its meta files; the last one makes it a dataset. `stored` gives the encoded bytes of a column.
     pub(super) fn files(&self, stored: impl Fn(&Column) -> u64) -> Result<Vec<(String, Vec<u8>)>> {
         let columns = self.columns()?;
         let mut files = Vec::new();
@@ -119,11 +119,11 @@ impl DraftMember {
         sizes
     }
 
-    /// Its columns, as whoever opens it will find them.
+    /// Its columns, as a reader will find them.
     pub(super) fn columns(&self) -> Result<Vec<Column>> {
         let files: BTreeMap<String, _> = self.creation.files()?.into_iter().collect();
         let storage = |path: String| {
-            let missing = || Error::NotFound { what: "meta file", name: path.clone() };
+            let missing = || Error::NotFound { what: Noun::MetaFile, name: path.clone() };
             Storage::parse(&path, files.get(&path).ok_or_else(missing)?)
         };
         match (&self.creation.row, self.creation.style) {
@@ -142,7 +142,7 @@ impl DraftMember {
         }
     }
 
-    /// What a reader would find, if its meta files were written.
+    /// What a reader would find if the meta files were written.
     pub(super) fn directory(&self) -> Result<Directory> {
         let columns = self.columns()?;
         let shape: Vec<u64> =
@@ -165,7 +165,7 @@ impl DraftMember {
     }
 }
 
-/// Rows of an array, and their shape. What has no dimensions is one row.
+/// The number of rows of an array, and their shape. An array without dimensions is one row.
 fn rows(array: &ArrayNode) -> (u64, &[u64]) {
     match array.spec.shape().split_first() {
         Some((len, row)) => (*len, row),
@@ -229,7 +229,7 @@ fn table(dataset: &Dataset, style: Style) -> Result<Option<DraftMember>> {
     }
     let row = RowType::Struct(fields);
     if dtype::parse(&dtype::render(&row)?).is_err() {
-        // Rows of a table have a size that NumPy can tell, too.
+        // The size of a table's row must also fit what NumPy can have.
         return Ok(None);
     }
     let mut creation = Creation::new(row, &[]);

@@ -1,4 +1,4 @@
-//! Full chunks are encoded while rows go on arriving.
+//! Encodes full chunks while more rows arrive.
 //!
 //! ```text
 //!  rows ─▶ Rows::bytes, a chunk long ─ full: swapped, not copied ─▶ Rows::full ─▶ a compute thread each
@@ -6,9 +6,9 @@
 //!                                             ColumnWriting::pending ◀──────────────┘
 //! ```
 //!
-//! Whoever adds rows waits for none of it, unless as many chunks wait as may. Whoever reads finds a chunk
-//! as rows until it is found encoded. A chunk whose encoding failed, or for which somebody stopped waiting,
-//! stays among the rows and is encoded again: the error is that of the call that needed the chunk.
+//! An append waits for none of this, unless too many chunks are waiting already. A reader finds a chunk as
+//! rows until its encoded form is in place. If encoding fails, or the call that waits for it is cancelled,
+//! the chunk stays among the rows and is encoded again: the call that needs the chunk gets the error.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -23,19 +23,19 @@ use super::model::Column;
 use super::writer::{PENDING_BYTES_MAX, Writing, chunk_len};
 use crate::encode_with;
 
-/// Rows of full chunks that wait to be encoded.
+/// Bytes of full chunks that may wait to be encoded.
 const AHEAD_BYTES_MAX: usize = 16 << 20;
-/// Chunks of them, however small they are.
+/// Full chunks that may wait, however small they are.
 const AHEAD_CHUNKS_MAX: usize = 1024;
 
-/// Rows behind the last chunk that is encoded, as they lie in chunks.
+/// Rows behind the last encoded chunk, in the byte order of the file.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
-    /// The first chunk of them.
+    /// The number of the first chunk here.
     pub(super) chunk: u64,
-    /// Chunks that are full.
+    /// The full chunks.
     full: VecDeque<Full>,
-    /// Rows of the chunk behind those, which is not full.
+    /// The rows of the chunk behind them, which is not full.
     pub(super) bytes: Filling,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Rows {
 #[derive(Debug)]
 struct Full {
     plain: Bytes,
-    /// Its encoding, unless nobody has begun, or somebody is waiting for it.
+    /// Its encoding; `None` before it starts, and while a caller waits for it.
     job: Option<Job>,
 }
 
@@ -55,7 +55,7 @@ trait Encode: Fn(&[u8]) -> Result<Bytes> + Clone + Send + 'static {}
 
 impl<F: Fn(&[u8]) -> Result<Bytes> + Clone + Send + 'static> Encode for F {}
 
-/// Locks what is never held while anything can fail.
+/// Locks the rows. No code that can fail runs under this lock.
 pub(super) fn rows_of(rows: &Mutex<Rows>) -> MutexGuard<'_, Rows> {
     rows.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -66,7 +66,7 @@ impl Rows {
         Ok(Self { chunk, full: VecDeque::new(), bytes: Filling::of(rows)? })
     }
 
-    /// Takes rows, until none are left or as many chunks are full as may be. Whether any became full.
+    /// Takes rows until none are left or the most chunks are full. Whether a chunk became full.
     fn fill(&mut self, rest: &mut Bytes, whole: usize) -> Result<bool> {
         let had = self.full.len();
         while !rest.is_empty() && self.full.len() < ahead_max(whole) {
@@ -84,26 +84,26 @@ impl Rows {
         Ok(self.full.len() > had)
     }
 
-    /// Begins to encode full chunks, where nobody has.
+    /// Starts to encode the full chunks whose encoding has not started.
     fn start(&mut self, encode: impl Encode) {
         for full in self.full.iter_mut().filter(|full| full.job.is_none()) {
             full.job = Some(full.start(encode.clone()));
         }
     }
 
-    /// The encoding of a full chunk, for somebody who waits for it.
+    /// The encoding of a full chunk, for a caller that waits for it.
     fn job(&mut self, at: usize, encode: impl Encode) -> Option<Job> {
         let full = self.full.get_mut(at)?;
         Some(full.job.take().unwrap_or_else(|| full.start(encode)))
     }
 
-    /// Forgets the first full chunks.
+    /// Drops the first full chunks.
     fn forget(&mut self, count: usize) {
         self.full.drain(..count);
         self.chunk += count as u64;
     }
 
-    /// The first bytes of a chunk, if it is one of these.
+    /// The first bytes of a chunk, if it is here.
     pub(super) fn start_of(&self, chunk: u64, bytes: usize) -> Option<Bytes> {
         let at = usize::try_from(chunk.checked_sub(self.chunk)?).ok()?;
         match self.full.get(at) {
@@ -121,8 +121,8 @@ impl Full {
     }
 }
 
-/// Waits for the encoding of full chunks until `left_max` are left; what was done before an error is
-/// in `done`.
+/// Waits until at most `left_max` full chunks are not encoded; `done` gets the encoded ones, also those before
+/// an error.
 async fn encoded(
     rows: &Mutex<Rows>,
     left_max: usize,
@@ -142,14 +142,14 @@ async fn encoded(
     }
 }
 
-/// Chunks of a size that may wait to be encoded.
+/// How many chunks of `whole` bytes may wait to be encoded.
 fn ahead_max(whole: usize) -> usize {
     (AHEAD_BYTES_MAX / whole.max(1)).clamp(1, AHEAD_CHUNKS_MAX)
 }
 
 impl Inner {
-    /// Adds rows to a column, given as they lie in a chunk. They may be lent: whatever is done after this
-    /// returns is done with a copy.
+    /// Adds rows to a column, in the byte order of the file. The caller may lend the memory: after this
+    /// returns, only copies are used.
     pub(super) async fn append_column(
         &self,
         writing: &mut Writing,
@@ -177,7 +177,7 @@ impl Inner {
                 (true, true) => 0,
                 (false, _) => ahead_max(whole) / 2,
             };
-            // What is encoded is written while the next ones are encoded.
+            // Encoded chunks are written while the next ones are encoded.
             self.take_encoded(writing, at, left_max).await?;
             self.write_some(writing, at, PENDING_BYTES_MAX).await?;
             if rest.is_empty() {
@@ -186,7 +186,7 @@ impl Inner {
         }
     }
 
-    /// Lets encoded chunks wait for a file, until no more than `left_max` full ones are not encoded.
+    /// Moves encoded chunks to those that wait for a file, until at most `left_max` full ones are not encoded.
     pub(super) async fn take_encoded(
         &self,
         writing: &mut Writing,
@@ -201,7 +201,7 @@ impl Inner {
         let outcome = encoded(&mine.rows, left_max, encoder(column), &mut done).await;
         let count = done.len();
         self.add_chunks(mine, at, done);
-        // Only now are they where whoever reads finds them.
+        // Only now can readers find them encoded.
         rows_of(&mine.rows).forget(count);
         outcome
     }
@@ -212,7 +212,7 @@ pub(super) async fn encode(column: &Column, plain: Bytes) -> Result<Bytes> {
     encode_from(column, plain, Bytes::new()).await
 }
 
-/// The same, given what its first rows were when they were encoded last.
+/// The same, given the last encoding of its first rows.
 pub(super) async fn encode_from(column: &Column, plain: Bytes, before: Bytes) -> Result<Bytes> {
     let (params, slack) = (column.params_or_default(), column.slack);
     cpu(move || encode_one(&params, slack, &plain, &before)).await?
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_chunks_wait_than_may() {
+    fn the_number_of_waiting_chunks_is_limited() {
         let mut rows = Rows::default();
         let whole = AHEAD_BYTES_MAX / 2;
         let mut more = Bytes::from(vec![1; 3 * whole]);
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_chunk_that_nobody_waits_for_any_more_is_not_lost() {
+    async fn a_chunk_is_not_lost_when_its_waiter_is_cancelled() {
         let rows = Mutex::new(Rows::default());
         rows_of(&rows).fill(&mut Bytes::from_static(b"abcd"), WHOLE).unwrap();
         let (sender, receiver) = std::sync::mpsc::channel::<()>();

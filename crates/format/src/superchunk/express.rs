@@ -1,10 +1,10 @@
-//! What BLZ makes of a dataset that is to be written.
+//! How BLZ will store a given dataset.
 //!
-//! Chunks are cut along the first axis only, so each becomes whole rows: as many as before where chunks
-//! are whole rows already, which is what lets them be copied; otherwise as many as bcolz would take.
-//! Chunks are Blosc chunks: parameters of Blosc are kept, `zstd`, `lz4` and `gzip` become those of Blosc,
-//! elements that were stored as they are stay so, and anything else becomes zstd, level 5, after a
-//! shuffle of bytes. Many chunks make a file, which is the grain of the array.
+//! Chunks are cut along the first axis only, so each is whole rows: as many as before where chunks are whole
+//! rows already, so that they can be copied; otherwise as many as bcolz would take.
+//! Chunks are Blosc chunks: parameters of Blosc are kept, `zstd`, `lz4` and `gzip` become the codecs of
+//! Blosc, uncompressed elements stay uncompressed, and anything else becomes zstd, level 5, after a
+//! byte shuffle. Many chunks make a file, which is the shard of the array.
 
 use std::sync::Arc;
 
@@ -23,12 +23,12 @@ use crate::{ArrayNode, Dataset, Edges, Node};
 
 /// Bytes of the largest chunk.
 const CHUNK_BYTES_MAX: u64 = bloscpack::CHUNK_BYTES_MAX as u64;
-/// Decoded bytes of a file unless somebody asks for more: it is written and resumed as a whole, and may
-/// wait in memory as a whole for its first chunk.
+/// Decoded bytes of a file unless the caller asks for more: a file is written and resumed as a whole, and
+/// may wait in memory as a whole for its first chunk.
 const FILE_BYTES_MAX: u64 = 128 << 20;
-/// Chunks that a file has room for at least, unless they are large.
+/// A file has room for at least this many chunks, unless they are large.
 const ENTRIES_MIN: u64 = 64;
-/// Chunks of a file at most.
+/// A file has at most this many chunks.
 const ENTRIES_MAX: u64 = 1 << 20;
 
 /// The dataset as BLZ will hold it, or why it cannot.
@@ -38,7 +38,7 @@ pub(super) fn express(mut dataset: Dataset) -> Result<Dataset> {
         let made = expressed(array).map_err(|error| Error::for_array(path, error))?;
         *array = Arc::new(made);
     }
-    // Refuses what there is no place for.
+    // Refuses a dataset that BLZ has no place for.
     Draft::new(&dataset, Style::Superchunk)?;
     Ok(dataset)
 }
@@ -60,7 +60,7 @@ fn expressed(array: &ArrayNode) -> Result<ArrayNode> {
     Ok(ArrayNode { spec: made, sharding, edges: Edges::Padded })
 }
 
-/// The type of the elements, in the order of bytes that they keep.
+/// The type of the elements, with the byte order they keep.
 pub(super) fn row_type(spec: &ArraySpec) -> Result<RowType> {
     let dtype = spec.dtype()?;
     let unsupported = |why: &str| {
@@ -77,14 +77,14 @@ pub(super) fn row_type(spec: &ArraySpec) -> Result<RowType> {
         _ => ByteOrder::Little,
     };
     let row = RowType::Plain { dtype: dtype.clone(), order };
-    // Raw bytes have several names in Zarr and one in NumPy, by which they come back.
+    // Raw bytes have several names in Zarr and only one in NumPy, so they come back under that one.
     match dtype::render(&row).and_then(|text| dtype::parse(&text)) {
         Ok(_) => Ok(row),
         Err(_) => unsupported("NumPy has no such type"),
     }
 }
 
-/// The codecs of an array, if chunks need not be encoded anew.
+/// The codecs of an array, if its chunks can be copied as they are.
 fn kept_codecs(spec: &ArraySpec) -> Option<Vec<Value>> {
     let codecs = spec.codecs_json();
     match codecs.as_slice() {
@@ -134,7 +134,7 @@ fn params_wished(spec: &ArraySpec, item: u8) -> Result<Params> {
     Ok(params(Compressor::Lz4, 0))
 }
 
-/// How the codec of an array that is expressed compresses.
+/// The compression of an array that went through [`express`].
 pub(super) fn compression(spec: &ArraySpec, item: u8) -> Result<Compression> {
     match spec.codecs_json().last() {
         Some(codec) => compression_of(codec, item),
@@ -171,7 +171,7 @@ fn chunk_shape(spec: &ArraySpec, row_bytes: u64) -> Vec<u64> {
     [chunklen].into_iter().chain(rows).collect()
 }
 
-/// The box of a file. Shards that are whole rows and whole chunks were wished for.
+/// The shape of a file. Shards that are whole rows and whole chunks are the caller's wish.
 fn sharding(array: &ArrayNode, chunk: &[u64], row_bytes: u64) -> Option<Sharding> {
     let (chunklen, row) = chunk.split_first()?;
     let wished = array.sharding.as_ref().map(|sharding| sharding.shard_shape.as_slice());
@@ -183,7 +183,7 @@ fn sharding(array: &ArrayNode, chunk: &[u64], row_bytes: u64) -> Option<Sharding
             let chunk_bytes = chunklen.saturating_mul(row_bytes);
             let expected = array.spec.shape().first().copied().unwrap_or(0);
             let chunks = chunklen::superchunk(expected.saturating_mul(row_bytes), chunk_bytes);
-            // A file of few chunks would be mostly a table of offsets.
+            // A file of few chunks would otherwise be mostly a table of offsets.
             let few = expected.div_ceil(*chunklen).saturating_mul(4).max(ENTRIES_MIN);
             let most = (FILE_BYTES_MAX / chunk_bytes.max(1)).max(1);
             chunklen.saturating_mul(chunks.min(few).min(most))

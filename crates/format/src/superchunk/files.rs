@@ -1,14 +1,14 @@
 //! The files of a column: what the head of each says, and where its chunks lie.
 //!
-//! The truth is in the chunks. Of a file that grows in place only the offsets of chunks that count are
-//! believed, since those never change; its header may be torn, and so may be whatever comes behind.
+//! The chunks are the truth. In a file that grows in place, a reader trusts only the offsets of chunks that
+//! count, since those never change; the header and everything behind these chunks may be torn.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use chunkyard_array::codec::blosc;
-use chunkyard_store::{ByteCache, Digest, Error, Guard, Result};
+use chunkyard_store::{ByteCache, Digest, Error, Guard, Noun, Result};
 use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::Value;
 
@@ -17,27 +17,27 @@ use super::directory::{COLUMN, DATASET};
 use super::model::{Column, Style};
 use super::roots::{Rooted, Roots};
 
-/// What is read of a file at first: header, metadata and the offsets of most.
+/// The first read of a file: enough for the header, the metadata and the offsets of most files.
 const HEAD_BYTES: u64 = 16 << 10;
-/// A head is refused beyond this: nobody has that many chunks in a file.
+/// A longer head is refused: no file has that many chunks.
 const HEAD_BYTES_MAX: u64 = 256 << 20;
-/// Headers of chunks that are read at once where no offsets tell of them.
+/// Headers of chunks that are read at the same time, where offsets do not say where chunks end.
 const LOOKS: usize = 32;
-/// What is kept of heads.
+/// Memory for the heads that are kept.
 const INDEX_BYTES_MAX: u64 = 32 << 20;
 
-/// What is known of a file.
+/// What is known about a file.
 #[derive(Debug, Clone)]
 pub(super) struct FileIndex {
     /// Where it is.
     pub(super) rooted: Rooted,
-    /// Its bytes when it was looked at.
+    /// Its length in bytes when it was read.
     pub(super) size: u64,
-    /// What tells it from a later one.
+    /// Tells it from a later file of the same name.
     pub(super) guard: Option<Guard>,
-    /// What lies behind each chunk.
+    /// The digest behind each chunk.
     pub(super) digest: Digest,
-    /// First chunk that it says it holds, where it says so.
+    /// The number of its first chunk, if its metadata has it.
     pub(super) first_chunk: Option<u64>,
     /// Where its first chunk begins, if it has any.
     pub(super) chunks_at: u64,
@@ -57,7 +57,7 @@ impl FileIndex {
     }
 }
 
-/// The files that were looked at, by column and number. Cheap to clone.
+/// The files that were read, by column and number. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(super) struct Files {
     pub(super) roots: Roots,
@@ -70,18 +70,18 @@ impl Files {
         Self { roots, kept }
     }
 
-    /// Keeps what was just written, so that it need not be read.
+    /// Keeps the index of a file that was just written, so that it need not be read.
     pub(super) fn keep(&self, column: usize, file: u64, index: Arc<FileIndex>) {
         self.kept.insert((column, file), index);
     }
 
-    /// Forgets a file that is another one now.
+    /// Forgets a file that was replaced.
     pub(super) fn forget(&self, column: usize, file: u64) {
         self.kept.remove(&(column, file));
     }
 
-    /// The file of a number; `None` where there is none. The first `counted` chunks of it are full and
-    /// believed; one more is found if it lies right behind them.
+    /// The file with a number; `None` if it does not exist. Its first `counted` chunks are full and
+    /// trusted; one more is found if it lies right behind them.
     pub(super) async fn index(
         &self,
         at: usize,
@@ -100,13 +100,13 @@ impl Files {
                 self.kept.insert((at, file), index.clone());
                 Ok(Some(index))
             }
-            Err(Error::NotFound { what: "object", .. }) => Ok(None),
+            Err(Error::NotFound { what: Noun::Object, .. }) => Ok(None),
             Err(error) => Err(error),
         }
     }
 }
 
-/// Looks at a file.
+/// Reads the head of a file, and finds its chunks.
 pub(super) async fn read_index(
     rooted: Rooted,
     column: &Column,
@@ -115,8 +115,8 @@ pub(super) async fn read_index(
 ) -> Result<FileIndex> {
     let meta = rooted.store.head(&rooted.path).await?;
     if meta.size == 0 {
-        // What is taken away of an object store is made empty: see `take_away`.
-        return Err(Error::NotFound { what: "object", name: rooted.name() });
+        // On an object store an empty object is a removed one: see `take_away`.
+        return Err(Error::NotFound { what: Noun::Object, name: rooted.name() });
     }
     let (layout, offsets, head) = read_head(&rooted, meta.size, style == Style::Superchunk).await?;
     let digest = layout.header.digest;
@@ -124,7 +124,7 @@ pub(super) async fn read_index(
     refuse_stranger(&rooted.name(), column, own.as_ref())?;
     let file = File { rooted: &rooted, size: meta.size, head: &head, digest };
     let chunks = match &own {
-        // Contiguous and in order, because it is written so.
+        // Our writer lays chunks out in order and without gaps.
         Some(_) if style == Style::Superchunk && layout.header.has_offsets => {
             file.by_offsets(layout.chunks_at, &offsets, counted, column.chunk_bytes()).await?
         }
@@ -151,7 +151,7 @@ pub(super) async fn read_index(
     })
 }
 
-/// Looks at a file whose chunks alone are believed: all that there seem to be, and why there are no more.
+/// Reads a file and trusts its chunks only: all that seem to be there, and why there are no more.
 pub(super) async fn read_whole(
     rooted: Rooted,
     column: &Column,
@@ -159,7 +159,7 @@ pub(super) async fn read_whole(
 ) -> Result<(FileIndex, Option<String>)> {
     let meta = rooted.store.head(&rooted.path).await?;
     if meta.size == 0 {
-        return Err(Error::NotFound { what: "object", name: rooted.name() });
+        return Err(Error::NotFound { what: Noun::Object, name: rooted.name() });
     }
     let (layout, _, head) = read_head(&rooted, meta.size, style == Style::Superchunk).await?;
     let (digest, own) = (layout.header.digest, Own::of(&layout));
@@ -224,17 +224,16 @@ pub(super) async fn read_head(
     }
 }
 
-/// What the metadata of a file of ours says, which never changes.
+/// The metadata of a file of ours, which never changes.
 struct Own {
     /// Entries of its table of offsets.
     superchunk: u64,
     first_chunk: u64,
-    /// Dataset and column that it is of, where it says so.
+    /// The dataset and the column it belongs to, if the metadata names them.
     of: Option<(String, String)>,
 }
 
-/// Refuses a file of another dataset or of another column, under whatever name: its chunks are whole, and
-/// their rows are not those that are looked for.
+/// Refuses a file of another dataset or column: its chunks are sound, but their rows are the wrong ones.
 fn refuse_stranger(file: &str, column: &Column, own: Option<&Own>) -> Result<()> {
     let Some(dataset) = &column.dataset else { return Ok(()) };
     let shown = |dataset: &str, column: &str| format!("column {column} of dataset {dataset}");
@@ -243,7 +242,7 @@ fn refuse_stranger(file: &str, column: &Column, own: Option<&Own>) -> Result<()>
         true => Ok(()),
         false => Err(super::corrupt(
             file,
-            "what it is a file of",
+            "the dataset and column of the file",
             shown(dataset, &column.path),
             found.map_or_else(|| "nothing".to_owned(), |(id, path)| shown(id, path)),
         )),
@@ -262,8 +261,8 @@ impl Own {
         })
     }
 
-    /// Reads the head of a file of ours, whatever its header says of chunks: that is overwritten in
-    /// place, and may be torn. `None` if it is no file of ours.
+    /// Reads the head of a file of ours without the chunk count in its header, which is overwritten in
+    /// place and may be torn. `None` if it is not a file of ours.
     fn read(name: &str, head: &[u8], size: u64) -> Result<Option<Parsed>> {
         let mut still = head.to_vec();
         let Some(counts) = still.get_mut(16..32) else { return Ok(None) };
@@ -302,9 +301,9 @@ struct File<'a> {
 }
 
 impl File<'_> {
-    /// Chunks of a file of ours. Where the last one that counts ends, only its own header tells: the
-    /// offset behind may be torn. What follows there is somebody's who is adding rows, or was; it is
-    /// taken for a chunk if it looks like one.
+    /// The chunks of a file of ours. Only the header of the last counted chunk says where it ends: the
+    /// next offset may be torn. The bytes behind it are from a writer that is adding rows, or died; they
+    /// are a chunk if they look like one.
     async fn by_offsets(
         &self,
         chunks_at: u64,
@@ -320,7 +319,7 @@ impl File<'_> {
             let after = starts.last().map_or(chunks_at, |last| last + least);
             match offset.filter(|at| *at >= after && at.saturating_add(least) <= self.size) {
                 Some(at) => starts.push(at),
-                // Damaged; the chunks themselves tell as well.
+                // The offset is damaged; the chunks show where they are, too.
                 None => return self.walk(chunks_at, counted as u64, most).await,
             }
         }
@@ -329,7 +328,7 @@ impl File<'_> {
         let mut end = chunks_at;
         if let Some(last) = starts.last() {
             let chunk = match self.chunk_at(*last, most).await {
-                // Whoever reads it is told that it is damaged, and can read all others.
+                // A read of this chunk reports the damage; all others can be read.
                 Err(Error::Corrupt { .. }) => *last..self.size.saturating_sub(behind),
                 other => other?,
             };
@@ -339,7 +338,7 @@ impl File<'_> {
         if offsets.get(counted).copied().flatten() == Some(end) {
             match self.chunk_at(end, most).await {
                 Ok(chunk) => chunks.push(chunk),
-                // Counted by nobody yet, and torn.
+                // Torn, and not counted yet.
                 Err(Error::Corrupt { .. }) => {}
                 Err(error) => return Err(error),
             }
@@ -347,7 +346,7 @@ impl File<'_> {
         Ok(chunks)
     }
 
-    /// Chunks whose places are known, but not where they end.
+    /// Chunks at known offsets whose ends are not known.
     async fn at_offsets(&self, offsets: &[Option<u64>], most: u64) -> Result<Vec<Range<u64>>> {
         stream::iter(offsets.iter().flatten().copied().collect::<Vec<u64>>())
             .map(|offset| self.chunk_at(offset, most))
@@ -356,7 +355,7 @@ impl File<'_> {
             .await
     }
 
-    /// Chunks one after the other, up to so many or the end of the file.
+    /// Walks from chunk to chunk, until `counted` chunks are found or the file ends.
     async fn walk(&self, from: u64, counted: u64, most: u64) -> Result<Vec<Range<u64>>> {
         let (mut at, mut chunks) = (from, Vec::new());
         while (chunks.len() as u64) < counted && at < self.size {

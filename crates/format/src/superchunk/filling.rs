@@ -1,12 +1,12 @@
-//! The chunk that is being filled, in memory that other chunks had before: fresh memory costs more than
-//! the rows that are copied into it.
+//! The chunk that is being filled. It reuses the memory of earlier chunks: fresh memory costs more than
+//! copying the rows into it.
 
 use std::ops::Deref;
 
 use bytes::Bytes;
 use chunkyard_store::{Pooled, Result};
 
-/// A chunk that is longer may never be full: its memory grows with its rows.
+/// A longer chunk may never become full, so its memory grows with its rows.
 const RESERVED_BYTES_MAX: usize = 16 << 20;
 
 /// Rows of a chunk, and room for more.
@@ -42,7 +42,7 @@ impl Filling {
         Ok(())
     }
 
-    /// Its rows, which this forgets.
+    /// Takes the rows out.
     pub(super) fn take(&mut self) -> Bytes {
         let Self { block, len } = std::mem::take(self);
         block.map(|block| block.freeze().slice(..len)).unwrap_or_default()

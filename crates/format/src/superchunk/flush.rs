@@ -13,15 +13,15 @@ use super::meta::Sizes;
 use super::writer::Writing;
 
 impl Blz {
-    /// Makes all rows that were added durable and visible to everybody, in one step.
+    /// Makes all added rows durable and visible to every reader, in one step.
     pub async fn flush(&self) -> Result<()> {
         let inner = &self.inner;
         let mut writing = inner.writing.lock().await;
-        // One step after the other, most of them short: changing threads would take longer.
+        // The steps are short and follow one another: changing threads would take longer.
         alone(inner.commit(&mut writing)).await
     }
 
-    /// Forgets all rows that were added and not committed.
+    /// Drops all added rows that are not committed.
     pub async fn discard(&self) {
         let mut writing = self.inner.writing.lock().await;
         self.inner.abandon(&mut writing);
@@ -47,7 +47,7 @@ impl Inner {
                 writing.changed = false;
                 writing.lock = None;
             }
-            // Somebody else wrote what this handle has not seen: its rows have no place any more.
+            // Another writer was faster, so the rows of this handle have no place any more.
             Err(Error::Conflict { .. } | Error::OutcomeUnknown { .. }) => self.abandon(writing),
             Err(_) => {}
         }
@@ -61,10 +61,10 @@ impl Inner {
             self.write_some(writing, at, 0).await?;
         }
         let local = self.store.kind() == Kind::Local;
-        // Those that grew, and those that were put in their places.
+        // Files that grew, and files that were replaced.
         let mut dirty: Vec<String> = writing.dirty.iter().cloned().collect();
         if writing.changes_chunks() {
-            // A journal counts at once, and so must what it comes after.
+            // A journal counts at once, so all earlier writes must be durable before it.
             self.store.sync(&dirty).await?;
             writing.dirty.clear();
             dirty.clear();
@@ -89,7 +89,7 @@ impl Inner {
             let mut all: Vec<String> =
                 temps.iter().chain(&last).map(|(temp, _)| temp.clone()).collect();
             all.extend(dirty.iter().cloned());
-            // Of the names one is replaced next, and the others are synced with it.
+            // No names yet: the temporary ones are renamed next, and the folder sync makes the others durable.
             self.store.sync_content(&all).await?;
             for (temp, path) in &temps {
                 self.store.rename(temp, path).await?;
@@ -133,7 +133,7 @@ impl Inner {
             self.withdraw_journal().await?;
             writing.journal = false;
         }
-        // Nobody needs them any more; the next writer removes what stays.
+        // These files count no more. The next writer removes any that stay.
         for stale in stale {
             let gone = self.take_away(stale.path, stale.version).await;
             self.state().files.forget(stale.at, stale.file);
@@ -141,21 +141,21 @@ impl Inner {
                 (Ok(Some(version)), Some(mine)) => {
                     mine.versions.insert(stale.file, version);
                 }
-                // Whoever adds rows next looks anew at what is there.
+                // The next append looks at the store again.
                 (Err(_), _) if !local => writing.columns = None,
                 _ => {}
             }
         }
         if local {
             writing.seen = Some(seen.into());
-            // Where these are not known, one looks anew too.
+            // Without marks the next append looks again, too.
             writing.marks = self.marks(writing).await.unwrap_or_default();
         }
         Ok(())
     }
 
-    /// Takes away a file that nobody counts. Of an object store it is made empty, if it is still what it
-    /// was: whoever sleeps between looking and deleting must not delete what another has put there.
+    /// Removes a file that does not count. On an object store it becomes empty, if it is unchanged: a writer
+    /// that sleeps between looking and deleting must not delete a newer object.
     pub(super) async fn take_away(
         &self,
         path: String,
@@ -168,7 +168,7 @@ impl Inner {
         self.put_object(&path, Vec::new(), Some(&version)).await.map(Some)
     }
 
-    /// Replaces `meta/sizes` in a directory where nothing else is to be committed with it.
+    /// Replaces `meta/sizes` in a directory, with nothing else to commit.
     pub(super) async fn put_sizes(
         &self,
         state: &State,
@@ -199,7 +199,7 @@ impl Inner {
         Ok(())
     }
 
-    /// The files that say how long it is.
+    /// The `sizes` files: one, or one for each column.
     fn render_sizes(&self, state: &State, sizes: &Sizes, cbytes: &[i64]) -> Vec<(String, Bytes)> {
         let own = state.columns.iter().zip(cbytes).filter_map(|(column, cbytes)| {
             let path = format!("{}/sizes", column.meta.as_ref()?);
@@ -214,7 +214,7 @@ impl Inner {
         if own.is_empty() { vec![(SIZES.to_owned(), sizes.render().into())] } else { own }
     }
 
-    /// Goes by what was just committed.
+    /// Updates the state of this handle to the commit it just made.
     fn committed(
         &self,
         writing: &Writing,
@@ -262,7 +262,7 @@ struct Tail {
     chunk: Bytes,
 }
 
-/// A file that nobody will count after a commit.
+/// A file that stops counting with the next commit.
 struct Stale {
     at: usize,
     file: u64,
@@ -282,7 +282,7 @@ impl Writing {
         each
     }
 
-    /// Tails that were committed and that nothing will have replaced after the next commit.
+    /// Committed tails that the next commit makes useless and does not replace.
     fn stale_tails(&self, state: &State, style: super::model::Style) -> Vec<Stale> {
         let columns = self.columns.iter().flatten().zip(state.columns.iter()).enumerate();
         let stale = columns.filter_map(|(at, (mine, column))| {
@@ -298,7 +298,7 @@ impl Writing {
 }
 
 impl State {
-    /// What `meta/sizes` says of so many rows, as the next commit.
+    /// The `meta/sizes` of the next commit, for `len` rows.
     pub(super) fn sizes_for(&self, len: u64, cbytes: &[i64]) -> Sizes {
         let mut shape = self.sizes.shape.clone();
         match shape.first_mut() {
@@ -308,14 +308,14 @@ impl State {
         let row: u64 = self.columns.iter().map(super::model::Column::row_bytes).sum();
         let nbytes = len.saturating_mul(row);
         let cbytes = u64::try_from(cbytes.iter().sum::<i64>()).unwrap_or(0);
-        // Where each column says its own size, no file counts commits, so this handle does not either.
+        // Where each column has its own `sizes`, no file counts commits, so this handle does not either.
         let counts = self.columns.iter().all(|column| column.meta.is_none());
         let generation = counts.then(|| self.sizes.generation.unwrap_or(0) + 1);
         Sizes { shape, nbytes, cbytes, generation, ..self.sizes.clone() }
     }
 }
 
-/// A folder without files may not be there.
+/// A folder without files may be missing.
 fn missing_is_fine(error: Error) -> Result<()> {
     match error {
         Error::NotFound { .. } => Ok(()),

@@ -1,4 +1,4 @@
-//! What other programs wrote is understood, and written again to the byte.
+//! Files of other programs are understood, and written again byte for byte.
 
 use std::path::{Path, PathBuf};
 
@@ -100,7 +100,7 @@ fn files_are_written_again_to_the_byte() {
     for (name, file) in bloscpack_files() {
         let (layout, _) = parse(&file);
         let header = layout.header.clone();
-        // The tool compresses with another zlib, and nobody writes compressed metadata in the interim
+        // The tool compresses with another zlib, and no program writes compressed metadata in the interim
         // version; both are read all the same.
         let section = match header.version == Version::Final && header.has_metadata {
             true => Some(Section::parse("golden", &file[32..]).unwrap().0),

@@ -1,4 +1,4 @@
-//! A dataset, open.
+//! An open dataset.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use bytes::Bytes;
 use chunkyard_array::{Attributes, ChunkIndex};
-use chunkyard_store::{ChunkRef, Error, Fetcher, Kind, Remotes, Result, Store, Version};
+use chunkyard_store::{ChunkRef, Error, Fetcher, Kind, Noun, Remotes, Result, Store, Version};
 
 use super::directory::{self, Directory};
 use super::encoding::Rows;
@@ -20,9 +20,9 @@ use crate::{ArrayNode, ChunkCodecs, Dataset, Locate, Node, OpenOptions, Place, R
 /// How a dataset is opened.
 #[derive(Debug, Clone, Default)]
 pub struct BlzOptions {
-    /// How it is reached, and which other places its files may be in.
+    /// How to reach it, and at which other places its files may be.
     pub open: OpenOptions,
-    /// Allow rows to be changed that are there: otherwise they can only be added and cut off.
+    /// Allow changes of existing rows; otherwise rows can only be added and cut off.
     pub mutable: bool,
     /// Read without comparing digests.
     pub unchecked: bool,
@@ -30,8 +30,8 @@ pub struct BlzOptions {
 
 /// A compressed array or table that grows and shrinks at its end. Cheap to clone.
 ///
-/// Reading needs nobody's leave. Rows that are appended are seen through this handle at once, and by
-/// everybody else after [`Blz::flush`], which replaces one small file.
+/// Readers take no lock. This handle sees appended rows at once; all others see them after [`Blz::flush`],
+/// which replaces one small file.
 #[derive(Debug, Clone)]
 pub struct Blz {
     pub(super) inner: Arc<Inner>,
@@ -44,29 +44,29 @@ pub(super) struct Inner {
     pub(super) table: bool,
     pub(super) mutable: bool,
     pub(super) fetcher: Fetcher,
-    /// Keeps those apart who change the same chunk.
+    /// Keeps tasks that change the same chunk apart.
     pub(super) writers: Writers,
-    /// Whoever writes holds this; the rows that are not committed are in it.
+    /// A task that writes holds this lock; the rows that are not committed are in it.
     pub(super) writing: tokio::sync::Mutex<Writing>,
     state: Mutex<State>,
 }
 
-/// What everybody who reads goes by.
+/// The state of the dataset that readers of this handle use.
 #[derive(Debug, Clone)]
 pub(super) struct State {
-    /// What was committed when it was last looked at.
+    /// The last commit that this handle has seen.
     pub(super) sizes: Sizes,
     /// Encoded bytes of each column; where only their sum is known, it is in the first.
     pub(super) cbytes: Vec<i64>,
-    /// The state of the file that says so.
+    /// The version of the `meta/sizes` file.
     pub(super) version: Version,
     pub(super) storage: Option<Storage>,
     pub(super) attributes: Attributes,
     pub(super) columns: Arc<Vec<Column>>,
     pub(super) files: Files,
-    /// Rows, those included that are not committed.
+    /// The number of rows, including those that are not committed.
     pub(super) len: u64,
-    /// For each column what is not in any file yet.
+    /// The rows of each column that are not in a file yet.
     pub(super) waiting: Arc<Vec<Waiting>>,
     pub(super) cautions: Vec<String>,
 }
@@ -78,14 +78,14 @@ pub(super) struct Waiting {
     pub(super) first: u64,
     /// Encoded chunks.
     pub(super) chunks: Vec<Bytes>,
-    /// Chunks that are in a file and are to be others, encoded.
+    /// New versions of chunks that are in a file, encoded.
     pub(super) changed: BTreeMap<u64, Bytes>,
-    /// Rows that are not encoded, behind all of them.
+    /// Rows behind these chunks that are not encoded.
     pub(super) rows: Option<Arc<Mutex<Rows>>>,
 }
 
 impl State {
-    /// Rows that are committed.
+    /// The number of committed rows.
     pub(super) fn committed(&self) -> u64 {
         self.sizes.shape.first().copied().unwrap_or(0)
     }
@@ -96,7 +96,7 @@ impl Blz {
     pub async fn open(place: &Place, options: BlzOptions) -> Result<Self> {
         let store = place.directory().clone();
         let Some(found) = directory::read(&store).await? else {
-            return Err(Error::NotFound { what: "BLZ dataset", name: place.url().to_owned() });
+            return Err(Error::NotFound { what: Noun::BlzDataset, name: place.url().to_owned() });
         };
         Self::of_directory(store, found, &options)
     }
@@ -135,7 +135,7 @@ impl Blz {
         self.inner.table
     }
 
-    /// Its rows, those included that are not committed.
+    /// The number of rows, including those that are not committed.
     pub fn len(&self) -> u64 {
         self.inner.state().len
     }
@@ -145,22 +145,22 @@ impl Blz {
         self.len() == 0
     }
 
-    /// What `meta/sizes` says: what everybody sees.
+    /// The content of `meta/sizes`: what every reader sees.
     pub fn sizes(&self) -> Sizes {
         self.inner.state().sizes.clone()
     }
 
-    /// Where files are kept that are not in the dataset's own place.
+    /// Where the files are that are not in the dataset's own place.
     pub fn shards(&self) -> Shards {
         self.inner.state().files.roots.shards().clone()
     }
 
-    /// Its columns; one, called `/`, if it is no table.
+    /// Its columns; one, called `/`, if it is not a table.
     pub fn columns(&self) -> Arc<Vec<Column>> {
         self.inner.state().columns.clone()
     }
 
-    /// The column of a name.
+    /// The column with this name.
     pub fn column(&self, name: &str) -> Result<Column> {
         let state = self.inner.state();
         state
@@ -168,7 +168,7 @@ impl Blz {
             .and_then(|at| state.columns.get(at).cloned().ok_or_else(|| no_column(name)))
     }
 
-    /// What whoever reads it should be told.
+    /// Warnings for the reader.
     pub fn cautions(&self) -> Vec<String> {
         self.inner.state().cautions.clone()
     }
@@ -178,7 +178,7 @@ impl Blz {
         self.inner.state().attributes.clone()
     }
 
-    /// What it holds, in the one data model: an array, or a group with an array for each column.
+    /// Its content in the one data model: an array, or a group with an array for each column.
     pub fn dataset(&self) -> Result<Dataset> {
         let state = self.inner.state().clone();
         let mut dataset = Dataset::default();
@@ -208,11 +208,11 @@ impl Blz {
         self.column(column)?.node(len)
     }
 
-    /// Looks again at what is in the store. Rows of this handle that are not committed stay.
+    /// Looks at the store again. Rows of this handle that are not committed stay.
     pub async fn refresh(&self) -> Result<()> {
         let mut writing = self.inner.writing.lock().await;
         if writing.is_idle() {
-            // Whoever adds rows next looks anew at where they go.
+            // The next append finds the end again.
             writing.reset();
             self.inner.reread().await?;
         }
@@ -225,11 +225,11 @@ impl Inner {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Goes by what is in the store now.
+    /// Updates the state to the store's.
     pub(super) async fn reread(&self) -> Result<()> {
         let Some(found) = directory::read(&self.store).await? else {
             let name = self.store.url().to_owned();
-            return Err(Error::NotFound { what: "BLZ dataset", name });
+            return Err(Error::NotFound { what: Noun::BlzDataset, name });
         };
         let remotes = self.state().files.roots.remotes.clone();
         let fresh = State::new(&self.store, &remotes, found)?;
@@ -248,7 +248,7 @@ impl Inner {
                  writers could undo each other; write elsewhere and copy",
                 self.store.url()
             ))),
-            // Each column says by itself how long it is, and they cannot be replaced all at once.
+            // Each column has its own `sizes`, and they cannot all be replaced in one step.
             Kind::Object { .. } if self.table && self.style == Style::Bcolz => {
                 Err(Error::unsupported(format!(
                     "changing {}, a table in the style of bcolz, in an object store",
@@ -285,7 +285,7 @@ impl State {
         })
     }
 
-    /// Which column has a name.
+    /// The position of the column with this name.
     pub(super) fn position(&self, name: &str) -> Result<usize> {
         let wanted = name.trim_start_matches('/');
         let found =
@@ -295,7 +295,7 @@ impl State {
 }
 
 fn no_column(name: &str) -> Error {
-    Error::NotFound { what: "column", name: name.to_owned() }
+    Error::NotFound { what: Noun::Column, name: name.to_owned() }
 }
 
 #[async_trait]

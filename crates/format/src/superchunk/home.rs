@@ -1,4 +1,4 @@
-//! Files elsewhere that rows are to be added to come home first.
+//! Brings files from elsewhere home before rows are added to them.
 //!
 //! ```text
 //!  rows were cut off in a file elsewhere:  tail and file here ─▶ meta/sizes, the commit ─▶ meta/shards
@@ -19,7 +19,7 @@ use super::write_out::render;
 use crate::publish::publish;
 
 impl Inner {
-    /// Brings files home that rows are to be added to, or that are behind the end: rows were cut off.
+    /// After rows were cut off: brings home the files that rows will be added to, and those behind the end.
     pub(super) async fn bring_home(&self) -> Result<()> {
         let state = self.state().clone();
         let len = state.committed();
@@ -38,7 +38,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Puts here what is elsewhere and counts, from a file on; durable when this returns.
+    /// Copies home the rows that count and are elsewhere, from file `first` on; durable when this returns.
     async fn put_home(&self, state: &State, first: u64) -> Result<()> {
         let versions = self.seen_here(state).await?;
         let len = state.committed();
@@ -71,8 +71,7 @@ impl Inner {
         Ok(())
     }
 
-    /// On an object store: the states of objects of each column, none of which is that of somebody who
-    /// claimed later.
+    /// On an object store: the versions of each column's objects. None is from a writer with a later claim.
     async fn seen_here(&self, state: &State) -> Result<Vec<BTreeMap<u64, Version>>> {
         let mut all = vec![BTreeMap::new(); state.columns.len()];
         if self.store.kind() == Kind::Local {
@@ -89,7 +88,7 @@ impl Inner {
         Ok(all)
     }
 
-    /// Puts a file where nobody looks yet.
+    /// Puts a file here, where no reader looks for it yet.
     async fn put_here(
         &self,
         path: String,
@@ -102,7 +101,7 @@ impl Inner {
         self.put_object(&path, parts, expected).await.map(drop)
     }
 
-    /// Goes by where files are from now on.
+    /// Updates this handle to the new list of files elsewhere.
     fn go_by(&self, state: &State, shards: Shards) {
         let roots = state.files.roots.with_shards(shards);
         self.state().files = Files::new(roots);

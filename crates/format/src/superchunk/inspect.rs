@@ -1,5 +1,5 @@
-//! What a check of a dataset looks at beside its chunks: lengths that contradict one another, headers
-//! that do, bytes that nobody counts, files that belong to nothing.
+//! What a check of a dataset examines besides its chunks: lengths and headers that contradict one another,
+//! bytes that do not count, files that do not belong to the dataset.
 
 use chunkyard_array::codec::blosc;
 use chunkyard_store::{Error, Result};
@@ -16,7 +16,7 @@ use super::names;
 use super::settle::file_number;
 use crate::{Finding, Level, Severity};
 
-/// Files that are looked at at once.
+/// Files that are examined at the same time.
 const LOOKS: usize = 8;
 
 /// A file that `meta/sizes` needs.
@@ -25,12 +25,12 @@ struct Needed {
     file: u64,
     /// Its first chunk.
     first: u64,
-    /// Chunks of it that count.
+    /// How many of its chunks count.
     chunks: u64,
 }
 
 impl Inner {
-    /// Everything that is wrong and that no chunk tells.
+    /// All problems that a check of the chunks does not find.
     pub(super) async fn inspect(&self, level: Level) -> Result<Vec<Finding>> {
         let state = self.state().clone();
         let mut findings: Vec<Finding> = state.inspect_sizes().into_iter().collect();
@@ -42,7 +42,7 @@ impl Inner {
             let state = &state;
             let found = stream::iter(needed(column, state.committed()))
                 .map(|needed| async move {
-                    // A file that is not there, or not as chunks need it, is told with the chunks.
+                    // The check of the chunks reports a file that is missing or unusable.
                     let index =
                         state.files.index(at, column, self.style, needed.file, needed.chunks);
                     match index.await {
@@ -59,7 +59,7 @@ impl Inner {
         Ok(findings)
     }
 
-    /// What the head of a file says, against what it holds.
+    /// Compares the head of a file with its chunks.
     async fn inspect_file(
         &self,
         column: &Column,
@@ -78,8 +78,8 @@ impl Inner {
             found.push(finding(Severity::Note, what.to_owned()));
         }
         if let Some(said) = index.first_chunk.filter(|said| *said != needed.first) {
-            // A writer that has not committed may have put a full file where the tail was, whose rows
-            // are then in a chunk before. Where they are not, that is told with the chunks.
+            // A writer that has not committed may have replaced the tail by a full file; the rows of the
+            // tail are then in an earlier chunk. If they are not, the check of the chunks reports it.
             match said == needed.file.saturating_mul(column.superchunk) {
                 true => {
                     let what =
@@ -120,7 +120,7 @@ impl Inner {
             Some(counted) if counted > needed.chunks => {
                 let extra = counted - needed.chunks;
                 let what = format!(
-                    "{extra} chunks that nobody counts: rows were cut off, or a writer has not \
+                    "{extra} chunks that do not count: rows were cut off, or a writer has not \
                      committed them"
                 );
                 found.push(finding(Severity::Note, what));
@@ -137,8 +137,8 @@ impl Inner {
         Ok(found)
     }
 
-    /// Whether the head of a file that says what it is of is as a writer leaves it. Rows are read without
-    /// most of it, so other bytes there would go unnoticed.
+    /// Compares the head of a file that names its dataset with what a writer leaves there. Readers do not use
+    /// most of it, so changed bytes there would go unnoticed.
     async fn inspect_head(
         &self,
         column: &Column,
@@ -151,7 +151,7 @@ impl Inner {
         let other = |at: usize| format!("its head is not as it was written, from byte {at} on");
         let (layout, _, _) = read_head(&index.rooted, index.size, false).await?;
         let begins = index.first_chunk.unwrap_or(needed.first);
-        // A tail has room for one chunk, unless it is a file of which all others were cut off.
+        // A tail has room for one chunk, unless it is a larger file whose other chunks were cut off.
         let mut spec = None;
         for entries in [needed.chunks, column.superchunk] {
             let mut one = column.file_spec(self.style, begins, entries)?;
@@ -171,7 +171,7 @@ impl Inner {
         let starts: Vec<u64> = chunks.iter().map(|chunk| chunk.start).collect();
         let expected = render_head(&spec, &starts, u32::try_from(last_bytes).unwrap_or(u32::MAX))?;
         let differs = expected.iter().zip(head.iter()).position(|(a, b)| a != b);
-        // A writer that has not finished may have left offsets of chunks that the header does not count.
+        // An unfinished writer may have left offsets of chunks that the header does not count.
         let spare = spec.entries.saturating_sub(needed.chunks).saturating_mul(8);
         let counted_end = index.chunks_at.saturating_sub(spare);
         Ok(differs.map(|at| match (at as u64) < counted_end || self.style != Style::Superchunk {
@@ -180,7 +180,7 @@ impl Inner {
         }))
     }
 
-    /// Whether the copy of where files are is what `meta/sizes` says.
+    /// Compares `meta/shards` with the list in `meta/sizes`.
     async fn inspect_shards(&self, state: &State) -> Result<Option<Finding>> {
         let finding = |severity, what: String| {
             let (file, snapshots) = (SHARDS.to_owned(), Vec::new());
@@ -219,7 +219,7 @@ impl Inner {
         first.into_iter().map(str::to_owned).chain(own).collect()
     }
 
-    /// Whether a file of the dataset's directory is one of it.
+    /// Whether a file in the dataset's directory belongs to the dataset.
     pub(super) fn owns(&self, path: &str) -> bool {
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
         if name.starts_with(names::TEMP) {
@@ -235,7 +235,7 @@ impl Inner {
         match column {
             Some(column) => file_number(self.style, name)
                 .is_some_and(|file| is_needed(column, state.committed(), file)),
-            // Whatever lies with the meta files was put there by somebody who meant it.
+            // Any other file beside the meta files was put there on purpose.
             None => {
                 folder == "meta" || state.columns.iter().any(|c| c.meta.as_deref() == Some(folder))
             }
@@ -244,7 +244,7 @@ impl Inner {
 }
 
 impl State {
-    /// Whether the bytes that `meta/sizes` counts are those of its rows.
+    /// Compares `nbytes` in `meta/sizes` with its shape.
     fn inspect_sizes(&self) -> Option<Finding> {
         let row: u64 = self.columns.iter().map(Column::row_bytes).fold(0, u64::saturating_add);
         let expected = self.committed().saturating_mul(row);
@@ -260,7 +260,7 @@ impl State {
     }
 }
 
-/// The files of a column of so many rows.
+/// The files of a column of `len` rows.
 fn needed(column: &Column, len: u64) -> impl Iterator<Item = Needed> + use<> {
     let (chunklen, per_file) = (column.chunklen.max(1), column.superchunk.max(1));
     let full = len / chunklen;
@@ -269,7 +269,7 @@ fn needed(column: &Column, len: u64) -> impl Iterator<Item = Needed> + use<> {
         let first = file * per_file;
         Needed { file, first, chunks: per_file.min(full - first) }
     });
-    // Where the rows behind were cut off, their chunk is in the file of full ones, which is listed.
+    // If rows were cut off, the last rows may be in the file of the full chunks, which is listed already.
     let rest =
         (!len.is_multiple_of(chunklen)).then_some(Needed { file: tail, first: full, chunks: 1 });
     files.chain(rest)

@@ -1,4 +1,4 @@
-//! Chunks that are about to be written over others, `meta/journal`.
+//! `meta/journal`: new chunks that are about to be written over old ones.
 //!
 //! ```text
 //!  {"entries": [{"column", "chunk", "file", "position", "encoded", "bytes"}, …]} \n
@@ -6,8 +6,8 @@
 //!  SHA-256 of all that, 32 bytes
 //! ```
 //!
-//! The journal is the commit: once it is there, complete and durable, the chunks in it count. Whoever
-//! writes next puts them where they belong, as often as it takes; whoever reads takes them from here.
+//! The journal is the commit: once it is complete and durable, the chunks in it count. The next writer
+//! puts them where they belong, as often as it takes; a reader takes them from the journal.
 //! A journal without entries only says that a file is being replaced by another.
 
 use bytes::Bytes;
@@ -20,13 +20,13 @@ use crate::publish::{publish, withdraw};
 
 pub(super) const JOURNAL: &str = "meta/journal";
 
-/// What `meta/journal` says.
+/// The content of `meta/journal`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Journal {
     pub(super) entries: Vec<Entry>,
 }
 
-/// A chunk that is written over another.
+/// A chunk that is written over an old one.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Entry {
     /// Path of its column.
@@ -63,7 +63,7 @@ impl Journal {
         out
     }
 
-    /// Reads the file; `None` if it is torn, so that nothing of it counts.
+    /// Reads the file; `None` if it is torn: then none of its chunks count.
     pub(super) fn parse(file: &Bytes) -> Option<Self> {
         let end = file.len().checked_sub(Digest::Sha256.bytes())?;
         let (said, digest) = (file.get(..end)?, file.get(end..)?);
@@ -101,9 +101,9 @@ impl Entry {
     }
 }
 
-/// The journal of a dataset, if it has one that counts.
+/// The journal of a dataset, if it has a complete one.
 pub(super) async fn read(store: &Store) -> Result<Option<Journal>> {
-    // Nothing is written over anything else in an object store.
+    // An object store has no writes in place, so it needs no journal.
     if store.kind() != Kind::Local {
         return Ok(None);
     }
@@ -111,12 +111,12 @@ pub(super) async fn read(store: &Store) -> Result<Option<Journal>> {
 }
 
 impl Inner {
-    /// Makes a journal count.
+    /// Writes a journal; from then on it counts.
     pub(super) async fn publish_journal(&self, journal: &Journal) -> Result<()> {
         publish(&self.store, vec![(JOURNAL.to_owned(), journal.render().into())]).await
     }
 
-    /// Writes chunks over those in their places; durable when this returns.
+    /// Writes the chunks of a journal over the old ones; durable when this returns.
     pub(super) async fn replay(&self, journal: &Journal) -> Result<()> {
         let mut files: Vec<String> = Vec::new();
         for entry in &journal.entries {
@@ -141,7 +141,7 @@ impl Inner {
         }
     }
 
-    /// Finishes what somebody began who changed chunks and died; whether there was any.
+    /// Finishes the changes of a writer that died; whether there were any.
     pub(super) async fn finish_changes(&self) -> Result<bool> {
         let Some(object) = get(&self.store, JOURNAL).await? else { return Ok(false) };
         if let Some(journal) = Journal::parse(&object.bytes) {
@@ -150,12 +150,12 @@ impl Inner {
         Ok(true)
     }
 
-    /// Takes the journal away; durable when this returns.
+    /// Removes the journal; durable when this returns.
     pub(super) async fn withdraw_journal(&self) -> Result<()> {
         withdraw(&self.store, &[JOURNAL.to_owned()]).await
     }
 
-    /// Whether somebody is changing chunks, or died doing so.
+    /// Whether a writer is changing chunks, or died while it did.
     pub(super) async fn is_changing(&self) -> bool {
         self.store.head(JOURNAL).await.is_ok()
     }
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_counts_of_a_journal_that_is_torn() {
+    fn a_torn_journal_does_not_count() {
         let whole = journal().render();
         for len in 0..whole.len() {
             assert_eq!(Journal::parse(&Bytes::copy_from_slice(&whole[..len])), None);

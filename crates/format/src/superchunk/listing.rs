@@ -29,7 +29,7 @@ pub struct FileInfo {
 }
 
 impl Blz {
-    /// The files of what is committed, column after column.
+    /// The files with committed rows, column after column.
     pub async fn files(&self) -> Result<Vec<FileInfo>> {
         let mut state = self.inner.state().clone();
         state.len = state.committed();
@@ -45,7 +45,7 @@ impl Blz {
                 let (file, _) = column.place_of(chunk);
                 // The rows behind the last full chunk have a file of their own.
                 let file = if chunk == full { column.tail_file(full) } else { file };
-                // One chunk in each and counted from 0, or many and counted from 1.
+                // bcolz counts files from 0, all others from 1.
                 let number = file + u64::from(self.style() != Style::Bcolz);
                 all.push(FileInfo {
                     column: column.path.clone(),

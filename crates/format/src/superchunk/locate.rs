@@ -1,15 +1,15 @@
 //! Where a chunk is.
 //!
-//! A full chunk is where arithmetic says. The rows behind the last full chunk are in a file of their
-//! own, the tail, unless a chunk in the place where they would be once the chunk is full has them too:
-//! rows were cut off, or somebody died who was adding some. What has more rows than exist, or fewer than a
-//! chunk, is made a whole chunk on the way: nobody else has to know that there is such a thing.
+//! The number of a full chunk gives its place. The rows behind the last full chunk are in a file of their
+//! own, the tail. After rows were cut off, or after a writer died while adding rows, they may instead be in
+//! a longer chunk, in the slot that their chunk gets once it is full. A chunk with too many or too few rows
+//! leaves this module as a whole chunk, so no other code has to handle one.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use chunkyard_array::codec::blosc::{self, Params};
-use chunkyard_store::{Check, ChunkRef, Digest, Error, Result, cpu};
+use chunkyard_store::{Check, ChunkRef, Digest, Error, Noun, Result, cpu};
 
 use super::directory;
 use super::encoding::rows_of;
@@ -17,14 +17,14 @@ use super::files::FileIndex;
 use super::handle::{Inner, State, Waiting};
 use super::model::Column;
 
-/// How often one looks again for rows that are moving.
+/// How often a reader looks again for rows that are moving.
 const LOOKS_AGAIN: usize = 8;
 
 impl Inner {
     /// Where a chunk is; with `packed`, the last one compressed like all others.
     ///
-    /// The rows of the chunk that is not full move: into another tail, or into the full chunk. Whoever
-    /// looks just then finds neither, and looks again.
+    /// The rows of the chunk that is not full move: into another tail, or into the full chunk. A reader that
+    /// looks in between finds neither, and looks again.
     pub(super) async fn locate_chunk(
         &self,
         state: &State,
@@ -33,11 +33,11 @@ impl Inner {
         packed: bool,
     ) -> Result<ChunkRef> {
         let Some(column) = state.columns.get(at) else {
-            return Err(Error::NotFound { what: "column", name: at.to_string() });
+            return Err(Error::NotFound { what: Noun::Column, name: at.to_string() });
         };
         if column.rows_in(chunk, state.len) == 0 {
             let name = format!("{chunk} of {}", column.path);
-            return Err(Error::NotFound { what: "chunk", name });
+            return Err(Error::NotFound { what: Noun::Chunk, name });
         }
         let mut found = self.look(state, at, chunk, packed).await;
         for _ in 0..LOOKS_AGAIN {
@@ -53,7 +53,7 @@ impl Inner {
         found
     }
 
-    /// Where a chunk is that exists in a state.
+    /// Where a chunk of this state is.
     async fn look(&self, state: &State, at: usize, chunk: u64, packed: bool) -> Result<ChunkRef> {
         let column = &state.columns[at];
         let rows = column.rows_in(chunk, state.len);
@@ -81,28 +81,28 @@ impl Inner {
         Ok(ChunkRef::Inline(encoded.await??.into()))
     }
 
-    /// Where a chunk is that is in a file; a last chunk that is not full may have any number of rows.
+    /// Where in its file a chunk is; a last chunk that is not full may have any number of rows.
     pub(super) async fn find(&self, state: &State, at: usize, chunk: u64) -> Result<ChunkRef> {
         let column = &state.columns[at];
         let (mut file, mut slot) = self.find_slot(state, at, chunk).await?;
         let moves = chunk == state.len / column.chunklen.max(1);
         if moves && file.guard.is_none() {
-            // Known because it was written here, which may be long ago.
+            // The index may be old: it is kept since this handle wrote the file.
             state.files.forget(at, column.place_of(chunk).0);
             state.files.forget(at, column.tail_file(chunk));
             (file, slot) = self.find_slot(state, at, chunk).await?;
         }
         let mut found =
             file.reference(slot).ok_or_else(|| missing(column, &file.rooted.name(), chunk))?;
-        // A tail that begins with another chunk may lie in the same bytes, with a digest that is right:
-        // it must be the file that said which chunk it begins with.
+        // A later tail with another chunk may lie at the same bytes, with a right digest. So the guard must
+        // be the one of the file whose `first_chunk` was read.
         if let ChunkRef::Object { guard, .. } | ChunkRef::Remote { guard, .. } = &mut found {
             *guard = file.guard.clone().filter(|_| moves);
         }
         Ok(found)
     }
 
-    /// The file that holds a chunk, and the how manieth of it that is.
+    /// The file that holds a chunk, and the chunk's slot in it.
     pub(super) async fn find_slot(
         &self,
         state: &State,
@@ -113,7 +113,7 @@ impl Inner {
         let (file, slot) = column.place_of(chunk);
         let full = state.len / column.chunklen.max(1);
         let tail = column.tail_file(full);
-        // The tail first: a chunk in the place of the last one may be of somebody who is still at it.
+        // The tail first: a writer may still be writing the full chunk in its slot.
         let mut torn = None;
         if chunk == full
             && tail != file
@@ -133,7 +133,7 @@ impl Inner {
         {
             return Ok((index.clone(), slot));
         }
-        // Rows behind the last full chunk have a file of their own, unless some were cut off.
+        // Rows behind the last full chunk are in the tail, unless rows were cut off.
         Err(match (torn, index) {
             (Some(torn), _) => missing(column, &torn, chunk),
             (None, Some(index)) if chunk != full || tail == file => {
@@ -144,7 +144,7 @@ impl Inner {
         })
     }
 
-    /// The first rows of a chunk, as they lie in it.
+    /// The first rows of a chunk, decoded.
     pub(super) async fn decode_rows(
         &self,
         column: &Column,
@@ -185,7 +185,7 @@ impl Inner {
             Ok(Some(found)) => found.sizes.generation,
             _ => return error,
         };
-        // In this order: the generation moves before the journal goes.
+        // Journal first, generation second: a writer moves the generation before it removes the journal.
         if !changing && (known.is_none() || now == known) {
             return error;
         }
@@ -209,7 +209,7 @@ impl Waiting {
         self.chunks.get(at).cloned()
     }
 
-    /// The first rows of a chunk that is not encoded, unless it is by now.
+    /// The first rows of a chunk that is not encoded yet; `None` if it is by now.
     fn rows_of(&self, column: &Column, chunk: u64, rows: u64) -> Option<Bytes> {
         let wanted = usize::try_from(rows.checked_mul(column.row_bytes())?).ok()?;
         rows_of(self.rows.as_ref()?).start_of(chunk, wanted)
@@ -228,7 +228,7 @@ impl FileIndex {
     }
 }
 
-/// Whether an error may come from looking for rows where they were a moment ago.
+/// Whether an error may mean that the rows have just moved.
 pub(super) fn may_be_moving(error: &Error) -> bool {
     matches!(
         error,
@@ -236,7 +236,7 @@ pub(super) fn may_be_moving(error: &Error) -> bool {
     )
 }
 
-/// Rows with default rows behind them, up to a whole chunk.
+/// The rows, filled up with default rows to a whole chunk.
 pub(super) fn padded(column: &Column, rows: &[u8]) -> Vec<u8> {
     let whole = usize::try_from(column.chunk_bytes()).unwrap_or(usize::MAX);
     let mut padded = Vec::with_capacity(whole);

@@ -1,14 +1,14 @@
 //! Compressed arrays and tables that grow: BLZ directories of Bloscpack files.
 //!
 //! ```text
-//!  Blz ── append, resize (writer) ─▶ write_out ─▶ files that nobody counts yet ─┐
+//!  Blz ── append, resize (writer) ─▶ write_out ─▶ files that do not count yet ──┐
 //!   │                       settle before the first row: lock or claim          │ flush: tail, meta/sizes
 //!   ├─ trim, resize         meta/sizes first, then files go                     ▼
 //!   ├─ matching ─▶ filter   which rows fulfil a condition
-//!   ├─ writer ─▶ change     rows that are there, if `mutable`: journal, or the file anew
+//!   ├─ writer ─▶ change     existing rows, if `mutable`: journal, or a new file
 //!   ├─ relocate ─▶ copy_there     full files to another root; home brings them back
 //!   ├─ reader ─▶ locate ─▶ files ─▶ roots       which file, where in it, in which store
-//!   └─ directory            which layout is there, its columns
+//!   └─ directory            which layout it has, its columns
 //!
 //!  BlzFormat ─▶ source ── tree               one dataset, or a directory of several; inspect checks them
 //!           └─▶ sink ─── draft, express      what a dataset becomes; pack_writer writes a file of chunks
@@ -19,9 +19,9 @@
 //!         └ header | metadata | offsets | chunk | digest | chunk | digest …     bloscpack
 //! ```
 //!
-//! The bytes are described in `docs/formats/superchunk.md`, the protocol is argued for in
-//! `docs/design/010-superchunk.md`. [`bloscpack`], [`dtype`], [`meta`], [`chunklen`] and [`names`] are pure
-//! functions of bytes and values; everything that waits is in the files above.
+//! `docs/formats/superchunk.md` describes the bytes, `docs/design/010-superchunk.md` argues for the protocol.
+//! [`bloscpack`], [`dtype`], [`meta`], [`chunklen`] and [`names`] are pure functions of bytes and values; all
+//! asynchronous code is in the files above.
 
 mod attributes;
 pub mod bloscpack;

@@ -1,4 +1,4 @@
-//! What a dataset is made of: columns, their chunks, and the files these are in.
+//! The parts of a dataset: columns, their chunks, and the files with the chunks.
 
 use std::sync::Arc;
 
@@ -12,15 +12,14 @@ use super::dtype::{self, RowType};
 use super::names;
 use crate::{ArrayNode, Edges};
 
-/// Elements beyond this size are never split into streams by c-blosc, nor blocks into streams that
-/// are shorter than this.
+/// c-blosc never splits larger elements into streams, nor blocks into streams that are shorter than this.
 const SPLIT_ITEM_BYTES_MAX: usize = 16;
 const SPLIT_STREAM_BYTES_MIN: usize = 128;
 
 /// How a dataset is laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
-    /// Many chunks per file, which grows in place: what is written unless somebody asks for more age.
+    /// Many chunks per file, and files grow in place. This is the default.
     Superchunk,
     /// As the BLZ document describes it: many chunks per file, with the header it draws.
     Document,
@@ -29,7 +28,7 @@ pub enum Style {
 }
 
 impl Style {
-    /// One word for it.
+    /// Its name.
     pub fn word(self) -> &'static str {
         match self {
             Self::Superchunk => "superchunk",
@@ -38,29 +37,29 @@ impl Style {
         }
     }
 
-    /// The style of a word.
+    /// The style with this name.
     pub fn parse(word: &str) -> Result<Self> {
         match word {
             "superchunk" => Ok(Self::Superchunk),
             "document" => Ok(Self::Document),
             "bcolz" => Ok(Self::Bcolz),
             other => Err(Error::invalid(format!(
-                "there is no style {other:?}; there are superchunk, document and bcolz"
+                "there is no style {other:?}; use superchunk, document or bcolz"
             ))),
         }
     }
 }
 
-/// An array of rows: a column of a table, or all of a dataset that is none.
+/// An array of rows: a column of a table, or all of a dataset that is not a table.
 #[derive(Debug, Clone)]
 pub struct Column {
-    /// Its path: `/` where there is nothing else, `/x` or `/position/x` in a table.
+    /// Its path: `/` if it is the only one, `/x` or `/position/x` in a table.
     pub path: Arc<str>,
     /// Folder of its files.
     pub folder: String,
-    /// Folder of its own meta files, where it has any: bcolz keeps each column like a dataset.
+    /// Folder of its own meta files, if it has any: bcolz keeps each column like a dataset.
     pub meta: Option<String>,
-    /// Type of its elements. A struct here is one whose rows lie together; it is taken for bytes.
+    /// Type of its elements. A struct here is stored row by row, and read as bytes.
     pub row: RowType,
     /// Shape of a row.
     pub row_shape: Vec<u64>,
@@ -70,12 +69,12 @@ pub struct Column {
     pub superchunk: u64,
     /// How chunks are compressed; `None` until the first chunk has been tried.
     pub params: Option<Params>,
-    /// What lies behind each chunk.
+    /// The digest behind each chunk.
     pub digest: Digest,
-    /// Bytes of room in each chunk.
+    /// Spare bytes in each chunk.
     pub slack: u64,
-    /// What rows that nobody wrote repeat: the bytes of an element where all are alike, else those of a
-    /// row. A row may have two gigabytes on the word of a number in a file.
+    /// The bytes that default rows repeat: one element where all are alike, else a whole row. Not always a
+    /// row, because a number in a file can make a row two gigabytes long.
     pub default_row: Bytes,
     /// Attributes of its own.
     pub attributes: Attributes,
@@ -83,7 +82,7 @@ pub struct Column {
     pub dimension_names: Option<Vec<Option<String>>>,
     /// Whether its one row is all of an array without dimensions.
     pub scalar: bool,
-    /// What tells the dataset from others: then its files say of which dataset and column they are.
+    /// The id of the dataset: with it, each file names its dataset and column.
     pub dataset: Option<Arc<str>>,
 }
 
@@ -103,18 +102,18 @@ impl Column {
         self.row_bytes().saturating_mul(self.chunklen)
     }
 
-    /// How chunks are compressed as far as anybody knows.
+    /// How chunks are compressed; the default if that has not been tried yet.
     pub fn params_or_default(&self) -> Params {
         self.params.unwrap_or_else(|| default_params(&self.row))
     }
 
-    /// The rows of a dataset of so many that chunk `chunk` holds.
+    /// How many rows chunk `chunk` holds in a dataset of `len` rows.
     pub fn rows_in(&self, chunk: u64, len: u64) -> u64 {
         len.saturating_sub(chunk.saturating_mul(self.chunklen)).min(self.chunklen)
     }
 
-    /// The column in the one data model, as long as `len` rows. Its last chunk is as large as all
-    /// others there; what that takes is the matter of whoever locates it.
+    /// The column in the one data model, with `len` rows. There the last chunk is as large as all others;
+    /// `locate` fills it up.
     pub fn node(&self, len: u64) -> Result<ArrayNode> {
         let shape: Vec<u64> = [len].into_iter().chain(self.row_shape.iter().copied()).collect();
         let mut chunk: Vec<u64> = vec![self.chunklen.max(1)];
@@ -145,12 +144,12 @@ impl Column {
         Ok(ArrayNode { spec, sharding: None, edges: Edges::Padded })
     }
 
-    /// An element with its bytes in the order of the machine.
+    /// An element in the byte order of the machine.
     fn in_native_order(&self, element: &[u8]) -> Vec<u8> {
         Self::stored_element(&self.row, element)
     }
 
-    /// Elements in the order of bytes in which rows of a type are stored, or out of it.
+    /// Converts elements between the byte order of the machine and the stored one, in either direction.
     pub(super) fn stored_element(row: &RowType, element: &[u8]) -> Vec<u8> {
         let mut element = element.to_vec();
         if let RowType::Plain { dtype, order: ByteOrder::Big } = row {
@@ -160,7 +159,7 @@ impl Column {
         element
     }
 
-    /// Elements in the order of bytes of the file, given those of the machine, or the other way round.
+    /// Converts elements between the byte orders of the machine and of the file, in either direction.
     pub(super) fn swapped(&self, elements: Bytes) -> Bytes {
         match &self.row {
             RowType::Plain { order: ByteOrder::Big, .. } => self.in_native_order(&elements).into(),
@@ -168,7 +167,7 @@ impl Column {
         }
     }
 
-    /// Which file holds a full chunk, and the how manieth of it that is.
+    /// The file that holds a full chunk, and the chunk's slot in it.
     pub fn place_of(&self, chunk: u64) -> (u64, u64) {
         let per_file = self.superchunk.max(1);
         (chunk / per_file, chunk % per_file)
@@ -189,7 +188,7 @@ impl Column {
     }
 }
 
-/// Bytes that are in another order where the order of bytes is another one.
+/// Bytes of the unit that a change of byte order reverses.
 fn swap_unit(dtype: &DType) -> usize {
     let item = dtype.item_size().unwrap_or(1);
     match dtype.name() {
@@ -201,7 +200,7 @@ fn swap_unit(dtype: &DType) -> usize {
     }
 }
 
-/// How chunks are compressed where nothing is said.
+/// The default compression.
 fn default_params(row: &RowType) -> Params {
     Params {
         compressor: Compressor::Lz4,
@@ -238,8 +237,8 @@ pub(super) fn blosc_codec(params: &Params) -> Value {
     }})
 }
 
-/// The size of a block as c-blosc wants to be asked for it: where it splits blocks into streams, one
-/// for each byte of an element, it takes the size for that of a stream.
+/// The block size to request from c-blosc: where it splits blocks into streams, one for each byte of an
+/// element, it takes the request for the size of a stream.
 fn forced_block(params: &Params) -> usize {
     let item = usize::from(params.item.max(1));
     let splits = params.compressor != Compressor::Zstd
@@ -248,7 +247,7 @@ fn forced_block(params: &Params) -> usize {
     if splits { params.block_bytes / item } else { params.block_bytes }
 }
 
-/// The size of a block that comes of what c-blosc is asked for.
+/// The block size that c-blosc makes of a request.
 pub(super) fn block_of_forced(compressor: Compressor, item: u8, asked: usize) -> usize {
     let item = usize::from(item.max(1));
     let splits = compressor != Compressor::Zstd

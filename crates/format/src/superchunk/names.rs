@@ -1,13 +1,13 @@
-//! What files and directories of a BLZ dataset are called.
+//! The names of files and directories in a BLZ dataset.
 //!
 //! ```text
 //!  data/__1__.bin      superchunks, from 1: the document, and ours
 //!  data/__0.blp        chunks, from 0: BLZ and bcolz
 //!  data/my%20field     the column of a field
-//!  data/.tmp-…         of a writer that has not finished, or never will
+//!  data/.tmp-…         a temporary file of a writer that works, or died
 //! ```
 
-/// What names of temporary files begin with.
+/// The prefix of temporary files.
 pub const TEMP: &str = chunkyard_store::TEMP_PREFIX;
 
 /// How the data files of a dataset are called.
@@ -29,7 +29,7 @@ pub fn legacy_file(n: u64) -> String {
     format!("__{n}.blp")
 }
 
-/// Which data file has this name. Only the one spelling that writers use is a name of a data file.
+/// The data file with this name. Only the spelling that writers use is a valid name.
 pub fn parse_file(name: &str) -> Option<(Style, u64)> {
     let inner = name.strip_prefix("__")?;
     if let Some(digits) = inner.strip_suffix("__.bin") {
@@ -38,7 +38,7 @@ pub fn parse_file(name: &str) -> Option<(Style, u64)> {
     number(inner.strip_suffix(".blp")?).map(|n| (Style::Legacy, n))
 }
 
-/// A number as it is printed: neither a sign nor zeros before it.
+/// A number without a sign or leading zeros.
 fn number(digits: &str) -> Option<u64> {
     let canonical = digits.bytes().all(|byte| byte.is_ascii_digit());
     let canonical = canonical && (digits == "0" || !digits.starts_with('0'));
@@ -51,7 +51,7 @@ fn number(digits: &str) -> Option<u64> {
 /// for something else: one that begins with `__`, the two directories of dots, and a temporary file.
 pub fn field_dir(field: &str) -> String {
     if field.is_empty() {
-        // NumPy has no field without a name; a sign that encodes nothing keeps this a bijection.
+        // NumPy has no field without a name; a percent sign that encodes nothing keeps this a bijection.
         return "%".to_owned();
     }
     let taken = field.starts_with("__") || field.starts_with(TEMP) || matches!(field, "." | "..");
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_writer_calls_a_file_is_none() {
+    fn other_spellings_are_not_data_files() {
         let beyond = format!("__{}0__.bin", u64::MAX);
         for name in [
             "",
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_of_another_spelling_is_no_field() {
+    fn a_directory_in_another_spelling_is_not_a_field() {
         for name in
             ["", "a b", "%61", "a%2fb", "%", "%4", "%zz", "%FF", "__x", "..", "a/b", ".tmp-1"]
         {

@@ -1,8 +1,8 @@
-//! Files of chunks, written as a whole: what a pack becomes.
+//! Writes a pack as whole files of chunks.
 //!
-//! A file has all of its chunks, in their order; one that nobody gives holds the fill value, which is
-//! compressed once. In a directory chunks are written as soon as all before them are, and the head is
-//! filled in at the end; an object is put when it is complete.
+//! A file has all of its chunks, in order; a chunk that the pack lacks holds the fill value, which is
+//! compressed once. In a directory a chunk is written as soon as all chunks before it are, and the head at
+//! the end; an object is put when it is complete.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use super::writer::default_rows;
 use crate::aside::receipt;
 use crate::{Pack, PackWriter, Receipt};
 
-/// Bytes that are written at once.
+/// Bytes of one write.
 const WRITE_BYTES: usize = 4 << 20;
 
 /// Where the chunks of an array go.
@@ -37,7 +37,7 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// The same with what tells all that is written from other datasets.
+    /// The same with an id, which tells the dataset from others.
     pub(super) fn identified(&self, id: Option<&str>) -> Self {
         let dataset = id.filter(|_| self.style != Style::Bcolz);
         let dataset = dataset.map(|id| id_within(id, &self.member).into());
@@ -46,7 +46,7 @@ impl Target {
         Self { folder: folder.clone(), member: member.clone(), column, style: *style, len: *len }
     }
 
-    /// The path of the file that a chunk is in, its first chunk, and how many it will have.
+    /// The path of the file for a chunk, its first chunk, and how many chunks it will have.
     fn file_of(&self, chunk: u64) -> (String, u64, u64) {
         let full = self.len / self.column.chunklen.max(1);
         let (file, slot) = self.column.place_of(chunk);
@@ -57,7 +57,7 @@ impl Target {
         (format!("{}{}", self.folder, self.column.file(self.style, file)), first, chunks)
     }
 
-    /// How a file of so many chunks is laid out.
+    /// The layout of a file with `chunks` chunks.
     fn spec_of(&self, first: u64, chunks: u64) -> Result<FileSpec> {
         let tail = first >= self.len / self.column.chunklen.max(1);
         let entries = match self.style {
@@ -68,7 +68,7 @@ impl Target {
     }
 }
 
-/// What tells a dataset of a tree from others, given the same of the tree.
+/// The id of a dataset in a tree, from the id of the tree.
 pub(super) fn id_within(id: &str, member: &str) -> String {
     match member {
         "/" => id.to_owned(),
@@ -80,10 +80,10 @@ pub(super) fn id_within(id: &str, member: &str) -> String {
 pub(super) struct SuperchunkWriter {
     store: Store,
     target: Arc<Target>,
-    /// The chunk to be written next, and the one after the last.
+    /// The next chunk to write, and the one after the last.
     next: u64,
     end: u64,
-    /// Chunks that came before those before them.
+    /// Chunks that came too early: earlier ones are missing.
     held: BTreeMap<u64, Bytes>,
     /// A chunk of the fill value.
     default: Option<Bytes>,
@@ -112,8 +112,8 @@ impl SuperchunkWriter {
         }
     }
 
-    /// Writes chunks that have all before them. Others wait, however many they are: one that is missing
-    /// may still come, and which hold the fill value is known at the end only.
+    /// Writes the chunks whose predecessors are all written. The others wait, however many they are: a missing
+    /// chunk may still come, and only at the end is it known which ones hold the fill value.
     async fn write_held(&mut self) -> Result<()> {
         while self.held.first_key_value().is_some_and(|(chunk, _)| *chunk == self.next) {
             self.write_next().await?;
@@ -121,7 +121,7 @@ impl SuperchunkWriter {
         Ok(())
     }
 
-    /// Writes the next chunk: as it came, or of the fill value.
+    /// Writes the next chunk: as it came, or one of the fill value.
     async fn write_next(&mut self) -> Result<()> {
         let chunk = self.next;
         let column = &self.target.column;
@@ -185,7 +185,7 @@ impl PackWriter for SuperchunkWriter {
     }
 }
 
-/// Refuses what is no whole chunk: the file would be one that nobody can read.
+/// Refuses a chunk that is not whole: no reader could read the file.
 fn check(column: &Column, chunk: u64, bytes: &Bytes) -> Result<()> {
     let header = blosc::Header::parse(bytes)?;
     let expected = (column.chunk_bytes(), bytes.len() as u64);
@@ -212,7 +212,7 @@ async fn cut(column: &Column, bytes: Bytes, rows: u64) -> Result<Bytes> {
     encode(column, plain.await??).await
 }
 
-/// A file of chunks being written, all of which are known before its head is.
+/// A file of chunks being written. Its head is known only after the last chunk.
 pub(super) struct OpenFile {
     path: String,
     spec: FileSpec,
@@ -222,12 +222,12 @@ pub(super) struct OpenFile {
     last_bytes: u32,
     waiting: Vec<Bytes>,
     waiting_bytes: usize,
-    /// Where what waits goes; `None` where all of it waits.
+    /// Takes the waiting bytes; `None` if the whole file waits in memory.
     upload: Option<Box<dyn Upload>>,
 }
 
 impl OpenFile {
-    /// Begins a file that will have so many chunks.
+    /// Begins a file.
     pub(super) async fn begin(
         store: &Store,
         spec: FileSpec,
@@ -271,7 +271,7 @@ impl OpenFile {
         Ok(())
     }
 
-    /// Completes the file; its path.
+    /// Completes the file, and gives its path.
     pub(super) async fn close(self, store: &Store) -> Result<String> {
         let head = Bytes::from(render_head(&self.spec, &self.offsets, self.last_bytes)?);
         match self.upload {

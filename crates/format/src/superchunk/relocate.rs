@@ -1,11 +1,11 @@
-//! Full files move to another root: a dataset that is spread out.
+//! Moves full files to another root, so that a dataset is spread over several.
 //!
 //! ```text
-//!  copy ─▶ compare what is there ─▶ meta/sizes, the commit ─▶ meta/shards, a copy ─▶ delete here
+//!  copy ─▶ compare the copy ─▶ meta/sizes, the commit ─▶ meta/shards, a copy ─▶ delete here
 //! ```
 //!
-//! Full files never change, so wherever one is, it is the same. Which files are elsewhere, `meta/sizes`
-//! says, so it is committed as rows are: a writer that slept cannot say it any more. Rows are still added
+//! Full files never change, so a copy is as good as the original. `meta/sizes` lists the files elsewhere, so
+//! the list is committed as rows are, and a writer that slept cannot commit it. Rows are still added
 //! here; see `home` for what happens when rows are cut off in a file elsewhere.
 
 use std::ops::RangeInclusive;
@@ -21,10 +21,10 @@ use super::model::Style;
 use crate::publish::publish;
 
 impl Blz {
-    /// Moves full files, by the numbers in their names, to another root: any store, which whoever reads
-    /// must allow. Rows that are not committed are committed first. Files that are there already are
-    /// left alone, so that what was interrupted can be done again; a file there that is another one
-    /// is [`Error::Invalid`], because somebody may count on it.
+    /// Moves full files, by the numbers in their names, to another root: any store, which readers must allow.
+    /// Commits waiting rows first. Files that were moved there before are left alone, so that an
+    /// interrupted move can be repeated; a different file there is [`Error::Invalid`], because it may be in
+    /// use.
     pub async fn relocate(&self, files: RangeInclusive<u64>, base: &str) -> Result<()> {
         let inner = &self.inner;
         let mut writing = inner.writing.lock().await;
@@ -62,13 +62,13 @@ impl Inner {
         }
         self.copy_shards(&shards).await?;
         for file in copies {
-            // What stays is taken away by the next writer.
+            // If this fails, the next writer removes the file.
             self.take_away(file.path, file.version).await.ok();
         }
         Ok(())
     }
 
-    /// Refuses a root in the dataset itself, by whatever name: files there would be taken for its own.
+    /// Refuses a root inside the dataset, under any name: its files would be taken for the dataset's own.
     fn refuse_overlap(&self, base: &str) -> Result<()> {
         let (here, there) = (Location::of(self.store.url())?, Location::of(base)?);
         let folders = self
@@ -86,7 +86,7 @@ impl Inner {
         }
     }
 
-    /// The numbers of those files that are not at a place yet.
+    /// The numbers of those files that are not at `base` yet.
     fn moving(&self, state: &State, files: &RangeInclusive<u64>, base: &str) -> Result<Vec<u64>> {
         let (first, last) = (*files.start(), *files.end());
         if self.style != Style::Superchunk {
@@ -122,13 +122,13 @@ impl Inner {
         Ok(moving)
     }
 
-    /// Commits where files are from now on.
+    /// Commits a new list of the files elsewhere.
     pub(super) async fn commit_shards(&self, state: &State, shards: &Shards) -> Result<()> {
         let sizes = state.sizes_for(state.committed(), &state.cbytes);
         self.commit_sizes(state, Sizes { shards: Some(shards.clone()), ..sizes }).await
     }
 
-    /// Keeps a copy of where files are, for a repair that finds no `meta/sizes`.
+    /// Writes the list to `meta/shards`, for a repair that finds no `meta/sizes`.
     pub(super) async fn copy_shards(&self, shards: &Shards) -> Result<()> {
         if read_shards(&self.store).await.ok().flatten().unwrap_or_default() == *shards {
             return Ok(());
@@ -137,12 +137,12 @@ impl Inner {
         publish(&self.store, vec![(SHARDS.to_owned(), shards.render(sealed).into())]).await
     }
 
-    /// Lets whoever reads notice that files are not what they were.
+    /// Moves the generation, so that readers notice that files have changed.
     pub(super) async fn next_generation(&self, state: &State) -> Result<()> {
         self.commit_sizes(state, state.sizes_for(state.committed(), &state.cbytes)).await
     }
 
-    /// Replaces `meta/sizes` where no rows are added or cut off with it.
+    /// Replaces `meta/sizes` while the rows stay the same.
     async fn commit_sizes(&self, state: &State, sizes: Sizes) -> Result<()> {
         if self.store.kind() != Kind::Local {
             let swapped = self.swap_sizes(&sizes, &state.version).await?;

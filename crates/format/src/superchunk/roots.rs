@@ -1,4 +1,4 @@
-//! Which store a file is in: that of the dataset, or one that `meta/sizes` names and the reader allows.
+//! Which store a file is in: the dataset's own, or one that `meta/sizes` names and the reader allows.
 
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ impl Roots {
         &self.shards
     }
 
-    /// The same with files elsewhere.
+    /// The same roots with another list of files elsewhere.
     pub(super) fn with_shards(&self, shards: Shards) -> Self {
         Self { shards: Arc::new(shards), ..self.clone() }
     }
@@ -54,11 +54,11 @@ impl Roots {
     }
 
     fn base_of(&self, file: u64) -> Option<&str> {
-        // Counted as the names of files are, from 1.
+        // The list counts from 1, as the names of files do.
         self.shards.base_of(file.saturating_add(1))
     }
 
-    /// Where a file is. `path` is its place below the dataset, which it has below any other root too.
+    /// Where a file is. `path` is its path in the dataset, and the same below any other root.
     pub(super) async fn resolve(&self, folder: &str, path: &str, file: u64) -> Result<Rooted> {
         let Some(base) = self.base_of(file) else {
             let path = path.into();
@@ -67,8 +67,8 @@ impl Roots {
         let url = format!("{}/{path}", base.trim_end_matches('/'));
         if !self.remotes.allows(&url) {
             return Err(Error::invalid(format!(
-                "files of {folder} are kept at {base}, which nobody allowed to be read: allow it by \
-                 its prefix"
+                "files of {folder} are kept at {base}, which this reader may not read: allow it by its \
+                 prefix"
             )));
         }
         let (store, path) = self.remotes.resolve(&url).await?;

@@ -1,12 +1,12 @@
-//! What a writer does before its first row: it keeps others out, looks at what is there, and finishes
-//! what somebody left who died, or cut rows off.
+//! What a writer does before its first row: it locks others out, looks at the files, and cleans up after
+//! crashed writers and after rows that were cut off.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use chunkyard_store::{Error, Kind, Result, TEMP_PREFIX, Version, alone};
+use chunkyard_store::{Error, Kind, Noun, Result, TEMP_PREFIX, Version, alone};
 
 use super::directory::{LOCK, SIZES, get};
 use super::encoding::Rows;
@@ -18,7 +18,7 @@ use super::names;
 use super::write_out::gone;
 use super::writer::{ColumnWriting, Writing};
 
-/// How long a writer waits for another one.
+/// How long a writer waits for another one to finish.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Inner {
@@ -60,7 +60,7 @@ impl Inner {
             writing.seen = Some(self.sizes_bytes().await?);
         } else {
             if writing.columns.is_some() {
-                // Whoever came meanwhile has replaced what this handle expects to replace.
+                // If another writer came meanwhile, the conditional writes of this handle fail.
                 return Ok(());
             }
             return self.settle_claimed(writing).await;
@@ -68,13 +68,13 @@ impl Inner {
         self.settle(writing).await
     }
 
-    /// What tells the files at the end of each column from what anybody else makes of them. Somebody may
-    /// have died who was adding rows, so that `meta/sizes` is as it was and they are not.
+    /// Shows whether the files at the end of each column are still the same. A writer that died while it added
+    /// rows leaves `meta/sizes` as it was, but not these files.
     pub(super) async fn marks(&self, writing: &Writing) -> Result<Vec<Option<String>>> {
         let columns = self.state().columns.clone();
         let mut marks = vec![self.store.head(JOURNAL).await.ok().and_then(|meta| meta.etag)];
         for (mine, column) in writing.columns.iter().flatten().zip(columns.iter()) {
-            // Often the same one.
+            // The two are often the same file.
             let files = BTreeSet::from([column.place_of(mine.full).0, column.tail_file(mine.full)]);
             for file in files {
                 let mark = match self.store.head(&column.file(self.style, file)).await {
@@ -94,7 +94,7 @@ impl Inner {
             Ok(lock) => lock,
             Err(_) => Err(Error::Conflict {
                 message: format!(
-                    "somebody else has been writing to {} for {} seconds; rows are added by one at a time",
+                    "another writer has been writing to {} for {} seconds; only one can add rows at a time",
                     self.store.url(),
                     PATIENCE.as_secs()
                 ),
@@ -111,14 +111,14 @@ impl Inner {
         }
     }
 
-    /// What the files say that are the commit.
+    /// The bytes of all `sizes` files, which are the commit.
     pub(super) async fn sizes_bytes(&self) -> Result<Bytes> {
         let paths = self.sizes_paths();
         let mut all = Vec::new();
         for path in paths {
             let object = get(&self.store, &path).await?;
             let missing =
-                || Error::NotFound { what: "BLZ dataset", name: self.store.url().to_owned() };
+                || Error::NotFound { what: Noun::BlzDataset, name: self.store.url().to_owned() };
             all.extend_from_slice(&object.ok_or_else(missing)?.bytes);
         }
         Ok(all.into())
@@ -131,7 +131,7 @@ impl Inner {
         if own.is_empty() { vec![SIZES.to_owned()] } else { own }
     }
 
-    /// Lets everybody see that changes of somebody who died are finished, and takes the journal away.
+    /// Commits the changes that a dead writer left in the journal, and removes the journal.
     async fn acknowledge_changes(&self) -> Result<()> {
         let state = self.state().clone();
         self.next_generation(&state).await?;
@@ -139,7 +139,7 @@ impl Inner {
         self.reread().await
     }
 
-    /// Looks at where each column ends, and takes away what lies behind.
+    /// Finds the end of each column, and removes everything behind it.
     pub(super) async fn settle(&self, writing: &mut Writing) -> Result<()> {
         if self.store.kind() != Kind::Local && self.is_changing().await {
             self.withdraw_journal().await?;
@@ -188,8 +188,8 @@ impl Inner {
         })
     }
 
-    /// Takes away what lies behind the last row: files that nobody counts, and chunks in the place of
-    /// those that are to come. The rows of the chunk that is not full must not be lost by it.
+    /// Removes everything behind the last row: files that do not count, and chunks in the slots of future
+    /// chunks. The rows of the chunk that is not full must survive this.
     async fn clear(
         &self,
         state: &State,
@@ -210,8 +210,8 @@ impl Inner {
                 continue;
             }
             let Some(number) = file_number(self.style, name) else { continue };
-            // What is counted: the files below the tail, and the tail if there are rows for it. Those that
-            // are elsewhere are left here by somebody who died after moving them.
+            // The files below the tail count, and the tail if it has rows. If a file is elsewhere, the copy
+            // here was left by a writer that died after moving it.
             let moved = !state.files.roots.is_here(number);
             if number > tail || (number == tail && rows.is_none()) || moved {
                 stale.push((number, meta.path.clone(), meta.size));
@@ -221,8 +221,8 @@ impl Inner {
             }
         }
         if !local {
-            // Only now is it sure that whoever claims later replaces these objects later, too, and that
-            // replacing them here fails then.
+            // From here on, a writer that claims later also replaces these objects later, and a replacement
+            // by this writer then fails.
             self.refuse_lost_claim().await?;
         }
         if slot > 0 && state.files.roots.is_here(open) {
@@ -233,11 +233,11 @@ impl Inner {
                 return Err(gone(&path, slot));
             }
             index.chunks.truncate(usize::try_from(slot).unwrap_or(usize::MAX));
-            // Any other file is written anew as a whole, by whoever adds to it.
+            // Any other file is written as a whole by the writer that adds to it.
             let grows = local && self.style == Style::Superchunk;
             if grows && !self.is_whole(column, open, &index).await? {
                 if let Some(rows) = rows {
-                    // Before the chunk goes that holds them as well.
+                    // The chunk that also holds these rows goes only after this.
                     self.put_tail(state, at, full, rows).await?;
                 }
                 self.cut_file(column, open, &index).await?;
@@ -246,7 +246,7 @@ impl Inner {
         for file in [open, tail] {
             state.files.forget(at, file);
         }
-        // The last first: nothing is ever missing before something that is there.
+        // The last first, so that a crash leaves no gap.
         stale.sort_unstable_by(|a, b| b.cmp(a));
         for (number, path, size) in stale {
             state.files.forget(at, number);
@@ -262,7 +262,7 @@ impl Inner {
     }
 }
 
-/// Which file of a column has a name, counted from 0.
+/// The number of the file with this name, counted from 0.
 pub(super) fn file_number(style: Style, name: &str) -> Option<u64> {
     let (found, number) = names::parse_file(name)?;
     match (style, found) {

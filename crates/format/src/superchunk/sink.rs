@@ -1,4 +1,4 @@
-//! Writing BLZ: files of chunks, then the meta files, `meta/sizes` last.
+//! Writes BLZ: files of chunks, then the meta files, `meta/sizes` last.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use async_trait::async_trait;
 use bytes::Bytes;
 use chunkyard_array::ChunkIndex;
-use chunkyard_store::{Digest, Error, Kind, Result, Store};
+use chunkyard_store::{Digest, Error, Kind, Noun, Result, Store};
 
 use super::draft::{COMMITS, Draft};
 use super::handle::{Blz, BlzOptions};
@@ -21,15 +21,10 @@ use crate::{
     Place, Published, Receipt, Sink, Source, Ticket,
 };
 
-/// How a BLZ dataset is known.
-const MARKS: Marks = Marks {
-    other: "something that is no BLZ, and so is not replaced",
-    known: COMMITS,
-    complete: COMMITS,
-    file: None,
-};
+/// How a BLZ dataset is recognized.
+const MARKS: Marks = Marks { format: "BLZ", known: COMMITS, complete: COMMITS, file: None };
 
-/// Bytes of what tells a dataset from others.
+/// Bytes of the id that tells a dataset from others.
 const ID_BYTES: usize = 12;
 
 /// BLZ datasets being written.
@@ -45,7 +40,7 @@ pub struct BlzSink {
 #[derive(Debug)]
 pub(super) struct Columns {
     targets: BTreeMap<String, Arc<Target>>,
-    /// What tells the dataset from others, once that is known.
+    /// The id of the dataset, once it is known.
     id: OnceLock<Option<String>>,
 }
 
@@ -63,8 +58,8 @@ impl Columns {
         Ok(Self { targets: all, id: OnceLock::new() })
     }
 
-    /// Lets files say of which dataset they are. Each process that writes some of them must come to the same,
-    /// also after an interruption: so it is made of the plan, which all of them share.
+    /// The id of the dataset, which each file names. Every process of a conversion must find the same id, also
+    /// after an interruption: so it is a digest of the plan, which all of them share.
     pub(super) async fn identify(&self, journal: &Store) -> Result<Option<String>> {
         if let Some(known) = self.id.get() {
             return Ok(known.clone());
@@ -83,19 +78,19 @@ impl Columns {
 
 impl Writers for Columns {
     fn writer(&self, pack: &Pack, store: Store) -> Result<Box<dyn PackWriter>> {
-        let missing = || Error::NotFound { what: "array", name: pack.array.to_string() };
+        let missing = || Error::NotFound { what: Noun::Array, name: pack.array.to_string() };
         let target = self.targets.get(&*pack.array).ok_or_else(missing)?;
         let target = target.identified(self.id.get().and_then(Option::as_deref));
         Ok(Box::new(SuperchunkWriter::new(store, Arc::new(target), pack)))
     }
 
-    /// An object has its offsets in front, so it is put when all of it is known.
+    /// An object begins with its offsets, so it is held in memory until it is complete.
     fn held_bytes_max(&self, store: &Store) -> u64 {
         if store.kind() == Kind::Local { HELD_BYTES_MAX } else { u64::MAX }
     }
 }
 
-/// Encoded bytes of the packs that are complete: `meta/sizes` wants their sum.
+/// Encoded bytes of the complete packs: `meta/sizes` has their sum.
 #[derive(Debug, Default)]
 struct Stored(Mutex<BTreeMap<(Arc<str>, u64), u64>>);
 
@@ -114,7 +109,7 @@ impl Stored {
     }
 }
 
-/// The style of a dataset, by what its name ends with.
+/// The style of a dataset, from the end of its name.
 pub(super) fn style_of(place: &Place) -> Style {
     match place.url().trim_end_matches('/').ends_with(".bcolz") {
         true => Style::Bcolz,
@@ -128,7 +123,7 @@ impl BlzSink {
         Self::begin(place, dataset, options, MARKS).await
     }
 
-    /// The same where something else will be made of it.
+    /// The same, where the caller turns the result into something else.
     pub(super) async fn begin(
         place: &Place,
         dataset: &Dataset,
@@ -160,7 +155,7 @@ impl BlzSink {
     }
 }
 
-/// A pack whose bytes are noted when it is complete.
+/// A pack whose size is noted when it is complete.
 struct Noted {
     writer: Box<dyn PackWriter>,
     stored: Arc<Stored>,
@@ -200,7 +195,7 @@ impl PackSink for BlzSink {
 #[async_trait]
 impl Sink for BlzSink {
     async fn adopt(&self, pack: &Pack, receipt: &Receipt) -> Result<bool> {
-        // The files are in their places; only we write there.
+        // The files have their final names already; only this conversion writes there.
         self.stored.note(pack, receipt);
         Ok(true)
     }

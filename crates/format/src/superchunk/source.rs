@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use chunkyard_array::{ChunkIndex, GroupSpec, Region};
-use chunkyard_store::{ChunkRef, Error, Fetcher, Kind, Links, Meta, Remotes, Result, Store};
+use chunkyard_store::{ChunkRef, Error, Fetcher, Kind, Links, Meta, Noun, Remotes, Result, Store};
 use futures::future::{BoxFuture, FutureExt};
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt, stream};
@@ -15,10 +15,10 @@ use super::tree::{self, Member, joined};
 use crate::{ChunkStream, Dataset, Locate, Node, OpenOptions, Place, Source};
 use crate::{Finding, Level};
 
-/// Files whose heads are read at once.
+/// Files whose heads are read at the same time.
 const LOOKS: usize = 8;
 
-/// What is in a BLZ dataset, or in a tree of them, by path.
+/// The arrays of a BLZ dataset, or of a tree of datasets, by path.
 #[derive(Debug)]
 pub struct BlzSource {
     store: Store,
@@ -30,7 +30,7 @@ pub struct BlzSource {
 }
 
 impl BlzSource {
-    /// Opens what is at a place.
+    /// Opens the dataset or the tree at a place.
     pub async fn open(place: &Place, options: &OpenOptions) -> Result<Self> {
         let store = place.directory().clone();
         let options = BlzOptions { open: options.clone(), ..BlzOptions::default() };
@@ -47,7 +47,7 @@ impl BlzSource {
         }
     }
 
-    /// Datasets of a store, and the groups that they are in.
+    /// A source of datasets in a store, and of the groups around them.
     pub(super) fn new(
         store: Store,
         members: Vec<Member>,
@@ -73,7 +73,7 @@ impl BlzSource {
         Ok(Self { store, members, dataset, places, fetcher })
     }
 
-    /// The dataset, if it is one and no tree.
+    /// The dataset, if this is not a tree.
     pub fn blz(&self) -> Option<&Blz> {
         match self.members.as_slice() {
             [member] if member.path == "/" => Some(&member.blz),
@@ -82,7 +82,7 @@ impl BlzSource {
     }
 
     fn place(&self, array: &str) -> Result<(&Member, usize)> {
-        let missing = || Error::NotFound { what: "array", name: array.to_owned() };
+        let missing = || Error::NotFound { what: Noun::Array, name: array.to_owned() };
         let (member, at) = self.places.get(array).ok_or_else(missing)?;
         Ok((self.members.get(*member).ok_or_else(missing)?, *at))
     }
@@ -105,7 +105,7 @@ impl<'a> Wanted<'a> {
         let (member, at) = source.place(array)?;
         let rank = source.dataset.array(array)?.spec.shape().len();
         let state = member.blz.inner.state().clone();
-        let missing = || Error::NotFound { what: "array", name: array.to_owned() };
+        let missing = || Error::NotFound { what: Noun::Array, name: array.to_owned() };
         let column = state.columns.get(at).ok_or_else(missing)?;
         let (chunklen, per_file) = (column.chunklen.max(1), column.superchunk.max(1));
         let origin = within.origin().first().copied().unwrap_or(0);
@@ -126,7 +126,7 @@ impl<'a> Wanted<'a> {
         (0..self.rank).map(|axis| if axis == 0 { chunk } else { 0 }).collect()
     }
 
-    /// Where the wanted chunks of a file are. Damage is told once for a file.
+    /// Where the wanted chunks of a file are. Damage is reported once for a file.
     async fn in_file(&self, file: u64) -> Vec<Result<(ChunkIndex, ChunkRef)>> {
         let full = self.full();
         let first = file.saturating_mul(self.per_file).max(full.start);
@@ -149,7 +149,7 @@ impl<'a> Wanted<'a> {
         found
     }
 
-    /// The last chunk, if it is not full: made so, and compressed like all others.
+    /// The last chunk, if it is not full: filled up, and compressed like all others.
     async fn last(&self) -> Option<Result<(ChunkIndex, ChunkRef)>> {
         let chunk = self.full().end.max(self.chunks.start);
         if chunk >= self.chunks.end {
@@ -163,7 +163,7 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// The reference with what shows that the object is still the same.
+/// The reference with a guard, which shows whether the object is still the same.
 fn guarded(reference: ChunkRef, known: &Option<chunkyard_store::Guard>) -> ChunkRef {
     match reference {
         ChunkRef::Object { path, range, check, .. } => {
@@ -189,7 +189,7 @@ impl Locate for BlzSource {
         let mut found = Vec::with_capacity(chunks.len());
         for index in chunks {
             let chunk = index.first().copied().unwrap_or(0);
-            // Compressed: whoever copies chunks keeps it as it is.
+            // Compressed, because a copy of chunks keeps it as it is.
             let located = inner.locate_chunk(&state, at, chunk, true).await;
             found.push(Some(member.reference(located.map_err(|error| member.named(error))?)));
         }
@@ -287,8 +287,8 @@ impl Source for BlzSource {
         let listing = async move {
             let objects = self.store.list_links("", Links::Skip).await?;
             Ok::<_, Error>(objects.try_filter(|meta| {
-                // What is taken away of an object store is made empty, because nothing can be deleted
-                // there only if it is unchanged.
+                // An object store cannot delete an object only if it is unchanged, so a removed one is
+                // empty.
                 let gone = meta.size == 0 && self.store.kind() != Kind::Local;
                 let owned = gone
                     || tree::is_hierarchy(&meta.path)

@@ -1,7 +1,7 @@
-//! What dead writers left beside `meta/sizes`: files under names that nobody looks for.
+//! Temporary files that dead writers left beside `meta/sizes`.
 //!
-//! Those in folders of data go when a writer settles. Here that is not enough of a proof: whoever sets
-//! attributes writes a file aside without a lock. It has its name a moment later, so only what is old goes.
+//! In the data folders they go when a writer settles. Here the lock of that writer proves nothing: attributes
+//! are written to a temporary file without a lock. It is renamed a moment later, so only old files go.
 
 use std::collections::BTreeSet;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -11,11 +11,11 @@ use chunkyard_store::Result;
 use super::handle::Inner;
 use super::names;
 
-/// How long nobody takes to give a file its name.
+/// A temporary file that is older than this was abandoned.
 const ABANDONED_MS: i64 = 60 * 60 * 1000;
 
 impl Inner {
-    /// Deletes what was abandoned. Only for whoever holds the lock.
+    /// Deletes abandoned files. The caller must hold the lock.
     pub(super) async fn sweep_meta(&self) -> Result<()> {
         let paths = self.sizes_paths();
         let folders: BTreeSet<&str> =
@@ -27,7 +27,7 @@ impl Inner {
             for meta in self.store.list_dir(folder).await?.objects {
                 let name = meta.path.rsplit('/').next().unwrap_or_default();
                 let old = now_ms.saturating_sub(meta.modified_ms) > ABANDONED_MS;
-                // Of some files a store does not say when they were written.
+                // A store may not know when a file was written.
                 if name.starts_with(names::TEMP) && old && meta.modified_ms > 0 {
                     abandoned.push(meta.path);
                 }

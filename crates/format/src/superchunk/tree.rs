@@ -1,4 +1,4 @@
-//! Several datasets in one directory, which are one dataset to whoever opens it.
+//! Several datasets in one directory, which open as one dataset.
 //!
 //! ```text
 //!  meta/hierarchy      {"format": "blz-hierarchy/1", "sealed": true, "groups": {path: attributes}, "arrays": [paths]}
@@ -23,25 +23,25 @@ use crate::check_node_path;
 
 /// The file that lists what a tree holds.
 pub(super) const HIERARCHY: &str = "meta/hierarchy";
-/// What it says it is.
+/// The name of its format.
 const FORMAT: &str = "blz-hierarchy/1";
-/// The one name of a folder at the root that is not free.
+/// The one folder name at the root that arrays cannot have.
 const META: &str = "meta";
-/// Datasets that are opened at once.
+/// Datasets that are opened at the same time.
 const OPENED: usize = 16;
 
 /// A dataset of a tree.
 #[derive(Debug)]
 pub(super) struct Member {
-    /// Where it is in the tree: `/` if it is all there is.
+    /// Its path in the tree: `/` if it is the only one.
     pub(super) path: String,
-    /// Its folder, with a slash at the end; empty if it is all there is.
+    /// Its folder, with a slash at the end; empty if it is the only one.
     pub(super) folder: String,
     pub(super) blz: Blz,
 }
 
 impl Member {
-    /// A reference within the dataset as one within the tree.
+    /// Turns a reference within the dataset into one within the tree.
     pub(super) fn reference(&self, reference: ChunkRef) -> ChunkRef {
         match reference {
             ChunkRef::Object { path, range, guard, check } if !self.folder.is_empty() => {
@@ -52,7 +52,7 @@ impl Member {
         }
     }
 
-    /// Damage, with the name that a file has in the tree.
+    /// The error with the file's name in the tree.
     pub(super) fn named(&self, error: Error) -> Error {
         match error {
             Error::Corrupt { file, what, expected, found } => {
@@ -62,7 +62,7 @@ impl Member {
         }
     }
 
-    /// Whether a file of the tree is one of this dataset.
+    /// Whether a file of the tree belongs to this dataset.
     pub(super) fn owns(&self, path: &str) -> bool {
         path.strip_prefix(&self.folder).is_some_and(|inner| self.blz.inner.owns(inner))
     }
@@ -72,7 +72,7 @@ impl Member {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Hierarchy {
     format: String,
-    /// Whether it ends with a checksum: said at its beginning, so that no damage to one end hides the other.
+    /// Whether it ends with a checksum. This is at its beginning, so that no damage to one end hides the other.
     #[serde(default)]
     sealed: bool,
     groups: BTreeMap<String, Attributes>,
@@ -95,7 +95,7 @@ impl Hierarchy {
         if has_seal {
             meta::seal::check(HIERARCHY, bytes)?;
         }
-        // Attributes are kept verbatim, which the way through types does not.
+        // Attributes stay verbatim this way; `Deserialize` would change them.
         let groups = match found.get_mut("groups").map(Value::take) {
             Some(Value::Object(groups)) => groups,
             other => {
@@ -139,7 +139,7 @@ impl Hierarchy {
             .map_err(|error| Error::invalid(format!("{HIERARCHY}: {error}")))
     }
 
-    /// The groups and what is said of each.
+    /// The groups and their attributes.
     pub(super) fn groups(&self) -> Vec<(String, GroupSpec)> {
         let all = self.groups.iter();
         all.map(|(path, attributes)| (path.clone(), GroupSpec::new(attributes.clone()))).collect()
@@ -165,7 +165,7 @@ impl Hierarchy {
     }
 }
 
-/// What the list at the root says, if there is one.
+/// Reads the list at the root, if there is one.
 pub(super) async fn read(store: &Store) -> Result<Option<Hierarchy>> {
     match directory::get(store, HIERARCHY).await? {
         Some(object) => Hierarchy::parse(&object.bytes).map(Some),
@@ -191,7 +191,7 @@ pub(super) fn folder_of(path: &str) -> String {
     folder
 }
 
-/// The path of a node of a dataset that is at a path itself.
+/// The path in the tree of a node of the dataset at `above`.
 pub(super) fn joined(above: &str, path: &str) -> String {
     match (above, path) {
         ("/", path) => path.to_owned(),
@@ -205,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn folders_of_arrays_are_their_paths_and_never_that_of_the_list() {
+    fn the_folder_of_an_array_is_its_path_and_never_the_folder_of_the_list() {
         assert_eq!(folder_of("/a/b c"), "a/b%20c/");
         assert_eq!(folder_of("/meta"), "%6Deta/");
         assert_eq!(folder_of("/a/meta"), "a/meta/");
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_with_another_bit_is_refused_and_one_without_a_checksum_is_read() {
+    fn a_list_with_a_flipped_bit_is_refused_and_one_without_a_checksum_is_read() {
         let groups = BTreeMap::from([("/".to_owned(), Attributes::new())]);
         let whole = Hierarchy::new(groups, vec!["/a".to_owned()]).render().unwrap();
         assert!(Hierarchy::parse(&whole).is_ok());

@@ -1,4 +1,4 @@
-//! Rows are cut off at the end: first they do not count any more, then their files go.
+//! Cuts rows off at the end: first they stop counting, then their files go.
 
 use chunkyard_store::{Error, Kind, Result, Version};
 
@@ -14,7 +14,7 @@ impl Blz {
 }
 
 impl Inner {
-    /// Cuts rows off, after those that wait are committed.
+    /// Cuts rows off, after it commits the waiting ones.
     pub(super) async fn cut_off(&self, writing: &mut Writing, rows: u64) -> Result<()> {
         self.commit(writing).await?;
         self.begin(writing).await?;
@@ -30,7 +30,7 @@ impl Inner {
                 state.len
             ))),
         };
-        // The next writer looks anew at where it ends.
+        // The next append finds the end again.
         writing.reset();
         if trimmed.is_ok() || matches!(trimmed, Err(Error::OutcomeUnknown { .. })) {
             self.reread().await?;
@@ -49,15 +49,15 @@ impl Inner {
             let swapped = self.swap_sizes(&sizes, &state.version).await?;
             swapped.ok_or_else(|| super::claim::lost(self.store.url()))?;
         }
-        // The last first, so that what is left by a crash is what the next writer expects to find.
+        // The last first, so that a crash leaves files without a gap, as the next writer expects.
         for file in cut.into_iter().flat_map(|cut| cut.files.into_iter().rev()) {
-            // What stays is taken away by the next writer.
+            // If this fails, the next writer removes the file.
             self.take_away(file.0, file.1).await.ok();
         }
         Ok(())
     }
 
-    /// What goes of each column once there are `len` rows.
+    /// What each column loses when it is cut to `len` rows.
     async fn beyond(&self, state: &State, len: u64) -> Result<Vec<Cut>> {
         let mut all = Vec::with_capacity(state.columns.len());
         for (at, column) in state.columns.iter().enumerate() {
@@ -67,14 +67,14 @@ impl Inner {
             let mut cut = Cut::default();
             while chunk < had {
                 let (index, slot) = self.find_slot(state, at, chunk).await?;
-                // Those of this file that count; somebody may have left more.
+                // Count only full chunks: a dead writer may have left more in this file.
                 let count = full.saturating_sub(chunk).min(index.chunks.len() as u64 - slot).max(1);
                 let gone = index.chunks.iter().skip(usize::try_from(slot).unwrap_or(usize::MAX));
                 let gone = gone.take(usize::try_from(count).unwrap_or(usize::MAX));
                 cut.bytes += gone.map(|chunk| (chunk.end - chunk.start) as i64).sum::<i64>();
                 if slot == 0 && index.rooted.url.is_none() {
                     let path = index.rooted.path.to_string();
-                    // As it is now: later there may be rows of somebody else in it.
+                    // The version as of now: later the object may hold rows of another writer.
                     let version = match self.store.kind() {
                         Kind::Local => None,
                         _ => Some(Version::from(&self.store.head(&path).await?)),
@@ -89,11 +89,11 @@ impl Inner {
     }
 }
 
-/// What goes of a column.
+/// What a column loses.
 #[derive(Debug, Default)]
 struct Cut {
-    /// Files that hold nothing else, in the order of their numbers.
+    /// Files that hold no other rows, in the order of their numbers.
     files: Vec<(String, Option<Version>)>,
-    /// Encoded bytes of chunks.
+    /// Encoded bytes of the chunks.
     bytes: i64,
 }

@@ -1,10 +1,10 @@
-//! What a new dataset is to be, in words: as people type it and as Python says it.
+//! The wishes for a new dataset, in words: as people type them and as Python passes them.
 
 use std::collections::BTreeMap;
 
 use chunkyard_array::Attributes;
 use chunkyard_array::codec::blosc::{Compressor, Shuffle};
-use chunkyard_store::{Digest, Error, Result};
+use chunkyard_store::{Digest, Error, Noun, Result};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -13,10 +13,10 @@ use super::dtype::{self, Field, RowType};
 use super::model::Style;
 use super::names;
 
-/// How hard chunks are compressed where only the compressor or the filter is said.
+/// The level where only the compressor or the filter is given.
 const LEVEL: u8 = 5;
 
-/// The words. Of what is missing the engine chooses.
+/// The words. The engine chooses what is missing.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Wanted {
@@ -24,7 +24,7 @@ pub struct Wanted {
     pub dtype: String,
     /// Shape of a row.
     pub row_shape: Vec<u64>,
-    /// Rows that it will have, about.
+    /// About how many rows it will have.
     pub expected_rows: Option<u64>,
     /// Rows of a chunk.
     pub chunklen: Option<u64>,
@@ -34,13 +34,13 @@ pub struct Wanted {
     pub codec: Option<String>,
     /// How hard it compresses, 0 to 9.
     pub level: Option<u8>,
-    /// What is done to the bytes before: `none`, `byte` or `bit`.
+    /// The shuffle before compression: `none`, `byte` or `bit`.
     pub shuffle: Option<String>,
-    /// What lies behind each chunk: `none`, `adler32`, `crc32`, `md5`, `sha1`, `sha256`, …
+    /// The digest behind each chunk: `none`, `adler32`, `crc32`, `md5`, `sha1`, `sha256`, …
     pub checksum: Option<String>,
     /// Bytes of room in each chunk.
     pub slack: u64,
-    /// The row that nobody wrote; of a table a list by field, or an object by column.
+    /// The default row; for a table a list by field, or an object by column.
     pub default: Option<Value>,
     /// `superchunk`, `document` or `bcolz`.
     pub style: Option<String>,
@@ -53,7 +53,7 @@ impl Wanted {
     pub fn creation(self) -> Result<Creation> {
         let row = dtype::parse(&self.dtype)?;
         if let (RowType::Struct(_), false) = (&row, self.row_shape.is_empty()) {
-            let what = "a table has no shape of rows; its columns may have, in their types";
+            let what = "a table has no row shape; give shapes in the types of its columns";
             return Err(Error::invalid(what));
         }
         let wish = Wish {
@@ -79,7 +79,7 @@ impl Wanted {
         })
     }
 
-    /// How chunks are compressed, if anything is said of it.
+    /// How chunks are compressed, if the words say anything about it.
     fn compression(&self) -> Result<Option<Compression>> {
         if self.codec.is_none() && self.level.is_none() && self.shuffle.is_none() {
             return Ok(None);
@@ -89,13 +89,13 @@ impl Wanted {
             Some("byte") | None => Shuffle::Byte,
             Some("bit") => Shuffle::Bit,
             Some(other) => {
-                let what = format!("there is no shuffle {other:?}; there are none, byte and bit");
+                let what = format!("there is no shuffle {other:?}; use none, byte or bit");
                 return Err(Error::invalid(what));
             }
         };
         let level = self.level.unwrap_or(LEVEL);
         if level > 9 {
-            return Err(Error::invalid(format!("level {level}; there are 0 to 9")));
+            return Err(Error::invalid(format!("level {level}: expected 0 to 9")));
         }
         let compressor = self.codec.as_deref().map_or(Ok(Compressor::Lz4), Compressor::parse)?;
         let block_bytes = compressor.block_bytes();
@@ -103,7 +103,7 @@ impl Wanted {
     }
 }
 
-/// What is said of each column of a table that has a default row.
+/// The wish for each column of a table with a default row.
 fn defaults(fields: &[Field], value: &Value, wish: &Wish) -> Result<BTreeMap<String, Wish>> {
     let of = |default: &Value| Wish { default: Some(default.clone()), ..wish.clone() };
     match value {
@@ -113,7 +113,7 @@ fn defaults(fields: &[Field], value: &Value, wish: &Wish) -> Result<BTreeMap<Str
                 let path = names::field_path(name);
                 let key = path.trim_start_matches('/');
                 if !is_column(fields, key) {
-                    return Err(Error::NotFound { what: "column", name: name.clone() });
+                    return Err(Error::NotFound { what: Noun::Column, name: name.clone() });
                 }
                 columns.insert(key.to_owned(), of(default));
             }

@@ -1,8 +1,8 @@
-//! Chunks go into files.
+//! Writes chunks to files.
 //!
-//! A file of our own layout grows in place: the chunks behind its last one, then their offsets, then the
-//! header that counts them. Any other file, and any object, is written anew and put in its place in one
-//! step. Nothing of it counts before `meta/sizes` does.
+//! A file of our own layout grows in place: first the new chunks, behind its last one, then their offsets, then
+//! the header with the new count. Any other file, and any object, is written as a whole and replaced in one
+//! step. New chunks count only once `meta/sizes` counts them.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use super::roots::Rooted;
 use super::writer::{ColumnWriting, Writing, chunk_len};
 
 impl Column {
-    /// How a file that begins with a chunk is laid out; `entries` is how many chunks it may get.
+    /// The layout of a file whose first chunk is `first`, with room for `entries` chunks.
     pub(super) fn file_spec(&self, style: Style, first: u64, entries: u64) -> Result<FileSpec> {
         let item = self.params_or_default().item;
         let chunk_bytes = u32::try_from(chunk_len(self)?).unwrap_or(u32::MAX);
@@ -42,7 +42,7 @@ impl Column {
         }
         let metadata = Some(metadata.to_string().into_bytes());
         Ok(match style {
-            // Nothing of it ever changes, so it needs no room to grow.
+            // The metadata never changes, so it needs no room to grow.
             Style::Superchunk => {
                 let mut spec = FileSpec { metadata, digest: self.digest, ..spec };
                 spec.section.deflate = false;
@@ -61,7 +61,7 @@ impl Column {
 }
 
 impl FileSpec {
-    /// The same file with the writer that its metadata names, if it is otherwise the same.
+    /// Copies the writer that the metadata `found` names, so that the two can be compared.
     pub(super) fn sign_as(&mut self, found: Option<&[u8]>) -> Result<()> {
         let said = found.and_then(|json| serde_json::from_slice::<serde_json::Value>(json).ok());
         match said.as_ref().and_then(|said| said.get(WRITER)) {
@@ -70,7 +70,7 @@ impl FileSpec {
         }
     }
 
-    /// Lets its metadata name a writer.
+    /// Puts the name of a writer into the metadata.
     fn sign(&mut self, writer: &serde_json::Value) -> Result<()> {
         let Some(metadata) = &mut self.metadata else { return Ok(()) };
         let mut said: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(metadata)
@@ -85,7 +85,7 @@ impl FileSpec {
 }
 
 impl Inner {
-    /// Writes chunks that wait, once they are many or fill a file.
+    /// Writes the waiting chunks once there are many of them or they fill a file.
     pub(super) async fn write_some(
         &self,
         writing: &mut Writing,
@@ -106,7 +106,7 @@ impl Inner {
             let room =
                 usize::try_from(column.superchunk.saturating_sub(slot)).unwrap_or(usize::MAX);
             let waiting: usize = mine.pending.iter().map(Bytes::len).sum();
-            // An object is written as a whole, so one waits until it is complete.
+            // An object is written as a whole, so its chunks wait until it is complete.
             let many = waiting > bytes_max && self.store.kind() == Kind::Local;
             let all = bytes_max == 0 && !mine.pending.is_empty();
             if mine.pending.len() < room && !many && !all {
@@ -123,7 +123,7 @@ impl Inner {
         }
     }
 
-    /// Writes chunks of one file, the first of which is chunk `first`.
+    /// Writes chunks to one file, beginning with chunk `first`.
     async fn write_chunks(
         &self,
         mine: &mut ColumnWriting,
@@ -168,11 +168,11 @@ impl Inner {
                 let (parts, index) = render(&spec, &path, self, &whole, begins)?;
                 if self.store.kind() == Kind::Local {
                     if mine.tail == Some(file) {
-                        // The rows of the tail that goes are in a full chunk of a file before.
+                        // This replaces the old tail. Its rows are in a full chunk of an earlier file.
                         let before: Vec<String> = dirty.iter().cloned().collect();
                         self.store.sync_content(&before).await?;
                     }
-                    // Rows that count must not be gone before those that replace them are durable.
+                    // Rows that count must not go before their replacement is durable.
                     match slot > 0 || mine.tail == Some(file) {
                         true => self.move_in(&path, parts).await?,
                         false => self.store.put(&path, parts).await?,
@@ -189,7 +189,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Adds chunks to a file that has `slot` of them.
+    /// Adds chunks to a file that has `slot` chunks.
     async fn grow_file(
         &self,
         column: &Column,
@@ -222,7 +222,7 @@ impl Inner {
         Ok(index)
     }
 
-    /// Makes a file have these chunks and no more, which are its first.
+    /// Cuts a file to the chunks in `index`, which are its first ones.
     pub(super) async fn cut_file(
         &self,
         column: &Column,
@@ -240,7 +240,7 @@ impl Inner {
         self.store.sync(&[path]).await
     }
 
-    /// Header and offsets of a file of ours that has these chunks.
+    /// The header and the offsets of a file of ours with these chunks.
     fn head_of(&self, column: &Column, file: u64, index: &FileIndex) -> Result<(Vec<u8>, Vec<u8>)> {
         let begins = file.saturating_mul(column.superchunk);
         let spec = column.file_spec(self.style, begins, column.superchunk)?;
@@ -252,7 +252,7 @@ impl Inner {
         Ok((header, table))
     }
 
-    /// Whether a file of ours has these chunks, says so, and has nothing behind them.
+    /// Whether header and offsets of a file of ours list exactly these chunks, and nothing follows them.
     pub(super) async fn is_whole(
         &self,
         column: &Column,
@@ -284,7 +284,7 @@ impl Inner {
         self.store.sync_dir(&column.folder).await
     }
 
-    /// The file of the rows behind the last full chunk, which are in `chunk`.
+    /// The tail file, whose rows are in `chunk`.
     pub(super) fn render_tail(
         &self,
         column: &Column,
@@ -297,7 +297,7 @@ impl Inner {
         Ok((path, parts, index))
     }
 
-    /// The first chunks of a file, as they lie in it, checked.
+    /// The first chunks of a file, still encoded, with their digests checked.
     pub(super) async fn chunks_of(&self, index: &FileIndex, count: u64) -> Result<Vec<Bytes>> {
         let wanted: Vec<_> = (0..count).filter_map(|slot| index.reference(slot)).collect();
         let wanted: Vec<_> = wanted.iter().collect();
@@ -306,7 +306,7 @@ impl Inner {
         Ok(fetched.await?.into_iter().map(Option::unwrap_or_default).collect())
     }
 
-    /// Writes a file under a name that nobody looks for.
+    /// Writes a file under a temporary name, which no reader looks for.
     pub(super) async fn aside(&self, path: &str, parts: Vec<Bytes>) -> Result<String> {
         let (folder, _) = path.rsplit_once('/').unwrap_or(("", path));
         let temp = format!("{folder}/{}{}", names::TEMP, Uid::fresh()?);
@@ -314,7 +314,7 @@ impl Inner {
         Ok(temp)
     }
 
-    /// Puts a whole file in the place of another, its bytes durable before. Its name is once the folder is
+    /// Replaces a file by a new one whose bytes are durable first. The new name is durable once the folder is
     /// synced.
     pub(super) async fn move_in(&self, path: &str, parts: Vec<Bytes>) -> Result<()> {
         let temp = self.aside(path, parts).await?;
@@ -322,9 +322,9 @@ impl Inner {
         self.store.rename(&temp, path).await
     }
 
-    /// On an object store: the same file, which also says who writes it. There an etag may be a digest of
-    /// the bytes, so that the same rows, cut off and added again, would be the same state of the object: a
-    /// writer that slept would take it for the one that it has seen.
+    /// On an object store, adds the writer to the metadata. There an etag may be a digest of the bytes, so if
+    /// the same rows are cut off and added again, the object gets its old etag: a writer that slept
+    /// would not notice that it was replaced.
     fn signed(&self, spec: &FileSpec) -> Result<FileSpec> {
         let mut spec = spec.clone();
         let writer = self.state().sizes.other.get(WRITER).cloned();
@@ -334,7 +334,7 @@ impl Inner {
         Ok(spec)
     }
 
-    /// Puts an object, if nobody else has since it was looked at.
+    /// Puts an object, unless another writer has put it since this writer looked.
     pub(super) async fn put_object(
         &self,
         path: &str,
@@ -357,7 +357,7 @@ impl Inner {
         if let Ok(Some(version)) = outcome {
             return Ok(version);
         }
-        // Ours, if only the reply was lost. Nothing of it counts before the sizes do.
+        // If the bytes are ours, only the reply was lost. They do not count before `meta/sizes` says so.
         let there = self.store.get(path).await;
         match (there, outcome) {
             (Ok(there), _) if there.bytes == bytes => Ok(Version::from(&there.meta)),
@@ -368,13 +368,13 @@ impl Inner {
 }
 
 impl FileIndex {
-    /// Where the table of offsets begins, in a file of ours.
+    /// The position of the table of offsets, in a file of ours.
     fn table_at(&self, column: &Column) -> u64 {
         self.chunks_at.saturating_sub(column.superchunk.saturating_mul(8))
     }
 }
 
-/// A file of chunks, and where they lie in it.
+/// The bytes of a file of chunks, and where each chunk lies in it.
 pub(super) fn render(
     spec: &FileSpec,
     path: &str,

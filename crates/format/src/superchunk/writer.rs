@@ -1,14 +1,14 @@
-//! Rows are added at the end.
+//! Adds rows at the end.
 //!
 //! ```text
-//!  append ─▶ full chunks, encoded ─▶ files, which nobody counts yet ─┐
+//!  append ─▶ full chunks, encoded ─▶ files, which do not count yet ──┐
 //!        └─▶ rows that fill no chunk, in memory                      │ flush: tail file, then meta/sizes
 //!                                                                    ▼
-//!                                                     one rename: everybody sees all of it
+//!                                                     one rename: every reader sees all of it
 //! ```
 //!
-//! Whoever writes holds a lock from the first row that is added until it is committed; on an object store
-//! a claim on `meta/sizes` and conditional puts take its place. See `docs/design/010-superchunk.md`.
+//! A writer holds a lock from its first row until its commit; on an object store a claim on `meta/sizes` and
+//! conditional puts take its place. See `docs/design/010-superchunk.md`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -21,52 +21,52 @@ use super::encoding::{Rows, encode, rows_of};
 use super::handle::{Blz, Inner, Waiting};
 use super::model::Column;
 
-/// Encoded chunks that wait in memory for a file that grows.
+/// Bytes of encoded chunks that may wait in memory for a file that grows.
 pub(super) const PENDING_BYTES_MAX: usize = 8 << 20;
 
-/// What a handle has added and not committed.
+/// What a handle has written and not committed.
 #[derive(Debug, Default)]
 pub(super) struct Writing {
-    /// Keeps others from writing.
+    /// Keeps other writers out.
     pub(super) lock: Option<Lock>,
-    /// What is being written, once somebody has looked at where it goes.
+    /// What is being written, once the end of each column is known.
     pub(super) columns: Option<Vec<ColumnWriting>>,
     /// Files that are written and not durable.
     pub(super) dirty: BTreeSet<String>,
-    /// What `meta/sizes` was when this handle last read or wrote it.
+    /// `meta/sizes` as this handle last read or wrote it.
     pub(super) seen: Option<Bytes>,
-    /// What the files at the end of each column were when this handle last committed.
+    /// The state of the files at the end of each column at this handle's last commit.
     pub(super) marks: Vec<Option<String>>,
     /// Whether rows were added or changed since the last commit.
     pub(super) changed: bool,
-    /// Whether chunks are being changed that count already, so that there is no way back.
+    /// Whether a journal is written: its chunks count already, so there is no way back.
     pub(super) journal: bool,
-    /// Whether `meta/sizes` was replaced to say who writes from now on.
+    /// Whether this handle has just claimed, which moves the generation.
     pub(super) claimed: bool,
 }
 
-/// The same of one column.
+/// The same for one column.
 #[derive(Debug)]
 pub(super) struct ColumnWriting {
-    /// Rows behind the last chunk that is encoded.
+    /// Rows behind the last encoded chunk.
     pub(super) rows: Arc<Mutex<Rows>>,
     /// Encoded chunks that are in no file.
     pub(super) pending: Vec<Bytes>,
-    /// Chunks that are in a file and are to be others, encoded.
+    /// New versions of chunks that are in a file, encoded.
     pub(super) changed: BTreeMap<u64, Bytes>,
-    /// Whether rows of the chunk that was not full are others now: then no chunk goes to a file before
-    /// the commit, since it would take the place of what counts.
+    /// Whether rows of the chunk that was not full have changed: then no chunk goes to a file before the
+    /// commit, since it would replace rows that count.
     pub(super) held: bool,
-    /// Full chunks that are encoded, those that wait for a file included.
+    /// The number of full encoded chunks, including those that wait for a file.
     pub(super) full: u64,
     /// Encoded bytes of full chunks, counted as in the state.
     pub(super) cbytes: i64,
-    /// The file of the last tail that was committed.
+    /// The file of the last committed tail.
     pub(super) tail: Option<u64>,
-    /// The chunk in the last tail that was committed, encoded, and which one it is: the next tail begins with
-    /// its rows.
+    /// The number and the encoded bytes of the chunk in the last committed tail: the next tail begins with its
+    /// rows.
     pub(super) tail_chunk: Option<(u64, Bytes)>,
-    /// The states of objects that may be replaced.
+    /// The versions of the objects that this writer may replace.
     pub(super) versions: BTreeMap<u64, Version>,
 }
 
@@ -81,16 +81,15 @@ impl Writing {
         self.columns.as_mut()?.get_mut(at)
     }
 
-    /// Forgets everything that is not committed, and lets others write.
+    /// Drops everything that is not committed, and lets others write.
     pub(super) fn reset(&mut self) {
         *self = Self::default();
     }
 }
 
 impl Blz {
-    /// Adds rows: for each column, in the order of [`Blz::columns`], the elements of as many rows,
-    /// row-major, little-endian. They are seen through this handle at once, and by others after
-    /// [`Blz::flush`].
+    /// Adds rows: for each column, in the order of [`Blz::columns`], the elements of the same number of rows,
+    /// row-major, little-endian. This handle sees them at once, others see them after [`Blz::flush`].
     pub async fn append(&self, columns: Vec<Bytes>) -> Result<()> {
         let inner = &self.inner;
         let added = inner.count_rows(&columns)?;
@@ -118,8 +117,8 @@ impl Blz {
     pub async fn resize(&self, len: u64) -> Result<()> {
         let inner = &self.inner;
         let mut writing = inner.writing.lock().await;
-        // How long it is, only whoever keeps others from writing knows: on an object store, whoever has
-        // just claimed.
+        // Only a writer that keeps others out knows the length: on an object store, one that has just
+        // claimed.
         if writing.is_idle() && inner.store.kind() != Kind::Local {
             writing.reset();
         }
@@ -137,7 +136,7 @@ impl Blz {
 }
 
 impl Inner {
-    /// How many rows these are; an error unless all columns have as many.
+    /// The number of rows given; an error unless all columns have the same.
     fn count_rows(&self, given: &[Bytes]) -> Result<u64> {
         let columns = self.state().columns.clone();
         if given.len() != columns.len() {
@@ -192,7 +191,7 @@ impl Inner {
         }
     }
 
-    /// Gives up what is not committed.
+    /// Drops everything that is not committed.
     pub(super) fn abandon(&self, writing: &mut Writing) {
         writing.reset();
         let mut state = self.state();
@@ -223,7 +222,7 @@ impl Inner {
                 Some(_) => column.clone(),
                 None => self.try_codecs(at, Some(&plain)).await?,
             };
-            // Compressed once, and its bytes repeated.
+            // Compress the chunk once and repeat its bytes.
             let encoded = encode(&column, plain).await?;
             self.take_encoded(writing, at, 0).await?;
             let mut left = chunks;
@@ -242,7 +241,7 @@ impl Inner {
         self.append_column(writing, at, default_rows(column, rest)).await
     }
 
-    /// Lets encoded chunks wait, where whoever reads finds them.
+    /// Lets encoded chunks wait, where readers find them.
     pub(super) fn add_chunks(&self, mine: &mut ColumnWriting, at: usize, encoded: Vec<Bytes>) {
         if encoded.is_empty() {
             return;
@@ -253,7 +252,7 @@ impl Inner {
         self.show(mine, at);
     }
 
-    /// Lets whoever reads find what waits.
+    /// Shows waiting chunks and rows to readers.
     pub(super) fn show(&self, mine: &ColumnWriting, at: usize) {
         let mut state = self.state();
         let shown = Waiting {
@@ -278,7 +277,7 @@ pub(super) fn chunk_len(column: &Column) -> Result<usize> {
         })
 }
 
-/// Default rows, as they lie in a chunk.
+/// Default rows, in the byte order of the file.
 pub(super) fn default_rows(column: &Column, rows: u64) -> Bytes {
     let bytes = rows.saturating_mul(column.row_bytes());
     let mut plain = vec![0; usize::try_from(bytes).unwrap_or(0)];

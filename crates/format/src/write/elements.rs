@@ -1,4 +1,4 @@
-//! Writing elements of any data type, those of variable length included.
+//! Writing elements of any data type, variable length included.
 
 use chunkyard_array::{
     Assembly, Cells, ChunkIndex, ElementsBuf, Footprint, Points, Region, Selection,

@@ -4,11 +4,10 @@
 //!  elements ─▶ gather or patch ─▶ encode ─▶ Accept     a chunk is one step, a write is not
 //! ```
 //!
-//! Each chunk is put together in a buffer, unless it lies in one piece in the caller's memory,
-//! encoded on a compute thread and handed on. A chunk that is written in part is read first; a
-//! missing one is all fill value; one that ends up all fill value is not stored. Where positions
-//! repeat, the last value stays. [`patch`] is about one chunk, [`elements`] about types of variable
-//! length.
+//! Each chunk is built in a buffer, unless it lies in one piece in the caller's memory, encoded on
+//! a compute thread and handed on. A chunk that is written in part is read first; a missing one is
+//! all fill value; one that ends up all fill value is not stored. Where positions repeat, the last
+//! value stays. [`patch`] handles one chunk, [`elements`] types of variable length.
 
 mod elements;
 mod patch;
@@ -30,16 +29,17 @@ use super::read::{BATCHES, Reader, batched};
 /// Where encoded chunks of one array go.
 #[async_trait]
 pub trait Accept: std::fmt::Debug + Send + Sync {
-    /// Stores encoded chunks; `None` is a chunk that holds the fill value only, which is removed if
-    /// there is one.
+    /// Stores encoded chunks; `None` is a chunk that holds the fill value only: any stored one is
+    /// removed.
     async fn accept(&self, chunks: Vec<(ChunkIndex, Option<Bytes>)>) -> Result<()>;
 
     /// Waits until it is safe to write; see [`Writers`].
     async fn exclude(&self, alone: bool) -> Exclusion<'_>;
 }
 
-/// Keeps writers of the same chunk apart: held shared while whole chunks are written, alone while a
-/// chunk is read, changed and written. Otherwise two writers of one chunk would undo each other.
+/// Keeps writers of the same chunk apart: the lock is shared while whole chunks are written, and
+/// exclusive while a chunk is read, changed and written. Otherwise two writers of one chunk would
+/// undo each other.
 #[derive(Debug, Default)]
 pub struct Writers(tokio::sync::RwLock<()>);
 
@@ -72,12 +72,12 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// A writer of what the reader reads.
+    /// A writer of the array that the reader reads.
     pub fn new(reader: Reader, target: Arc<dyn Accept>) -> Self {
         Self { reader, target }
     }
 
-    /// Reads what is written here, by the chunks it is written in.
+    /// The reader of this array.
     pub fn reader(&self) -> &Reader {
         &self.reader
     }
@@ -100,13 +100,13 @@ impl Writer {
         self.write_cells(cells, true, Values::Each(elements)).await
     }
 
-    /// Sets all elements of a selection to one.
+    /// Sets all elements of a selection to the same value.
     pub async fn fill_selection(&self, selection: &Selection, element: Bytes) -> Result<()> {
         let cells = self.reader.cells(selection)?;
         self.write_cells(cells, self.cuts_chunks(selection), Values::one(element)).await
     }
 
-    /// Sets all points to one element.
+    /// Sets all points to the same value.
     pub async fn fill_points(&self, points: &Points, element: Bytes) -> Result<()> {
         let cells = self.reader.cells_of_points(points)?;
         self.write_cells(cells, true, Values::one(element)).await
@@ -144,7 +144,7 @@ impl Writer {
         self.target.accept(encoded).await
     }
 
-    /// Fetches the chunks of which something stays.
+    /// Fetches the chunks that keep some of their elements.
     async fn with_existing(
         &self,
         batch: Vec<(ChunkIndex, Footprint)>,
@@ -171,7 +171,7 @@ impl Writer {
         selection.cuts_chunks(self.reader.codecs().grid())
     }
 
-    /// Refuses values that are more or less than what is to be written.
+    /// Refuses too many or too few values.
     fn check_len(&self, shape: &[u64], values: &Values) -> Result<()> {
         let item_size = self.reader.item_size()?;
         let expected = match values {

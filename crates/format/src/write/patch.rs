@@ -1,4 +1,4 @@
-//! One chunk: what it was, what is written, encoded.
+//! Builds one chunk from its old content and the new values, and encodes it.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -11,13 +11,12 @@ use chunkyard_store::Result;
 use super::Writer;
 use crate::encode_chunk;
 
-/// What is written.
+/// The values to write.
 #[derive(Debug)]
 pub(super) enum Values {
     /// An element for each place.
     Each(Bytes),
-    /// The same element everywhere, and what a chunk of nothing else, which no edge clips, looks
-    /// like encoded.
+    /// The same element everywhere; and the encoded form of an unclipped chunk of nothing else.
     One { element: Bytes, chunk: OnceLock<Option<Bytes>> },
 }
 
@@ -35,8 +34,8 @@ impl Values {
 }
 
 impl Writer {
-    /// Puts together and encodes one chunk of what `shape` is written; `None` when it is all fill
-    /// value. Without an old one, what is not written is the fill value.
+    /// Builds and encodes one chunk, into which values of `shape` are written; `None` when it is
+    /// all fill value. Without an old chunk, elements that are not written hold the fill value.
     pub(super) fn patch(
         &self,
         index: &[u64],

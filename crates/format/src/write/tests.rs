@@ -1,4 +1,4 @@
-//! Any writes to an array with clipped edges, against one element after the other.
+//! Random writes to an array with clipped edges, compared with writing one element after the other.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -195,7 +195,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_written_to_clipped_chunks_is_what_assignment_gives(
+    fn writes_to_clipped_chunks_equal_plain_assignment(
         (shape, chunk, writes) in arrays(),
         dtype in prop::sample::select(vec![json!("uint16"), json!("string")]),
     ) {

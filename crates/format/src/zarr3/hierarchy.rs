@@ -1,27 +1,27 @@
 //! Which nodes there are.
 //!
-//! Where the root carries consolidated metadata, that is one document and no listing. Otherwise
-//! directories are walked from the root down; below an array nothing is looked at, so the number of
+//! If the root has consolidated metadata, reading that one document is enough and nothing is listed.
+//! Otherwise directories are walked from the root down. The walk stops at an array, so the number of
 //! chunks does not matter.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use chunkyard_array::{ArraySpec, GroupSpec, non_finite, parse_v2_array, parse_v2_group};
-use chunkyard_store::{Error, Kind, Result, Store};
+use chunkyard_store::{Error, Kind, Noun, Result, Store};
 use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::{Map, Value};
 
 use super::{METADATA, prefix_of};
 use crate::{ArrayNode, Dataset, Node, check_node_path};
 
-/// Metadata of a group and of an array of version 2, their attributes, and all of them in one.
+/// Documents of version 2: group, array, attributes, and all of them in one.
 pub(super) const V2_GROUP: &str = ".zgroup";
 pub(super) const V2_ARRAY: &str = ".zarray";
 const V2_ATTRIBUTES: &str = ".zattrs";
 const V2_CONSOLIDATED: &str = ".zmetadata";
 
-/// Whether a name is that of metadata, of either version.
+/// Whether a file of this name holds metadata, of either version.
 pub(super) fn is_metadata(name: &str) -> bool {
     [METADATA, V2_GROUP, V2_ARRAY, V2_ATTRIBUTES, V2_CONSOLIDATED].contains(&name)
 }
@@ -60,7 +60,7 @@ impl Reading<'_> {
     async fn root(&mut self) -> Result<()> {
         let Some(documents) = documents(self.store, "/").await? else {
             return Err(Error::NotFound {
-                what: "dataset",
+                what: Noun::Dataset,
                 name: format!("{} has no Zarr metadata", self.store.url()),
             });
         };
@@ -92,7 +92,7 @@ impl Reading<'_> {
         self.walk().await
     }
 
-    /// Goes down level by level, all groups of a level at a time.
+    /// Walks down level by level, all groups of a level at a time.
     async fn walk(&mut self) -> Result<()> {
         let mut level = vec!["/".to_owned()];
         while !level.is_empty() {
@@ -124,7 +124,7 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// Adds a node; says whether it is a group.
+    /// Adds a node; returns whether it is a group.
     fn take(&mut self, path: &str, documents: &Documents) -> Result<bool> {
         let node = match documents {
             Documents::V3(bytes) => parse_v3(bytes),
@@ -194,7 +194,7 @@ impl Documents {
     }
 }
 
-/// The documents of the node at a path; `None` where there is no node.
+/// The documents of the node at a path; `None` if there is no node.
 async fn documents(store: &Store, path: &str) -> Result<Option<Documents>> {
     let prefix = prefix_of(path);
     let named = |name: &str| format!("{prefix}{name}");
@@ -212,7 +212,7 @@ async fn documents(store: &Store, path: &str) -> Result<Option<Documents>> {
     Ok(None)
 }
 
-/// An object, if it is there.
+/// An object, or `None` if it is missing.
 async fn optional(store: &Store, path: &str) -> Result<Option<Bytes>> {
     match store.get(path).await {
         Ok(object) => Ok(Some(object.bytes)),
@@ -221,12 +221,12 @@ async fn optional(store: &Store, path: &str) -> Result<Option<Bytes>> {
     }
 }
 
-/// The paths of what may be nodes below a group.
+/// The paths below a group that may be nodes.
 async fn children(store: &Store, path: &str) -> Result<Vec<String>> {
     let prefix = prefix_of(path);
     let listed = store.list_dir(&prefix).await?;
     let names = listed.dirs.iter().filter_map(|dir| dir.trim_end_matches('/').rsplit('/').next());
-    // Ours that begin with a dot are work in progress.
+    // Our own names that begin with a dot are work in progress.
     let nodes = names.filter(|name| !name.starts_with('.'));
     Ok(nodes.map(|name| format!("/{prefix}{name}")).collect())
 }
@@ -238,7 +238,8 @@ fn parse_v3(bytes: &[u8]) -> Result<Node> {
     }
 }
 
-/// Whether a document of version 3, called `file`, is about an array; otherwise it is about a group.
+/// Whether a document of version 3, called `file`, describes an array; otherwise it describes a
+/// group.
 pub(super) fn is_array(file: &str, bytes: &[u8]) -> Result<bool> {
     let document: Value = parse(file, bytes)?;
     match document.get("node_type").and_then(Value::as_str) {
@@ -256,12 +257,12 @@ fn array_node(spec: &ArraySpec) -> Result<Node> {
     Ok(Node::Array(Arc::new(ArrayNode::new(spec)?)))
 }
 
-/// Consolidated metadata describes the hierarchy as it was where it was: it does not travel.
+/// Consolidated metadata describes the hierarchy in its old place, so it is not copied.
 fn without_consolidated(group: &GroupSpec) -> GroupSpec {
     group.without_member(CONSOLIDATED)
 }
 
-/// The nodes that a root group of version 3 lists, if it does.
+/// The nodes that a root group of version 3 lists, if any.
 fn consolidated(bytes: &[u8]) -> Result<Option<Map<String, Value>>> {
     let document: Value = parse(METADATA, bytes)?;
     let nodes = document.get(CONSOLIDATED).and_then(|member| member.get("metadata"));
@@ -292,7 +293,7 @@ fn not_metadata(file: &str, expected: &str, found: &str) -> Error {
     }
 }
 
-/// Says which node's metadata is wrong.
+/// Names the node in an error about its metadata.
 fn in_node(path: &str, error: Error) -> Error {
     match error {
         Error::Corrupt { file, what, expected, found } => {

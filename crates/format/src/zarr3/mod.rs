@@ -1,4 +1,4 @@
-//! Plain Zarr: version 3 both ways, version 2 for reading.
+//! Plain Zarr: version 3 for reading and writing, version 2 for reading.
 //!
 //! Specification: Zarr v3 core, with `sharding_indexed` as packing and zarr-python's consolidated
 //! metadata; Zarr v2. Compatible implementations: zarr-python, TensorStore, zarrs.
@@ -10,11 +10,11 @@
 //!  <path>/c/0/1             or a shard: many chunks and an index of where each lies
 //! ```
 //!
-//! - `hierarchy` reads metadata: what is said in one document, or by walking directories.
+//! - `hierarchy` reads metadata: from one document, or by walking directories.
 //! - `source` locates chunks: a whole object, or by a shard's index, which is read once.
 //! - `sink` writes objects; metadata comes last. In a directory, all of it is written aside and
 //!   renamed into place in one step.
-//! - `edit` changes what is there, object by object.
+//! - `edit` changes a hierarchy in place, object by object.
 
 mod edit;
 mod hierarchy;

@@ -1,4 +1,4 @@
-//! Writing shards: chunks go out as they come, the index at the end.
+//! Writing shards: chunks are written as they come, the index at the end.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -31,9 +31,9 @@ struct OpenShard {
 }
 
 enum Body {
-    /// The index comes last: chunks are on their way.
+    /// The index comes last: chunks are already being written.
     Streamed(Box<dyn Upload>),
-    /// The index comes first, and says where all chunks are: they wait.
+    /// The index comes first, and gives the places of all chunks: so they wait.
     Held(Vec<Bytes>),
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use chunkyard_array::{ChunkIndex, GroupSpec};
-use chunkyard_store::{Error, Kind, Result, Store};
+use chunkyard_store::{Error, Kind, Noun, Result, Store};
 use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::{Map, Value, json};
 
@@ -21,12 +21,12 @@ use crate::{
 };
 
 /// Objects of one pack that are put at once in an object store, where each is a round trip. In a
-/// directory it is one: those who create files there wait for one another, spinning.
+/// directory it is one: threads that create files there wait for one another, spinning.
 const PUTS: usize = 4;
 
-/// How a Zarr hierarchy is known.
+/// The files of a Zarr hierarchy.
 const MARKS: Marks = Marks {
-    other: "something that is no Zarr, and so is not replaced",
+    format: "Zarr",
     known: &[METADATA, hierarchy::V2_GROUP, hierarchy::V2_ARRAY],
     complete: &[METADATA],
     file: None,
@@ -52,7 +52,7 @@ impl Layouts {
 
 impl Writers for Layouts {
     fn writer(&self, pack: &Pack, store: Store) -> Result<Box<dyn PackWriter>> {
-        let missing = || Error::NotFound { what: "array", name: pack.array.to_string() };
+        let missing = || Error::NotFound { what: Noun::Array, name: pack.array.to_string() };
         let layout = self.0.get(&*pack.array).ok_or_else(missing)?.clone();
         Ok(match layout.sharded {
             Some(_) => Box::new(ShardWriter::new(store, layout)),
@@ -70,11 +70,11 @@ impl Zarr3Sink {
         Ok(Self { staging, dataset, layouts })
     }
 
-    /// The documents of all nodes, those of the root last.
+    /// The documents of all nodes, the root's last.
     fn documents(&self) -> Result<Vec<(String, Bytes)>> {
         let mut documents: Vec<(String, Bytes)> = Vec::with_capacity(self.dataset.nodes.len());
         let mut below = Map::new();
-        // Paths sort before what lies below them, so in reverse order the root comes last.
+        // A path sorts before the paths below it, so in reverse order the root comes last.
         for (path, node) in self.dataset.nodes.iter().rev() {
             let (bytes, strict) = match node {
                 Node::Array(array) => {
@@ -94,8 +94,8 @@ impl Zarr3Sink {
     }
 }
 
-/// The root group with the metadata of all nodes in it, as zarr-python writes it: readers open a
-/// hierarchy with one request.
+/// The root group with the metadata of all nodes in it, as zarr-python writes it: readers then open
+/// a hierarchy with one request.
 fn consolidated(group: &GroupSpec, below: &Map<String, Value>) -> GroupSpec {
     if below.is_empty() {
         return group.clone();

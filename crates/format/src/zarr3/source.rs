@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use chunkyard_array::{ChunkIndex, ChunkKeys, Grid, Region, ShardEntries, ShardIndex};
-use chunkyard_store::{ByteCache, ChunkRef, Error, Fetcher, Guard, Links, Meta, Result, Store};
+use chunkyard_store::{
+    ByteCache, ChunkRef, Error, Fetcher, Guard, Links, Meta, Noun, Result, Store,
+};
 use futures::stream::{self, BoxStream};
 use futures::{StreamExt, TryStreamExt, future};
 
@@ -40,7 +42,7 @@ pub(super) fn layouts_of(dataset: &Dataset) -> Result<BTreeMap<String, Arc<Layou
     arrays.map(|(path, node)| Ok((path.to_owned(), Arc::new(Layout::new(path, node)?)))).collect()
 }
 
-/// What it takes to find chunks in shards.
+/// How to find chunks in shards.
 #[derive(Debug)]
 pub(super) struct Sharded {
     pub(super) index: ShardIndex,
@@ -77,16 +79,16 @@ impl Zarr3Source {
     }
 
     fn layout(&self, array: &str) -> Result<&Arc<Layout>> {
-        let missing = || Error::NotFound { what: "array", name: array.to_owned() };
+        let missing = || Error::NotFound { what: Noun::Array, name: array.to_owned() };
         self.layouts.get(array).ok_or_else(missing)
     }
 
-    /// Forgets what is known about an object that was written anew.
+    /// Drops the cached index of an object that was written anew.
     pub(super) fn forget_shard(&self, path: &str) {
         self.indices.remove(&path.into());
     }
 
-    /// The index of a shard; `None` where there is no shard. Read once, then kept.
+    /// The index of a shard; `None` if there is no shard. Read once, then kept.
     async fn shard(
         &self,
         layout: &Layout,
@@ -177,7 +179,7 @@ impl Layout {
         format!("{}{}", self.prefix, self.keys.key(index))
     }
 
-    /// The chunk, or shard, that an object is.
+    /// The index of the chunk, or shard, in an object.
     pub(super) fn parse(&self, path: &str) -> Option<ChunkIndex> {
         self.keys.parse(path.strip_prefix(&self.prefix)?)
     }
@@ -314,7 +316,7 @@ impl Zarr3Source {
         false
     }
 
-    /// The chunks in an object of an array, if it holds any that are wanted.
+    /// The chunks in an object of an array, if it holds any wanted ones.
     fn in_object<'a>(
         &'a self,
         layout: &'a Arc<Layout>,
@@ -349,7 +351,7 @@ impl Zarr3Source {
     }
 }
 
-/// Says which shard the array model complained about.
+/// Names the shard in an error of the array model.
 fn in_shard(path: &str, error: chunkyard_array::Error) -> Error {
     match error {
         chunkyard_array::Error::Corrupt { what, expected, found, .. } => {

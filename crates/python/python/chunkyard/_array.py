@@ -32,10 +32,10 @@ NDArray = npt.NDArray[Any]
 
 
 class Array(Node):
-    """A chunked n-dimensional array. Index it as a NumPy array; what comes out is one.
+    """A chunked n-dimensional array. Index it like a NumPy array; the result is one.
 
-    Chunks are decoded by all cores, straight into the result; `read(..., out=)` into memory that is
-    there already. Writable where it belongs to a writable session.
+    All cores decode chunks, straight into the result; `read(..., out=)` decodes into existing memory.
+    The array is writable if it belongs to a writable session.
     """
 
     def __init__(self, tree: Tree, path: str, session: Session | None = None) -> None:
@@ -57,7 +57,7 @@ class Array(Node):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The data type of what comes out."""
+        """The data type of the elements."""
         return self._dtype
 
     @property
@@ -77,7 +77,7 @@ class Array(Node):
 
     @property
     def chunks(self) -> tuple[int, ...]:
-        """The shape of a chunk, which is what is decoded as a whole."""
+        """The shape of a chunk, which is always decoded as a whole."""
         return tuple(self._native.chunks)
 
     @property
@@ -98,13 +98,13 @@ class Array(Node):
 
     @property
     def dimension_names(self) -> tuple[str | None, ...] | None:
-        """Names of the axes, where there are any."""
+        """Names of the axes, if there are any."""
         names = self.metadata.get("dimension_names")
         return None if names is None else tuple(names)
 
     @property
     def fill_value(self) -> Any:
-        """What an element is that was never written."""
+        """The value of an element that was never written."""
         element = self._native.fill_element
         if self._variable:
             return element.decode() if self._native.data_type == "string" else element
@@ -116,10 +116,10 @@ class Array(Node):
         return self._shape[0]
 
     def read(self, selection: Any = ..., *, out: NDArray | None = None) -> Any:
-        """What `self[selection]` gives, into `out` if that is given.
+        """Gives `self[selection]`, in `out` if that is given.
 
         Elements are decoded straight into an `out` of the same shape and data type that is contiguous;
-        into any other they are copied.
+        into any other `out` they are copied.
         """
         return self._read(parse(selection, self._shape), out)
 
@@ -188,7 +188,7 @@ class Array(Node):
         return values if dtype is None else values.astype(dtype, copy=False)
 
     def resize(self, shape: int | Sequence[int]) -> None:
-        """Changes the shape. Elements inside both stay; what is outside is gone."""
+        """Changes the shape. Elements inside both shapes stay; all others are gone."""
         writable(self._tree).resize(self._path, _shape_of(shape))
         self._open()
 
@@ -212,7 +212,7 @@ class Array(Node):
         return self._shape
 
     def chunk_regions(self) -> Iterator[tuple[slice, ...]]:
-        """What each chunk covers, as slices, in the order of the grid."""
+        """The part that each chunk covers, as slices, in the order of the grid."""
         for index in np.ndindex(*self.cdata_shape):
             yield tuple(
                 slice(at * chunk, min((at + 1) * chunk, extent))
@@ -234,7 +234,7 @@ class Array(Node):
     def chunk_refs(self) -> pa.Table:
         """Where every stored chunk is, as a table of pyarrow.
 
-        Columns: `index` in the chunk grid; `kind`: `object`, `virtual` (somebody else's object),
+        Columns: `index` in the chunk grid; `kind`: `object`, `virtual` (an object elsewhere),
         `packed` (part of a block that is compressed as a whole, which starts at `offset`) or
         `inline`; `url`, `offset`, `length`; `etag` and `last_modified_ms`, by which a change is
         noticed; `crc32c`.
@@ -257,7 +257,7 @@ class Array(Node):
         if self._session is None:
             return (type(self).__name__, getattr(self._tree, "identity", None), self._path)
         if not self._session.read_only:
-            # It may change at any time, so it is never the same.
+            # The array may change at any time, so its name is new each time.
             return (type(self).__name__, uuid.uuid4().hex)
         session = self._session
         return (type(self).__name__, session.repository.url, session.snapshot_id, self._path)
@@ -331,7 +331,7 @@ def _shape_of(shape: int | Sequence[int], rank: int = 1) -> list[int]:
 def _zarr_dtype(
     dtype: npt.DTypeLike | str | Mapping[str, Any],
 ) -> tuple[str | dict[str, Any], np.dtype[Any] | None]:
-    """What the engine takes for a data type, and NumPy's, where that has it."""
+    """The data type as the engine takes it, and as NumPy has it, if NumPy does."""
     if isinstance(dtype, Mapping):
         return dict(dtype), None
     if dtype is str or dtype == "string":

@@ -1,7 +1,7 @@
 """Attributes with numbers that JSON does not have.
 
-zarr-python writes NaN and the infinities into attributes. A document keeps them as strings, and in a
-member which of its strings are numbers; `chunkyard_array::non_finite` has the rule.
+zarr-python writes NaN and the infinities into attributes. A document keeps them as strings, and lists
+in a member which strings are numbers; `chunkyard_array::non_finite` has the rule.
 """
 
 from __future__ import annotations

@@ -26,9 +26,9 @@ Mode = Literal["r", "r+", "a"]
 class Blz(Rows):
     """A compressed array or table whose rows are added and cut off at its end.
 
-    Rows that are added are seen here at once, and by everybody else after `flush`, which makes all of
-    them durable and visible in one step. In a `with` statement that happens at its end; an exception
-    discards them.
+    This object sees added rows at once; other readers see them after `flush`, which makes all of them
+    durable and visible in one step. A `with` statement flushes at its end; an exception discards the
+    rows.
 
     >>> import chunkyard, numpy
     >>> with chunkyard.create_blz("memory://rows/x.blz", "f8", expected_rows=10**6) as rows:
@@ -53,16 +53,16 @@ class Blz(Rows):
 
     @property
     def style(self) -> str:
-        """How it is laid out: `superchunk`, `document` or `bcolz`."""
+        """The layout of its directory: `superchunk`, `document` or `bcolz`."""
         return self._native.style
 
     @property
     def attrs(self) -> Attributes:
-        """The attributes; assignments go straight through."""
+        """The attributes; an assignment is stored at once."""
         return _Attributes(self)
 
     def cautions(self) -> list[str]:
-        """What whoever reads it should know: columns of different lengths, for instance."""
+        """What a reader should know: columns of different lengths, for instance."""
         return self._native.cautions()
 
     @property
@@ -77,8 +77,8 @@ class Blz(Rows):
     def append(self, rows: Any) -> None:
         """Adds rows.
 
-        An array of them, anything that NumPy makes one of, or an iterator of single rows, which is
-        taken in bounded memory. To a table also columns by name, as a dictionary.
+        Takes an array, anything that NumPy turns into one, or an iterator of single rows, which needs
+        bounded memory. A table also takes columns by name, as a dictionary.
         """
         native = self._writable
         if isinstance(rows, Iterator):
@@ -100,23 +100,23 @@ class Blz(Rows):
         return [bytes_of(_elements(values, column)) for column, values in columns]
 
     def trim(self, rows: int) -> None:
-        """Cuts rows off the end, for everybody. What was added and not flushed is flushed before."""
+        """Cuts rows off the end, for all readers. Flushes added rows first."""
         self._writable.trim(rows)
 
     def resize(self, rows: int) -> None:
-        """Makes it so many rows long: cuts some off, or adds default rows, which a flush makes visible."""
+        """Sets the number of rows: cuts some off, or adds default rows, which a flush makes visible."""
         self._writable.resize(rows)
 
     def flush(self) -> None:
-        """Makes all rows that were added or changed durable and visible to everybody."""
+        """Makes all added and changed rows durable, and visible to all readers."""
         self._writable.flush()
 
     def discard(self) -> None:
-        """Forgets all rows that were added or changed and not flushed."""
+        """Drops all added and changed rows that are not flushed."""
         self._writable.discard()
 
     def refresh(self) -> None:
-        """Looks at what others have flushed. Does nothing while rows of one's own wait."""
+        """Looks for rows that other writers have flushed. Does nothing while own rows wait."""
         self._native.refresh()
 
     def __setitem__(self, key: Any, values: Any) -> None:
@@ -197,11 +197,11 @@ def create_blz(
 ) -> Blz:
     """Creates a BLZ array, or a table if `dtype` is structured, and gives it open for writing.
 
-    `place` is a path or URL; `None` is memory that goes with what is given. `expected_rows` helps to
+    `place` is a path or URL; `None` is memory that lives as long as the result. `expected_rows` helps to
     choose how many rows a chunk has (`chunklen`), and how many chunks a file (`superchunk`). Without
     `codec`, `level` and `shuffle` the first chunk is compressed in several ways, and the best one stays.
     `default` is the row that `resize` adds; of a table one value per field, or columns by name. With
-    `mutable` rows can be changed; `slack` leaves so many bytes of room for that in each chunk.
+    `mutable` rows can be changed; `slack` leaves this many bytes of room for that in each chunk.
     `data` are the first rows, and are flushed.
     """
     described, shape = _described(dtype, row_shape)
@@ -265,7 +265,7 @@ def _default(value: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def _json(value: Any) -> Any:
-    """A value of NumPy in JSON, as BLZ has it."""
+    """A NumPy value in JSON, as BLZ stores it."""
     if isinstance(value, list):
         return [_json(item) for item in value]
     if isinstance(value, bytes):
@@ -291,7 +291,7 @@ def _structured(rows: Any, dtype: np.dtype[Any]) -> NDArray:
 
 
 def _taken(rows: Any, column: Column) -> Any:
-    """What rows, or columns by name, have for a column."""
+    """The values of a column, from rows or from columns by name."""
     whole = "/".join(column.names)
     if isinstance(rows, Mapping) and whole in rows:
         return rows[whole]
@@ -304,7 +304,7 @@ def _taken(rows: Any, column: Column) -> Any:
 
 
 def _elements(rows: Any, column: Column) -> NDArray:
-    """Rows of a column, contiguous; a single one is taken for one row."""
+    """Rows of a column, contiguous; a single value counts as one row."""
     values = rows[:] if isinstance(rows, Rows) else rows
     elements = convert(values, column.dtype)
     if elements.shape == column.row_shape:

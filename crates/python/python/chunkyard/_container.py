@@ -27,7 +27,7 @@ class Layer:
     arrays: int
     """Arrays that it touches."""
     deleted: int
-    """Those of them that it deletes."""
+    """Arrays among them that it deletes."""
     chunks: int
     blocks: int
     checksums: bool
@@ -36,10 +36,10 @@ class Layer:
 
 @dataclass(frozen=True)
 class Statistics:
-    """Of an array, as of the last flush. What equals the fill value, or was never written, is null."""
+    """Of an array, as of the last flush. Null elements equal the fill value, or were never written."""
 
     min: Any
-    """The smallest element that is not null; `None` where there is none."""
+    """The smallest element that is not null; `None` if there is none."""
     max: Any
     null_count: int
     row_count: int
@@ -47,7 +47,7 @@ class Statistics:
 
 @dataclass(frozen=True)
 class Compacted:
-    """What a compaction did."""
+    """The result of a compaction."""
 
     layers: int
     """Layers that became one, the base included."""
@@ -58,8 +58,8 @@ class Compacted:
 class Container(Group):
     """The root group of a container.
 
-    Where it is writable, changes wait until `flush`, which makes all of them visible in one step, as one
-    more layer. In a `with` statement that happens at its end; an exception discards them.
+    If it is writable, changes wait until `flush`, which makes all of them visible in one step, as one
+    more layer. A `with` statement flushes at its end; an exception discards the changes.
 
     >>> import chunkyard, numpy
     >>> with chunkyard.open("memory://many/x.af", mode="a") as container:
@@ -81,7 +81,7 @@ class Container(Group):
         return [Layer(**layer) for layer in self._tree.layers()]
 
     def statistics(self, name: str) -> Statistics | None:
-        """The statistics of an array as of the last flush; `None` where they are not known."""
+        """The statistics of an array as of the last flush; `None` if they are not known."""
         path = self._join(name)
         found = self._tree.statistics(path)
         if found is None:
@@ -93,14 +93,14 @@ class Container(Group):
     def attribute_types(self, name: str) -> dict[str, str]:
         """The types of the attributes of an array or a group, as they are stored: `Int8`, `String`.
 
-        What a container has no type for is text under the key `json:` and its own.
+        A value without a type in containers is text, under its key with `json:` in front.
         """
         return dict(self._writable.attribute_types(self._join(name)))
 
     def flush(self) -> int | None:
-        """Makes all changes visible to everybody; the number of the new layer, if there are any.
+        """Makes all changes visible to all readers; gives the number of the new layer, if there is one.
 
-        After an error they still wait. A `ConflictError` says that somebody else was faster.
+        After an error the changes still wait. A `ConflictError` means that another writer was faster.
         """
         flushed = self._writable.flush()
         if flushed is None:
@@ -111,13 +111,13 @@ class Container(Group):
         return layer
 
     def discard(self) -> None:
-        """Forgets all changes that are not flushed."""
+        """Drops all changes that are not flushed."""
         self._writable.discard()
 
     def compact(self, *, alone: bool = False) -> Compacted:
         """Merges all layers into one file; changes that wait are flushed first.
 
-        `alone` says that nobody else writes: large containers on object stores need it.
+        `alone` promises that there is no other writer: large containers on object stores need it.
         """
         return Compacted(*self._writable.compact(alone))
 
@@ -145,7 +145,7 @@ class Container(Group):
 
 
 def _element(value: Any, array: _engine.Array) -> Any:
-    """A value among statistics as an element of the array."""
+    """A value of the statistics as an element of the array."""
     if isinstance(value, bytes) and array.data_type == "string":
         return value.decode(errors="replace")
     if isinstance(value, int) and array.data_type == "numpy.datetime64":

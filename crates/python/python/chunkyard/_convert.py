@@ -29,7 +29,7 @@ Shape = int | Sequence[int]
 
 @dataclass(frozen=True)
 class ConvertedArray:
-    """What happened to one array."""
+    """How one array was converted."""
 
     source: str
     target: str
@@ -41,7 +41,7 @@ class ConvertedArray:
 
 @dataclass(frozen=True)
 class Converted:
-    """What a conversion did."""
+    """The result of a conversion."""
 
     source_format: str
     target_format: str
@@ -49,7 +49,7 @@ class Converted:
     packs: int
     """Pieces that are written, and resumed, as a whole."""
     packs_resumed: int
-    """Those that an earlier attempt had done."""
+    """Packs that an earlier attempt finished."""
     chunks: int
     """Chunks that are stored."""
     nbytes: int
@@ -57,12 +57,12 @@ class Converted:
     nbytes_stored: int
     """Bytes of the encoded chunks."""
     snapshot: str | None
-    """The commit, where the target is a repository."""
+    """The commit, if the target is a repository."""
 
 
 @dataclass(frozen=True)
 class Linked:
-    """What was linked."""
+    """The result of a link."""
 
     arrays: int
     references: int
@@ -73,7 +73,7 @@ class Linked:
     copied_bytes: int
     snapshot: str
     allow: str
-    """What readers must allow: `chunkyard.open(repository, allow=[...])`."""
+    """The place that readers must allow: `chunkyard.open(repository, allow=[...])`."""
 
 
 @dataclass(frozen=True)
@@ -85,12 +85,12 @@ class ArrayInfo:
     dtype: str
     chunks: tuple[int, ...]
     nbytes: int | None
-    """Bytes of all elements, where those have a fixed size."""
+    """Bytes of all elements, if these have a fixed size."""
 
 
 @dataclass(frozen=True)
 class Info:
-    """What is at a URL."""
+    """A dataset at a URL, described."""
 
     url: str
     format: str
@@ -147,16 +147,17 @@ def convert(
 ) -> Converted:
     """Converts arrays from any format to any other.
 
-    The format of the source is recognised by its content, that of the target by what is there, or by
-    its name (`.zarr`, `.repo`, `.blz`, `.blp`), or is `to`. What is not asked for stays as it is. The
-    target appears when it is complete, in one step; into a repository, as one commit. A conversion that
-    was interrupted, by Ctrl-C too, goes on where it ended when the same is asked again.
+    The source's format is recognised by its content. The target's format is `to`, or follows from
+    existing data at that place, or from its name (`.zarr`, `.repo`, `.blz`, `.blp`). Properties that
+    you do not name stay as they are. The target appears when it is complete, in one step; in a
+    repository, as one commit. The same call, made again, continues an interrupted conversion, also
+    after Ctrl-C.
 
     `arrays` are paths, of arrays or of groups for all in them; `selection` is a box of each, such as
     `np.s_[0:10, :, 5:]`; `branch`, `tag`, `snapshot` and `as_of` choose the version of a repository that
     is read; `lossy` accepts losses by the names that a refusal gives them; `verify` reads everything
-    back and compares before anything is visible; `progress` is a function that is told how far it is,
-    or whether to show it.
+    back and compares before anything is visible; `progress` is a function that gets the progress, or
+    says whether to show it.
 
     With `client`, a `distributed.Client`, its workers write the packs and this process commits, once.
     They must reach both places by the same names; storage options are sent to them.
@@ -227,9 +228,8 @@ def link(
 ) -> Linked:
     """Puts existing data under version control without copying it, in one commit.
 
-    Each chunk of the source becomes a reference to where it is. Whoever reads it through the
-    repository must allow that place. A source that changed since is an error, never old or mixed
-    data.
+    Each chunk of the source becomes a reference to its place. Readers of the repository must allow
+    that place. A source that changed since is an error, never old or mixed data.
     """
     options = Options(storage, allow=allow, durable=durable)
     place = url_of(source)
@@ -256,11 +256,10 @@ def verify(
     allow: Iterable[str] = (),
     **storage: object,
 ) -> Report:
-    """Checks whatever is at a URL, and changes nothing. The report is true unless something is damaged.
+    """Checks a dataset of any format, and changes nothing. The report is true unless data is damaged.
 
-    Without a level, a repository is checked for whether everything is there, and other formats, by
-    decoding everything. What carries no checksum cannot be checked: then the `verdict` is `readable` and
-    not `sound`.
+    Without a level, a repository is checked for missing files; other formats are decoded in full.
+    Data without a checksum cannot be checked: then the `verdict` is `readable` and not `sound`.
     """
     options = Options(storage, allow=allow)
     with shown("checking", progress) as report:
@@ -278,7 +277,7 @@ def info(
     allow: Iterable[str] = (),
     **storage: object,
 ) -> Info:
-    """Describes what is at a URL, by its metadata alone."""
+    """Describes a dataset of any format, from its metadata alone."""
     options = Options(storage, allow=allow)
     place = url_of(url)
     read = version_at(place, options, branch, tag, snapshot, as_of)
@@ -298,7 +297,7 @@ def _describe(source: _engine.Source, path: str) -> ArrayInfo:
     try:
         array = source.array(path)
     except NotImplementedError:
-        # Of codecs that are not known here; what the metadata say still holds.
+        # Its codecs are unknown here; the facts in the metadata still hold.
         data_type = document["data_type"]
         name = data_type if isinstance(data_type, str) else data_type["name"]
         grid = document["chunk_grid"].get("configuration", {})

@@ -285,7 +285,7 @@ class Array:
 
 @final
 class Keys:
-    """Each method gives its result, or a future of it where it must be waited for."""
+    """Each method gives its result, or a future of it if the caller must wait."""
 
     def __new__(cls, session: Session) -> Keys: ...
     def get(self, key: str, range: _Range | None) -> Any: ...

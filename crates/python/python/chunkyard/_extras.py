@@ -1,4 +1,4 @@
-"""Libraries that are used where they are installed."""
+"""Optional libraries."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def extra(name: str, what: str) -> Iterator[None]:
-    """Imports that need an extra of the package; where it is missing, how to get it is said."""
+    """Imports that need an extra of the package; if it is missing, the error says how to get it."""
     try:
         yield
     except ModuleNotFoundError as error:

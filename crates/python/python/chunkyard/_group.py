@@ -24,7 +24,7 @@ Codecs = str | Sequence[Mapping[str, Any] | str]
 
 
 class Tree(Protocol):
-    """What holds nodes: a native session or source."""
+    """A holder of nodes: a native session or source."""
 
     def nodes(self) -> list[tuple[str, bool]]: ...
     def is_array(self, path: str, /) -> bool | None: ...
@@ -34,7 +34,7 @@ class Tree(Protocol):
 
 
 class WritableTree(Tree, Protocol):
-    """What also takes changes."""
+    """A holder that also takes changes."""
 
     def create_array(self, path: str, document: str, /) -> None: ...
     def create_group(self, path: str, attributes: dict[str, Any], /) -> None: ...
@@ -44,22 +44,22 @@ class WritableTree(Tree, Protocol):
 
 
 def writable(tree: Tree) -> WritableTree:
-    """The same, if it takes changes."""
+    """The same holder, if it takes changes."""
     if not hasattr(tree, "create_array"):
         raise UnsupportedError("this was opened for reading only")
     return cast(WritableTree, tree)
 
 
 def retype(tree: WritableTree, path: str, types: list[tuple[str, str]]) -> None:
-    """Gives attributes the types of the scalars that they were, where there are types."""
+    """Gives attributes the types of their NumPy scalars, if the format has types."""
     if types and isinstance(tree, _engine.Container):
         tree.retype_attributes(path, types)
 
 
 class Attributes(MutableMapping[str, Any]):
-    """The attributes of an array or group; assignments go straight through.
+    """The attributes of an array or group; an assignment is stored at once.
 
-    In a container a NumPy scalar gives an attribute its type; those that are not set keep theirs.
+    In a container a NumPy scalar gives an attribute its type; attributes that are not set keep theirs.
     """
 
     def __init__(self, tree: Tree, path: str) -> None:
@@ -108,7 +108,7 @@ class Attributes(MutableMapping[str, Any]):
 
 
 class Node:
-    """What arrays and groups have in common: a place in a tree, and attributes."""
+    """An array or a group: a place in a tree, and attributes."""
 
     def __init__(self, tree: Tree, path: str, session: Session | None = None) -> None:
         self._tree, self._path, self._session = tree, path, session
@@ -132,7 +132,7 @@ class Node:
 class Group(Node, Mapping[str, "Array | Group"]):
     """Arrays and groups by name, like a dictionary; `group["a/b"]` looks deeper.
 
-    Writable where it belongs to a writable session.
+    The group is writable if it belongs to a writable session.
     """
 
     def _join(self, name: str) -> str:
@@ -191,7 +191,7 @@ class Group(Node, Mapping[str, "Array | Group"]):
             yield name, self[name]
 
     def create_group(self, name: str, attributes: Mapping[str, Any] | None = None) -> Group:
-        """Creates a group, and those above it."""
+        """Creates a group, and the groups above it."""
         path, tree = self._join(name), writable(self._tree)
         plain, types = typed(attributes or {})
         tree.create_group(path, plain)
@@ -290,7 +290,7 @@ class Group(Node, Mapping[str, "Array | Group"]):
 
 
 def _shown(name: str) -> str:
-    """A name out of a file, in one line that no terminal obeys."""
+    """A name from a file, in one line without control characters."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in name)
 
 

@@ -1,4 +1,4 @@
-"""How arrays look in a notebook: what they are, and a drawing of their chunk grid."""
+"""How arrays look in a notebook: a table of facts, and a drawing of the chunk grid."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LINES = 40
 
 
 def size(count: float) -> str:
-    """Bytes for people."""
+    """A number of bytes, as people read it."""
     for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
         if count < 1024 or unit == "TiB":
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"

@@ -1,8 +1,8 @@
-"""What an index expression selects: NumPy's rules, told to the engine.
+"""Index expressions: NumPy's rules, translated for the engine.
 
-`parse` is what `a[...]` does, `parse_orthogonal` and `parse_points` what `a.oindex[...]` and
-`a.vindex[...]` do. All give a `Selected`: axes for the engine, and how its elements become the array
-that NumPy would have given.
+`parse` is for `a[...]`, `parse_orthogonal` for `a.oindex[...]` and `parse_points` for `a.vindex[...]`.
+All give a `Selected`: axes for the engine, and how its elements become the array that NumPy would
+give.
 
 - Integers, slices with any step, `...` and `None` are as in NumPy.
 - One array of indices, or one mask along an axis, is selected in one go. Several arrays are points; if
@@ -34,7 +34,7 @@ Along = tuple[int, int, int] | NDArray
 
 
 class Selected(NamedTuple):
-    """What is selected, in the engine's words, and what to make of it."""
+    """A selection for the engine, and how its elements become the result."""
 
     axes: list[Along]
     """Along each axis of the array; coordinates of points if `pointwise`."""
@@ -42,11 +42,11 @@ class Selected(NamedTuple):
     shape: tuple[int, ...]
     """Shape of the elements as the engine gives them, with axes dropped and added."""
     flips: tuple[slice, ...] | None = None
-    """Which axes of that run backwards."""
+    """Which of these axes run backwards."""
     order: tuple[int, ...] | None = None
-    """How its axes are then transposed."""
+    """How the axes are then transposed."""
     scalar: bool = False
-    """Whether it is one element rather than an array without axes."""
+    """Whether the result is one element rather than an array without axes."""
 
     @property
     def result_shape(self) -> tuple[int, ...]:
@@ -67,13 +67,13 @@ class Selected(NamedTuple):
         )
 
     def arrange(self, elements: NDArray) -> NDArray:
-        """Makes the result of elements as the engine gave them. No copy."""
+        """Turns the engine's elements into the result. No copy."""
         if self.flips is not None:
             elements = elements[self.flips]
         return elements if self.order is None else elements.transpose(self.order)
 
     def rearrange(self, values: NDArray) -> NDArray:
-        """The inverse: elements as the engine takes them, of a result."""
+        """The inverse: turns a result into elements for the engine."""
         if self.order is not None:
             values = values.transpose(np.argsort(self.order))
         return values if self.flips is None else values[self.flips]
@@ -179,7 +179,7 @@ def _basic(items: tuple[Any, ...], shape: tuple[int, ...]) -> Selected:
 
 def _advanced(items: tuple[Any, ...], shape: tuple[int, ...]) -> Selected:
     """Arrays of indices and masks, with anything else between."""
-    # Where there is an array, integers count as arrays too; if others come between these, be it an
+    # Beside an array, integers count as arrays too. If any other item comes between them, even an
     # ellipsis that stands for no axis, the axes of the arrays come first in the result.
     places = _advanced_places(items)
     together = places[-1] - places[0] == len(places) - 1

@@ -1,6 +1,6 @@
 """The items of an index expression: integers, slices, arrays and masks, checked one by one.
 
-Messages are those of NumPy.
+The messages are NumPy's.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy.typing as npt
 NDArray = npt.NDArray[Any]
 
 SIMPLE = frozenset({int, slice})
-"""Types of items that need no looking into."""
+"""Types of items that need no check."""
 
 _INVALID = (
     "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or "
@@ -23,7 +23,7 @@ _INVALID = (
 
 
 def complete(items: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[Any, ...]:
-    """One item per axis, beside `None`: masks as indices, `...` and what is missing as slices."""
+    """One item per axis, besides `None`: masks as indices, `...` and missing items as slices."""
     if sum(1 for item in items if item is Ellipsis) > 1:
         raise IndexError("an index can only have a single ellipsis ('...')")
     used = sum(
@@ -111,7 +111,7 @@ def range_of(item: slice, extent: int) -> tuple[tuple[int, int, int], bool]:
         if stop <= start:
             return (0, 1, 0), False
         count = (stop - start + step - 1) // step
-        # A step that is not taken may be larger than any that the engine knows.
+        # An unused step may be larger than the engine's largest number.
         return (start, step if count > 1 else 1, count), False
     if start <= stop:
         return (0, 1, 0), False

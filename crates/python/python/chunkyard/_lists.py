@@ -13,16 +13,16 @@ import numpy.typing as npt
 from chunkyard import _engine
 
 MEMBER = "_chunkyard_list"
-"""The attribute that says of which type the elements are."""
+"""The attribute that names the type of the elements."""
 
 
 def is_list(dtype: Any) -> bool:
-    """Whether a data type is that of lists."""
+    """Whether a data type is a type of lists."""
     return isinstance(dtype, str) and dtype.startswith("list<")
 
 
 def list_type(attributes: Mapping[str, Any]) -> str | None:
-    """The type of elements that are lists, where they are."""
+    """The type of the elements, if they are lists."""
     dtype = attributes.get(MEMBER)
     return dtype if is_list(dtype) else None
 
@@ -51,7 +51,7 @@ def gathered(values: Any, shape: tuple[int, ...]) -> npt.NDArray[Any]:
 
 
 def _plain(value: Any) -> Any:
-    """What JSON has no word for."""
+    """Values that JSON lacks."""
     if isinstance(value, np.ndarray | np.generic):
         if value.dtype.kind == "M":
             times: Any = value

@@ -1,4 +1,4 @@
-"""Opening whatever is at a URL."""
+"""Opening a dataset of any format."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ def open(
     """Opens an array or group of any format, recognised by its content.
 
     Repositories, Zarr (version 3 and 2), HDF5 and NetCDF-4, containers (`.af`), BLZ, on disks and object
-    stores. Of a repository the version can be chosen, of a container the layer, as `snapshot=3`. A
-    session can be given too, and then what comes out is writable if the session is.
+    stores. You can choose the version of a repository, and the layer of a container, as `snapshot=3`.
+    It also takes a session; then the result is writable if the session is.
 
-    Plain Zarr of version 3 can be changed in place: with the mode `r+` if it is there, with `a` it is
-    created if not. Each chunk then changes in one step, durable when a call returns, but a call that
-    writes several is not one step: for that there are repositories. `durable=False` is for scratch
-    data that may vanish with the power.
+    Plain Zarr of version 3 can be changed in place: the mode `r+` needs an existing hierarchy, `a`
+    creates a missing one. Each chunk then changes in one step, durable when a call returns, but a call
+    that writes several chunks is not one step: for that there are repositories. `durable=False` is for
+    scratch data that may be lost in a power failure.
 
-    A container is changed with the same modes; what comes out is a `Container`, and nothing is visible
-    to others before its `flush`.
+    The same modes change a container; the result is a `Container`, and other readers see changes only
+    after its `flush`.
 
-    A BLZ array or table gives a `Blz`: with the mode `a` rows are added and cut off at its end, with `r+`
-    they are changed too. `create_blz` creates one.
+    A BLZ array or table gives a `Blz`: the mode `a` allows adding rows and cutting them off at the end,
+    `r+` also allows changing them. `create_blz` creates a dataset.
     """
     from chunkyard._session import Session
 
@@ -113,7 +113,7 @@ def _source(
 def _changed(
     place: str, path: str, options: Options, mode: Literal["r+", "a"]
 ) -> Array | Group | Rows:
-    """What is changed in place."""
+    """Opens a dataset to change it in place."""
     if place.rstrip("/").endswith(_CONTAINER):
         return _at(_engine.open_container(place, options.native(), mode == "a"), path)
     try:
@@ -132,10 +132,10 @@ def _rows_at(rows: Blz, path: str) -> Rows:
 
 
 _BLZ = ".blz"
-"""What the names of BLZ datasets usually end with."""
+"""The usual ending of the names of BLZ datasets."""
 
 _CONTAINER = ".af"
-"""What the names of containers end with, always."""
+"""The ending of the names of all containers."""
 
 
 def _at(tree: Tree, path: str) -> Array | Group:

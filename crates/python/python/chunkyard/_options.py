@@ -1,4 +1,4 @@
-"""How places are opened, as the engine takes it."""
+"""Options for opening places, as the engine takes them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from datetime import datetime, timezone
 from typing import Any, TypeAlias
 
 Version: TypeAlias = tuple[str, *tuple[Any, ...]]
-"""Which version is meant; see `Version` in the native module."""
+"""A version; see `Version` in the native module."""
 
 Url: TypeAlias = str | os.PathLike[str]
 
 
 class Options:
-    """How a place is opened. What it holds can be pickled, so a worker opens the same place."""
+    """How a place is opened. It can be pickled, so that a worker opens the same place."""
 
     __slots__ = ("_items",)
 
@@ -71,7 +71,7 @@ def url_of(url: Url) -> str:
 
 
 def milliseconds(time: datetime | str | int | float) -> int:
-    """Milliseconds since 1970 of a time. One without a zone is in UTC."""
+    """Milliseconds since 1970 of a time. A time without a zone is in UTC."""
     if isinstance(time, str):
         time = datetime.fromisoformat(time)
     if isinstance(time, datetime):
@@ -87,7 +87,7 @@ def version(
     snapshot: str | None = None,
     as_of: datetime | str | float | None = None,
 ) -> Version | None:
-    """The version that keyword arguments name; `None` where they name none."""
+    """The version that keyword arguments name; `None` if they name none."""
     named = [name for name in (branch, tag, snapshot) if name is not None]
     if len(named) > 1 or (as_of is not None and (tag or snapshot)):
         raise ValueError("give one of branch, tag and snapshot; as_of goes with a branch only")

@@ -1,12 +1,13 @@
 """zarr-python's reads and writes, handed to the engine as a whole.
 
 zarr-python cuts a selection along the chunk grid and asks the pipeline for chunk after chunk: get the
-bytes, decode, copy. Where the chunks are in one of our stores, the selection is put together again and
-the engine does it all: locates the chunks in one go, decodes on all cores, straight into zarr's output.
+bytes, decode, copy. If the chunks are in one of our stores, this pipeline puts the selection together
+again and the engine does the rest: it locates the chunks in one go and decodes on all cores, straight
+into zarr's output.
 
-A slice or an integer per axis can be put together from the first and the last chunk alone. Everything
-else (lists, masks, points), and every array whose codecs the engine does not know, goes zarr-python's
-own way.
+A slice or an integer per axis can be put together from the first and the last chunk alone. All other
+selections (lists, masks, points), and arrays whose codecs the engine does not know, go to zarr-python's
+own pipeline.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ __all__ = ["CodecPipeline"]
 class CodecPipeline(BatchedCodecPipeline):
     """Makes zarr-python as fast as `chunkyard.open`, for arrays in a `chunkyard.zarr.Store`.
 
-    Other stores, and selections by lists or masks, are read as always. To use it:
+    Other stores, and selections by lists or masks, are read by zarr-python as before. To use it:
 
     >>> import chunkyard.zarr, zarr
     >>> _ = zarr.config.set({"codec_pipeline.path": "chunkyard.zarr.CodecPipeline"})
@@ -94,7 +95,7 @@ class _Whole(NamedTuple):
     axes: list[tuple[int, int, int]]
     """Start, step and count."""
     shape: tuple[int, ...]
-    """Of the elements: axes that are given by an integer have gone."""
+    """Of the elements: without the axes that an integer selects."""
 
     def fits(self, memory: Any) -> bool:
         """Whether this is memory that the engine can read into or write from."""
@@ -107,7 +108,7 @@ class _Whole(NamedTuple):
 
 
 def _whole(batch: list[tuple[Any, ArraySpec, Any, Any, bool]]) -> _Whole | None:
-    """The selection that a batch of chunks was cut from; none where it is not ours to read."""
+    """The selection that a batch of chunks was cut from; `None` if zarr-python must read it."""
     from chunkyard.zarr import Store
 
     if not batch:

@@ -1,4 +1,4 @@
-"""How far a long work is, shown where it is run: notebook, terminal, or whoever asks."""
+"""The progress of a long call, shown in a notebook or terminal, or passed to a function."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 Report: TypeAlias = Callable[[int, int, int, int], None]
-"""What native functions call: bytes done, bytes in all, packs done, packs in all."""
+"""Native functions call it with bytes done, bytes in all, packs done, packs in all."""
 
 _LINE_EVERY_SECONDS = 0.2
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a work is."""
+    """The progress of a long call."""
 
     bytes_done: int
     bytes_total: int
     """As far as known yet."""
     packs_done: int
     packs_total: int
-    """Zero where the work has no packs."""
+    """Zero if the call has no packs."""
 
 
 Shown: TypeAlias = bool | Callable[[Progress], None] | None
-"""Whether progress is shown: `None` where somebody looks, or a function that is told."""
+"""Whether to show progress: `None` means in a terminal or notebook; or a function that gets it."""
 
 
 @contextmanager
 def shown(what: str, progress: Shown) -> Iterator[Report | None]:
-    """Something to report to while the work goes on."""
+    """Gives the function to report progress to, while the call runs."""
     if callable(progress):
         tell = progress
 
@@ -71,7 +71,7 @@ def _bar(what: str) -> _Tqdm | _Line:
 
 
 class _Tqdm:
-    """A bar of tqdm, which knows terminals from notebooks."""
+    """A bar of tqdm, which tells terminals from notebooks."""
 
     def __init__(self, bar: Any) -> None:
         self._bar = bar
@@ -87,7 +87,7 @@ class _Tqdm:
 
 
 class _Line:
-    """A line that is written over."""
+    """A line that is overwritten each time."""
 
     def __init__(self, what: str) -> None:
         self._what, self._width, self._next = what, 0, 0.0

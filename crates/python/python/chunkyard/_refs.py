@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MISSING = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
-"""What stands for "not known" in the columns of the native module."""
+"""The number for "not known" in the columns of the native module."""
 
 
 def refs_table(columns: dict[str, Any], rank: int) -> pa.Table:

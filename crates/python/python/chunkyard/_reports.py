@@ -1,4 +1,4 @@
-"""What the engine reports, as plain objects."""
+"""Reports of the engine, as plain objects."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Snapshot:
     written_at: datetime
     message: str
     metadata: dict[str, Any]
-    """What the committer attached."""
+    """Properties that the committer attached."""
     chunks_written: int
     chunks_removed: int
     bytes_written: int
@@ -47,14 +47,14 @@ class ChunkChanges:
 
 @dataclass(frozen=True)
 class Diff:
-    """What differs between two versions. Empty is false."""
+    """The difference between two versions. An empty one is false."""
 
     added: tuple[str, ...]
-    """Paths of arrays and groups only in the second."""
+    """Paths of arrays and groups only in the second version."""
     removed: tuple[str, ...]
-    """Those only in the first."""
+    """Paths of arrays and groups only in the first version."""
     moved: dict[str, str]
-    """Where each moved node was, and where it is."""
+    """The old and the new path of each moved node."""
     metadata: tuple[str, ...]
     """Arrays whose shape, type or codecs differ."""
     attributes: tuple[str, ...]
@@ -108,7 +108,7 @@ class Diff:
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that a verification found."""
+    """One finding of a verification."""
 
     severity: str
     """`error`: data is lost or unreadable; `note`: worth knowing."""
@@ -120,19 +120,19 @@ class Finding:
 
 @dataclass(frozen=True)
 class Report:
-    """What a verification found. It is true unless something is damaged; see `verdict`."""
+    """The findings of a verification. It is true unless data is damaged; see `verdict`."""
 
     level: str
     findings: tuple[Finding, ...]
     checked: dict[str, int]
-    """What was looked at, in numbers."""
+    """How much was checked, in numbers."""
     orphan_files: int
     """Files that nothing needs."""
     orphan_bytes: int
     errors: int = field(default=0)
     verdict: str = field(default="sound")
-    """`sound`; `readable`: nothing is wrong as far as that can be told, but some of it carries no checksum
-    and cannot be checked; `damaged`."""
+    """`sound`; `readable`: no damage was found, but some data has no checksum and cannot be checked;
+    `damaged`."""
 
     def __bool__(self) -> bool:
         return self.errors == 0

@@ -25,9 +25,9 @@ class Repository:
     """Arrays and groups with a history: transactions, branches, tags, time travel.
 
     Open one with `Repository.open`, `Repository.create` or `Repository.open_or_create`. The place is a
-    path or a URL (`s3://bucket/prefix`, `gs://…`, `az://…`, `memory://name`); what an object store
-    needs (`endpoint`, `region`, `access_key_id`, …) are keyword arguments, and the environment is
-    read as every tool of that store reads it.
+    path or a URL (`s3://bucket/prefix`, `gs://…`, `az://…`, `memory://name`). Options of an object
+    store (`endpoint`, `region`, `access_key_id`, …) are keyword arguments, or come from the
+    environment variables that every tool of that store reads.
 
     >>> repo = Repository.create("memory://weather")
     >>> with repo.transaction("main", message="first") as store:
@@ -66,10 +66,10 @@ class Repository:
         durable: bool = True,
         **storage: object,
     ) -> Repository:
-        """Creates a repository with an empty root group. Refuses where there is one already.
+        """Creates a repository with an empty root group. Refuses if there is one already.
 
         `config` holds persisted settings such as `{"inline-chunk-max": 512}`; `durable=False` is for
-        scratch data that may vanish with the power.
+        scratch data that may be lost in a power failure.
         """
         options = Options(
             storage,
@@ -101,8 +101,8 @@ class Repository:
     ) -> Repository:
         """Opens a repository.
 
-        `allow` lists the URL prefixes that virtual references may lead to: nothing outside is ever
-        read only because a dataset says so. `check_chunks` compares the checksum of every chunk that
+        `allow` lists the URL prefixes that virtual references may lead to: no other place is ever
+        read just because a dataset says so. `check_chunks` compares the checksum of every chunk that
         is read.
         """
         options = Options(
@@ -120,7 +120,7 @@ class Repository:
 
     @classmethod
     def open_or_create(cls, url: Url, **options: Any) -> Repository:
-        """Opens a repository, or creates it where there is none. Takes what both take."""
+        """Opens a repository, or creates a missing one. Takes the arguments of both."""
         shared = {
             key: value
             for key, value in options.items()
@@ -142,7 +142,7 @@ class Repository:
 
     @property
     def url(self) -> str:
-        """Where it is, as it was given."""
+        """Its place, as it was given."""
         return self._url
 
     def __repr__(self) -> str:
@@ -169,13 +169,13 @@ class Repository:
         snapshot: str | None = None,
         as_of: datetime | str | float | None = None,
     ) -> Session:
-        """A session that reads one version: the tip of a branch, a tag, a snapshot, or what a branch
-        was at a time. It sees that version for as long as it lives."""
+        """A session that reads one version: the tip of a branch, a tag, a snapshot, or a branch as of
+        a time. It sees that version as long as it lives."""
         meant = self._version(branch, tag, snapshot, as_of)
         return Session._wrap(self._native.readonly_session(meant), self)
 
     def writable_session(self, branch: str | None = None) -> Session:
-        """A session on a branch, to change things and commit. Nothing is seen by others before."""
+        """A session on a branch, to change things and commit. Readers see changes after the commit."""
         name = self.default_branch if branch is None else branch
         return Session._wrap(self._native.writable_session(name), self)
 
@@ -200,12 +200,12 @@ class Repository:
 
     @property
     def default_branch(self) -> str:
-        """The branch that is meant where none is named."""
+        """The branch for calls that name none."""
         return str(self._native.state()["default-branch"])
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """What its creator attached."""
+        """Properties that its creator attached."""
         return dict(self._native.state()["properties"])
 
     def ancestry(
@@ -221,7 +221,7 @@ class Repository:
         return map(Snapshot._of, self._native.ancestry(meant))
 
     def diff(self, before: str, after: str) -> Diff:
-        """What differs between two versions, each a branch, a tag or a snapshot."""
+        """The difference between two versions, each a branch, a tag or a snapshot."""
         return Diff._of(self._native.diff(("named", before), ("named", after)))
 
     # Branches and tags
@@ -271,9 +271,9 @@ class Repository:
         keep_last: int | None = None,
         drop_references: bool = False,
     ) -> Expired:
-        """Forgets old snapshots; their data is deleted by `garbage_collect`.
+        """Forgets old snapshots; `garbage_collect` deletes their data.
 
-        `drop_references` also drops branches (not the default one) and tags that are that old.
+        `drop_references` also drops branches (not the default one) and tags that are as old.
         """
         limit = None if older_than is None else milliseconds(older_than)
         expired = self._native.expire(limit, keep_last, drop_references)
@@ -282,21 +282,21 @@ class Repository:
     def garbage_collect(
         self, *, min_age: timedelta = timedelta(days=1), dry_run: bool = False
     ) -> Collected:
-        """Deletes files that no snapshot needs. Younger ones than `min_age` stay, for the sake of
-        sessions under way."""
+        """Deletes files that no snapshot needs. Files younger than `min_age` stay: open sessions may
+        need them."""
         age_ms = round(min_age.total_seconds() * 1000)
         report = self._native.garbage_collect(age_ms, dry_run)
         _log.info("%s: collected %d files, %d bytes", self._url, report["files"], report["bytes"])
         return Collected(report["files"], report["bytes"], report["kept"], report["dry-run"])
 
     def optimise(self, branch: str | None = None) -> str | None:
-        """Merges the manifests of a branch, in a commit whose id is returned if there was need."""
+        """Merges the manifests of a branch in a commit; gives its id, or `None` if there is no need."""
         name = self.default_branch if branch is None else branch
         snapshot: str | None = self._native.optimise(name)["snapshot"]
         return snapshot
 
     def repack(self, branch: str | None = None, *, live_share_min: float = 0.5) -> str | None:
-        """Rewrites packs of which little is still in use, in a commit."""
+        """Rewrites packs with little data in use, in a commit."""
         name = self.default_branch if branch is None else branch
         snapshot: str | None = self._native.repack(name, live_share_min)["snapshot"]
         return snapshot
@@ -325,7 +325,7 @@ def version_at(
     snapshot: str | None,
     as_of: datetime | str | float | None,
 ) -> Version | None:
-    """The version that is meant of whatever is at a place; a time alone is one of the default branch."""
+    """The version of a dataset of any format; a time alone means the default branch at that time."""
     if as_of is not None and branch is None:
         branch = Repository._open(place, options).default_branch
     return version(branch, tag, snapshot, as_of)
@@ -337,8 +337,8 @@ def _named(name: str | None) -> Version:
 
 @functools.lru_cache(maxsize=8)
 def _reopened(url: str, options: Options) -> Repository:
-    """Opened once per process for all that is unpickled: caches are shared, and nothing in them
-    ever changes."""
+    """Opened once per process for all unpickled objects: they share caches, whose content never
+    changes."""
     return Repository._open(url, options)
 
 

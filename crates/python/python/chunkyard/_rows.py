@@ -1,4 +1,4 @@
-"""Rows of an array or table that grows: all of its columns, or some."""
+"""Rows of a growing array or table: all of its columns, or some."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from chunkyard.exceptions import NotFoundError
 NDArray = npt.NDArray[Any]
 
 _BLOCK_BYTES = 8 << 20
-"""Bytes of a block that is read at once, about."""
+"""Bytes of a block that is read at a time, about."""
 
 
 class Column(NamedTuple):
-    """A column, as the engine knows it."""
+    """A column of the engine."""
 
     path: str
     names: tuple[str, ...]
-    """Its name and those of the fields that it is in, outermost first."""
+    """Its name and the names of the fields around it, outermost first."""
     dtype: np.dtype[Any]
     row_shape: tuple[int, ...]
     chunklen: int
@@ -36,7 +36,7 @@ class Column(NamedTuple):
     def of(document: Mapping[str, Any]) -> Column:
         """The column of a document of the engine."""
         text = document["dtype"]
-        # The engine gives numbers in one order of bytes; structs that lie together as they are.
+        # The engine gives numbers in one byte order; structs stored as a whole stay as they are.
         literal = text.startswith("[")
         dtype = np.dtype(ast.literal_eval(text)) if literal else np.dtype(text).newbyteorder("<")
         return Column(
@@ -50,10 +50,10 @@ class Column(NamedTuple):
 
 
 class Rows:
-    """Rows, indexed as a NumPy array is; what comes out is one.
+    """Rows, indexed like a NumPy array; the result is one.
 
-    Of a table it is a structured array. `rows["x"]` is a column and `rows["x", "y"]` are two, neither
-    of which reads anything by itself.
+    For a table it is a structured array. `rows["x"]` is a column and `rows["x", "y"]` are two; neither
+    reads any data by itself.
 
     >>> import chunkyard
     >>> table = chunkyard.create_blz(None, [("x", "f8"), ("y", "i4")])
@@ -124,7 +124,7 @@ class Rows:
         self._write(parse(key, self.shape), values)
 
     def _chosen(self, names: list[str] | str) -> Rows:
-        """Some columns; one of them without its name, as in NumPy."""
+        """Some columns; a single one without its name, as in NumPy."""
         if isinstance(names, str):
             parts = tuple(names.strip("/").split("/"))
             depth = len(parts)
@@ -146,7 +146,7 @@ class Rows:
         return NotFoundError(f"column not found: {name}; {known}")
 
     def _array(self, column: Column) -> _engine.Array:
-        """A column as long as it is now."""
+        """A column with its current length."""
         length, arrays = self._arrays
         if length != len(self):
             arrays = {}
@@ -185,8 +185,8 @@ class Rows:
         array.write(axes, pointwise, bytes_of(np.ascontiguousarray(part)))
 
     def blocks(self, rows: int | None = None) -> Iterator[NDArray]:
-        """All rows in their order, in arrays of so many, or of what is a good size: never more than
-        one of them is in memory."""
+        """All rows in order, in arrays of `rows` rows, or of a good size: at most one array is in
+        memory."""
         for start, stop in self._ranges(rows):
             yield self[start:stop]
 
@@ -206,8 +206,8 @@ class Rows:
     def where(self, condition: str | npt.ArrayLike) -> NDArray:
         """The rows that fulfil a condition: comparisons of columns, or a mask.
 
-        A text compares columns with values, `"x > 3 and name == 'abc'"`; rows of what is no table are
-        called `value`. Only the columns that it names are read to find them, block by block.
+        A text compares columns with values, `"x > 3 and name == 'abc'"`; the rows of an array are called
+        `value`. To find rows, only the columns in the condition are read, block by block.
         """
         if not isinstance(condition, str):
             mask = np.asarray(condition)
@@ -248,7 +248,7 @@ class Rows:
 
 
 def _named(key: Any) -> tuple[list[str] | str | None, Any]:
-    """Names of columns among the items of an index, and what is left of it."""
+    """Names of columns among the items of an index, and the other items."""
     if isinstance(key, str):
         return key, None
     if isinstance(key, list) and key and all(isinstance(item, str) for item in key):
@@ -267,7 +267,7 @@ def _axes(selected: Selected, column: Column) -> list[Any]:
 
 
 def _field(elements: NDArray, column: Column) -> NDArray:
-    """The part of structured elements that is a column."""
+    """The column as a part of structured elements."""
     for name in column.names:
         elements = elements[name]
     return elements

@@ -33,14 +33,14 @@ class Rebase:
     attributes: Side = "fail"
     """Both changed the attributes of a node."""
     merge_attribute_keys: bool = False
-    """Merge attributes key by key where both changed different keys."""
+    """Merge attributes key by key if both changed different keys."""
 
 
 class Session:
     """One version of a repository; writable, it collects changes until they are committed.
 
-    `session.store` is for zarr, xarray and dask. `session["path"]` and `session.root` are the same
-    arrays and groups by the short way.
+    `session.store` is for zarr, xarray and dask. `session["path"]` and `session.root` give the same
+    arrays and groups directly.
     """
 
     _handle: _engine.Session
@@ -71,7 +71,7 @@ class Session:
 
     @property
     def branch(self) -> str | None:
-        """The branch it commits to; none where it is read-only."""
+        """The branch it commits to; `None` if it is read-only."""
         return self._native.branch
 
     @property
@@ -100,7 +100,7 @@ class Session:
         return self.root.create_array(path, **spec)
 
     def create_group(self, path: str, attributes: Mapping[str, Any] | None = None) -> Group:
-        """Creates a group, and those above it."""
+        """Creates a group, and the groups above it."""
         return self.root.create_group(path, attributes)
 
     def move(self, source: str, target: str) -> None:
@@ -108,11 +108,11 @@ class Session:
         self._native.move_node(source, target)
 
     def status(self) -> Diff:
-        """What this session changed so far."""
+        """The changes of this session so far."""
         return Diff._of(self._native.status())
 
     def track_reads(self) -> None:
-        """From now on a rebase also fails when somebody changed a chunk that was read here."""
+        """From now on a rebase also fails if another commit changed a chunk that this session read."""
         self._native.track_reads()
 
     def commit(
@@ -126,8 +126,8 @@ class Session:
     ) -> str:
         """Makes all changes visible in one step; gives the id of the new snapshot.
 
-        When the branch moved meanwhile: a `ConflictError`, or with `rebase` the changes go on top,
-        where they do not collide or the policy says what to do. `amend` replaces the tip.
+        If the branch moved meanwhile, it raises a `ConflictError`, or with `rebase` puts the changes on
+        top, if they do not collide or the policy decides. `amend` replaces the tip.
         """
         snapshot = self._native.commit(
             message, dict(metadata or {}), _policy(rebase), amend, allow_empty
@@ -140,14 +140,13 @@ class Session:
         return self._native.rebase(asdict(solver or Rebase()))
 
     def fork(self) -> ForkSession:
-        """Hands the session out to other processes: what is returned can be pickled, written
-        through anywhere, and given back to `merge`. A fork writes chunks; arrays and groups are
-        created before."""
+        """Gives a fork for another process: it can be pickled, written through anywhere, and passed
+        back to `merge`. A fork writes chunks only: create arrays and groups before."""
         return ForkSession._make(self._repo, self._native.fork(), None)
 
     def merge(self, *forks: ForkSession) -> None:
-        """Takes over what forks wrote. The same fork may come twice; two forks that wrote the same
-        chunk differently are a `ConflictError`."""
+        """Takes over the chunks that forks wrote. The same fork may come twice; two forks that wrote
+        the same chunk differently raise a `ConflictError`."""
         for fork in forks:
             changes = fork.changes()
             if changes is not None:
@@ -193,7 +192,7 @@ class ForkSession(Session):
 
     @property
     def _native(self) -> _engine.Session:
-        # Opened when it is used: one that is only carried to where it is merged costs nothing.
+        # Opened on first use: a fork that is only carried to its merge costs nothing.
         if self._opened is None:
             opened = self._repo._open_fork(self._fork)
             if self._changes is not None:
@@ -202,15 +201,15 @@ class ForkSession(Session):
         return self._opened
 
     def changes(self) -> bytes | None:
-        """What was written through it so far, durable; none where that is nothing."""
+        """Its changes so far, durable; `None` if there are none."""
         return self._changes if self._opened is None else self._opened.changes()
 
     def merge(self, *forks: ForkSession) -> None:
-        """Takes over what other forks of the same session wrote, to pass it on as one."""
+        """Takes over the chunks of other forks of the same session, to pass them on as one fork."""
         super().merge(*forks)
 
     def commit(self, *_: object, **__: object) -> str:
-        """Refused: the session that was forked commits, once for all."""
+        """Refused: only the forked session commits, once for all forks."""
         raise TypeError("a fork does not commit; merge it into the session it came from")
 
     def __eq__(self, other: object) -> bool:

@@ -1,4 +1,4 @@
-"""What is assigned: converted and broadcast before the engine gets it."""
+"""Assigned values: converted and broadcast before the engine gets them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ NDArray = npt.NDArray[Any]
 
 
 def convert(values: Any, dtype: np.dtype[Any]) -> NDArray:
-    """Values as elements of a data type, or an error where they would not be the same.
+    """Values as elements of a data type, or an error if they would change.
 
-    NumPy's rule `same_kind`, except that integers go into any integer type that has them. So a float
-    never loses its fraction in silence, and no integer wraps around.
+    NumPy's rule `same_kind`, except that integers go into any integer type that can hold them. So a
+    float never silently loses its fraction, and no integer wraps around.
     """
     if dtype.kind not in "biufcmMSU":
         return np.asarray(values, dtype=dtype)
@@ -27,7 +27,7 @@ def convert(values: Any, dtype: np.dtype[Any]) -> NDArray:
         return np.asarray(values, dtype=dtype)
     if found.dtype.kind in "biu" and dtype.kind in "biu":
         converted = found.astype(dtype)
-        # To NumPy it is the same kind, whatever is lost.
+        # To NumPy it is the same kind, even if information is lost.
         if np.can_cast(found.dtype, dtype, "safe") or bool((converted == found).all()):
             return converted
         raise OverflowError(f"integers of {found.dtype} that do not fit into {dtype}")
@@ -40,7 +40,7 @@ def convert(values: Any, dtype: np.dtype[Any]) -> NDArray:
 
 
 def typed(attributes: Mapping[str, Any]) -> tuple[dict[str, Any], list[tuple[str, str]]]:
-    """Attributes without NumPy's scalars, and the types of those that had any."""
+    """Attributes as plain values, and the types of those that were NumPy scalars."""
     plain: dict[str, Any] = {}
     types: list[tuple[str, str]] = []
     for key, value in attributes.items():
@@ -54,7 +54,7 @@ def typed(attributes: Mapping[str, Any]) -> tuple[dict[str, Any], list[tuple[str
 
 
 def spread(values: NDArray, shape: tuple[int, ...]) -> NDArray:
-    """Values as they are assigned to a shape, by NumPy's broadcasting."""
+    """Values broadcast to a shape by NumPy's rules."""
     while values.ndim > len(shape) and values.shape[0] == 1:
         values = values[0]
     if values.shape == shape:

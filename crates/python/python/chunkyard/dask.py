@@ -1,10 +1,10 @@
 """Dask: arrays in and out of repositories, and conversions by the workers of a cluster.
 
-Everything is written by tasks that may fail, be killed, or be done twice, and becomes visible by one
-commit of the process that asked for it.
+Tasks write everything; they may fail, be killed, or run twice. One commit, by the calling process, makes
+the result visible.
 
 - `to_repo` writes a Dask array through forks of a session.
-- `from_array` makes a Dask array of any array of Chunkyard.
+- `from_array` makes a Dask array from any array of Chunkyard.
 - `chunkyard.convert(..., client=client)` hands out the packs of a conversion.
 """
 
@@ -41,7 +41,7 @@ __all__ = ["from_array", "to_repo"]
 _MERGE_AT_ONCE = 16
 """Change sets that one task merges: a tree of these keeps any one task small."""
 _RETRIES = 3
-"""How often Dask repeats a task that raised; it repeats those of workers that died by itself."""
+"""How often Dask repeats a task that raised. It repeats the tasks of dead workers on its own."""
 
 
 def from_array(
@@ -55,7 +55,7 @@ def from_array(
     """
     session = array._session
     if session is not None and not session.read_only and not isinstance(session, ForkSession):
-        # Workers see what was written so far.
+        # Workers see the changes made so far.
         fork = session.fork()
         array = Array(fork._native, array.path, session=fork)
     blocks = _aligned(array, "auto" if chunks is None else chunks)
@@ -79,11 +79,11 @@ def to_repo(
     """Writes a Dask array into a writable session; the caller commits.
 
     Without `region` the array is created at `path`, with chunks of the shape of the blocks if not
-    given. With `region`, one slice per axis, it is written into the array that is there. Blocks must
-    consist of whole chunks, so that no two tasks write the same one.
+    given. With `region`, one slice per axis, it is written into the existing array. Blocks must
+    consist of whole chunks, so that no two tasks write the same chunk.
 
-    With `compute=False` nothing is written yet: what is returned computes to a fork of the session,
-    for `session.merge`.
+    With `compute=False` nothing is written yet: the result computes to a fork of the session, for
+    `session.merge`.
     """
     if session.read_only:
         raise ValueError("this session is read-only; use repo.writable_session")
@@ -117,7 +117,7 @@ def to_repo(
 
 
 def _written(array: da.Array, fork: ForkSession, path: str, origin: Sequence[int]) -> Delayed:
-    """A fork that holds what all blocks of an array wrote."""
+    """A fork that holds the chunks of all blocks of an array."""
     # One node of the graph, however many tasks need it.
     shared = delayed(fork, traverse=False)
     write = delayed(_write_block, pure=False)
@@ -138,7 +138,7 @@ def _written(array: da.Array, fork: ForkSession, path: str, origin: Sequence[int
 def _write_block(
     block: npt.NDArray[Any], fork: ForkSession, path: str, origin: Sequence[int]
 ) -> ForkSession:
-    """Writes one block through a fork of its own, so that tasks know nothing of each other."""
+    """Writes one block through a fork of its own, so that tasks are independent."""
     own = ForkSession._make(fork.repository, fork._fork, None)
     array = Array(own._native, path, session=own)
     values = np.asarray(block)
@@ -153,7 +153,7 @@ def _merge(fork: ForkSession, parts: Sequence[ForkSession]) -> ForkSession:
 
 
 def _closed(fork: ForkSession) -> ForkSession:
-    """The same, durable, and without what is only of use in this process."""
+    """The same fork, durable, and without state that only this process needs."""
     return ForkSession._make(fork.repository, fork._fork, fork.changes())
 
 
@@ -162,7 +162,7 @@ def carry_out(
 ) -> dict[str, Any]:
     """Lets the workers of a cluster write all packs of a conversion, then commits.
 
-    A bounded number of tasks is under way: as many as keep the workers busy.
+    A bounded number of tasks is queued: as many as keep the workers busy.
     """
     from distributed import as_completed
 
@@ -192,18 +192,18 @@ def carry_out(
     except BaseException as error:
         _give_up(coordinator, client, under_way)
         error.add_note(
-            "nothing of this conversion is visible; the same conversion goes on where it ended"
+            "nothing of this conversion is visible; the same call continues where it ended"
         )
         raise
 
 
 def _give_up(coordinator: _engine.Coordinator, client: Client, under_way: set[Any]) -> None:
-    """Ends what is under way. What is done is written down, for the next attempt."""
+    """Ends running tasks. Finished packs are recorded for the next attempt."""
     try:
         client.cancel(list(under_way))
         coordinator.pause()
     except Exception:
-        # Whatever it is, what went wrong before is what the caller must hear.
+        # The caller must hear of the first error, not of this one.
         _log.warning("a conversion was not ended cleanly", exc_info=True)
     finally:
         coordinator.close()
@@ -220,7 +220,7 @@ def _work(order: bytes, packs: bytes, options: Options) -> bytes:
 
 
 def _aligned(array: Array, wanted: str | int | Sequence[int]) -> tuple[tuple[int, ...], ...]:
-    """Blocks of about the size that is wanted, made of whole chunks."""
+    """Blocks of about the wanted size, made of whole chunks."""
     previous = da.core.normalize_chunks(array.chunks, shape=array.shape, dtype=array.dtype)
     if array.dtype.hasobject or array.dtype.kind == "T":
         # Dask cannot know the size of such elements.
@@ -236,7 +236,7 @@ def _aligned(array: Array, wanted: str | int | Sequence[int]) -> tuple[tuple[int
 
 
 def _block_shape(array: da.Array) -> list[int]:
-    """The shape of the blocks, where they are all alike but at the end."""
+    """The shape of the blocks, if all are equal except at the end."""
     shape = []
     for axis, sizes in enumerate(array.chunks):
         first = sizes[0] if sizes else 1
@@ -252,7 +252,7 @@ def _block_shape(array: da.Array) -> list[int]:
 def _refuse_misaligned(
     array: da.Array, chunks: Sequence[int], origin: Sequence[int], extent: Sequence[int]
 ) -> None:
-    """Blocks of whole chunks can be written at the same time; others would undo each other."""
+    """Refuses blocks that share chunks: tasks would overwrite each other's elements."""
     for axis, (sizes, chunk) in enumerate(zip(array.chunks, chunks, strict=True)):
         begin = origin[axis]
         borders = [begin, *(begin + int(end) for end in np.cumsum(sizes))]

@@ -1,7 +1,7 @@
-"""What can go wrong, sorted by what one does about it.
+"""Errors, sorted by what the caller can do about them.
 
-Every error of Chunkyard is a `ChunkyardError`. Where Python has a class for the same thing, it is that
-one too, so `except KeyError` and `except OSError` work as everywhere.
+Every error of Chunkyard is a `ChunkyardError`. If Python has a class for the same case, the error is of
+that class too, so `except KeyError` and `except OSError` work as usual.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ class ChunkyardError(Exception):
 
 
 class InvalidError(ChunkyardError, ValueError):
-    """An argument cannot be meant."""
+    """An argument is not valid."""
 
 
 class NotFoundError(ChunkyardError, KeyError):
-    """Something named is not there: an array, a branch, an object, an expired snapshot."""
+    """A name does not exist: an array, a branch, an object, an expired snapshot."""
 
     def __str__(self) -> str:
         # KeyError would quote the message.
@@ -43,25 +43,25 @@ class NotFoundError(ChunkyardError, KeyError):
 
 @dataclass(frozen=True)
 class Conflict:
-    """One thing that this session and somebody else changed in ways that exclude each other."""
+    """One node that this session and another writer changed in ways that exclude each other."""
 
     path: str
     """The array or group."""
     kind: str
-    """What excluded what: `chunk`, `read-chunk`, `metadata`, `attributes`, `node-removed`, …"""
+    """The kind of conflict: `chunk`, `read-chunk`, `metadata`, `attributes`, `node-removed`, …"""
     chunks: tuple[tuple[int, ...], ...] = ()
     """The chunks concerned, the first hundred of them."""
     chunk_count: int = 0
     """How many chunks are concerned in all."""
     theirs: tuple[str, ...] = field(default=())
-    """The snapshots of the others, oldest first."""
+    """The snapshots of the other writers, oldest first."""
 
 
 class ConflictError(ChunkyardError):
-    """Somebody else was faster, and the two changes do not go together. Nothing was changed."""
+    """Another writer was faster, and the two changes do not go together. Nothing was changed."""
 
     conflicts: tuple[Conflict, ...] = ()
-    """Array by array and chunk by chunk, where it is about those."""
+    """Array by array and chunk by chunk, if arrays are in conflict."""
 
     def _set_conflicts(self, conflicts: list[dict[str, Any]]) -> None:
         self.conflicts = tuple(
@@ -77,11 +77,11 @@ class ConflictError(ChunkyardError):
 
 
 class AlreadyExistsError(ConflictError):
-    """Something that was to be created is there already."""
+    """The name to create exists already."""
 
 
 class SessionExpiredError(ConflictError):
-    """What a session was built on, or what it wrote, is gone: write again in a new session."""
+    """The base of a session, or a file that it wrote, is gone: write again in a new session."""
 
 
 class CorruptError(ChunkyardError):
@@ -89,7 +89,7 @@ class CorruptError(ChunkyardError):
 
 
 class VirtualSourceChangedError(CorruptError):
-    """A file that a repository points into is no longer the one it pointed into."""
+    """A file that a repository refers to has changed since."""
 
 
 class UnsupportedError(ChunkyardError, NotImplementedError):

@@ -1,6 +1,6 @@
 """xarray: `xr.open_dataset(url, engine="chunkyard")`, for every format Chunkyard reads.
 
-Variables are read lazily, chunks decoded by all cores into the result. Names of dimensions come from
+Variables are read lazily, and all cores decode chunks into the result. Names of dimensions come from
 the metadata, from `_ARRAY_DIMENSIONS`, or are made up; times, scales and masks are decoded by the
 conventions of CF, as xarray does for all its engines.
 """
@@ -31,7 +31,7 @@ _V2_DIMENSIONS = "_ARRAY_DIMENSIONS"
 
 
 class ChunkyardBackend(BackendEntrypoint):
-    """Opens what `chunkyard.open` opens."""
+    """Opens every format that `chunkyard.open` opens."""
 
     description = "Open repositories, Zarr, HDF5 and NetCDF-4 with Chunkyard"
     open_dataset_parameters = (
@@ -124,7 +124,7 @@ class ChunkyardBackend(BackendEntrypoint):
         return xr.DataTree.from_dict(self.open_groups_as_dict(filename_or_obj, **options))
 
     def guess_can_open(self, filename_or_obj: Any) -> bool:
-        """Only what no other engine claims: a repository."""
+        """Only repositories, which no other engine claims."""
         if not isinstance(filename_or_obj, (str, os.PathLike)):
             return isinstance(filename_or_obj, Session)
         try:
@@ -134,7 +134,7 @@ class ChunkyardBackend(BackendEntrypoint):
 
 
 def variable(array: Array) -> xr.Variable:
-    """An array as a variable, read when somebody asks for its values."""
+    """An array as a variable, read when its values are needed."""
     attributes = array.attrs.asdict()
     named = attributes.pop(_V2_DIMENSIONS, None)
     names = named if isinstance(named, list) else array.dimension_names
@@ -153,7 +153,7 @@ def variable(array: Array) -> xr.Variable:
 
 
 class _Lazy(BackendArray):
-    """What xarray indexes until it must have values."""
+    """An array that xarray indexes until it needs values."""
 
     def __init__(self, array: Array) -> None:
         self._array = array
@@ -161,7 +161,7 @@ class _Lazy(BackendArray):
         self.dtype = array.dtype
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
-        # One support for all three kinds: each is a selection of ours, read without detours.
+        # One support level for all three kinds: each is a selection that we read directly.
         if isinstance(key, indexing.VectorizedIndexer):
             return indexing.explicit_indexing_adapter(
                 key, self.shape, indexing.IndexingSupport.VECTORIZED, self._array.vindex.__getitem__

@@ -13,8 +13,8 @@
 >>> float(zarr.open_array(repo.readonly_session("main").store, path="field", mode="r")[0, 0])
 1.5
 
-What a repository cannot keep (keys that are no part of a Zarr v3 hierarchy) can be written and read
-back, but the commit refuses it by name; see `Store`.
+Keys that a repository cannot keep, because they are no part of a Zarr v3 hierarchy, can be written and
+read back, but the commit refuses them by name; see `Store`.
 """
 
 from __future__ import annotations
@@ -40,33 +40,33 @@ __all__ = ["CodecPipeline", "Store", "VirtualRef"]
 
 @dataclass(frozen=True)
 class VirtualRef:
-    """A chunk that lies in somebody else's object; see `Store.set_virtual_refs`."""
+    """A chunk in an object outside the repository; see `Store.set_virtual_refs`."""
 
     index: Sequence[int]
     """Position of the chunk in its grid."""
     url: str
-    """The object. Whoever reads the chunk must allow this place when he opens the repository."""
+    """The object. A reader of the chunk must allow this place when opening the repository."""
     offset: int
     """Its first byte there."""
     length: int
     """How many bytes."""
     etag: str | None = None
-    """What the object's store said when the range was found."""
+    """The entity tag of the object when the range was found."""
     last_modified: datetime | None = None
-    """When the object had last changed by then."""
+    """When the object had last changed at that time."""
     crc32c: int | None = None
     """Checksum of the bytes."""
 
 
 class Store(abc.Store):
-    """The keys and values of a session, as zarr-python wants them.
+    """The keys and values of a session, for zarr-python.
 
     It behaves like a dictionary, with these differences:
 
     - A document is rendered from the node; what was written as JSON comes back as equal JSON.
       Consolidated metadata is not kept, because it is not needed: all metadata are in memory.
-    - Keys may come in any order. What fits nothing yet, such as a chunk before its array, waits in
-      memory; a commit refuses while something waits, and says what.
+    - Keys may come in any order. A key that fits no array yet, such as a chunk before its array, waits
+      in memory; a commit refuses while keys wait, and names them.
     - Deleting the `zarr.json` of an array deletes its chunks, too.
     - A commit gives every group above a node a document, the root included.
     """
@@ -86,7 +86,7 @@ class Store(abc.Store):
 
     @property
     def _keys(self) -> _engine.Keys:
-        # A fork opens when it is used, not when it is carried around.
+        # A fork opens on first use, not while it is carried around.
         if self._opened is None:
             self._opened = _engine.Keys(self._session._native)
         return self._opened
@@ -97,7 +97,7 @@ class Store(abc.Store):
 
     @property
     def supports_writes(self) -> bool:
-        """It does, where the session is writable."""
+        """It does, if the session is writable."""
         return True
 
     @property
@@ -169,12 +169,12 @@ class Store(abc.Store):
         self._keys.set_sync(key, _bytes(value))
 
     async def set_if_not_exists(self, key: str, value: Buffer) -> None:
-        """Sets the value of a key that is not there."""
+        """Sets the value of a key that does not exist."""
         self._check_writable()
         await _result(self._keys.set_if_not_exists(key, _bytes(value)))
 
     async def delete(self, key: str) -> None:
-        """Deletes a key, if it is there."""
+        """Deletes a key, if it exists."""
         self._check_writable()
         await _result(self._keys.delete(key))
 
@@ -184,12 +184,12 @@ class Store(abc.Store):
         self._keys.delete_sync(key)
 
     async def delete_dir(self, prefix: str) -> None:
-        """Deletes all that is in a folder; a node goes wholesale."""
+        """Deletes all keys in a folder; a node is deleted as a whole."""
         self._check_writable()
         await _result(self._keys.delete_dir(prefix))
 
     async def is_empty(self, prefix: str) -> bool:
-        """Whether nothing is in a folder."""
+        """Whether a folder is empty."""
         return cast(bool, await _result(self._keys.is_empty(prefix)))
 
     async def getsize(self, key: str) -> int:
@@ -200,7 +200,7 @@ class Store(abc.Store):
         return cast(int, size)
 
     async def getsize_prefix(self, prefix: str) -> int:
-        """How many bytes the values have whose keys begin so; no chunk is read for it."""
+        """How many bytes the values below a prefix have; no chunk is read for it."""
         return cast(int, await _result(self._keys.size_prefix(prefix)))
 
     def list(self) -> AsyncIterator[str]:
@@ -208,7 +208,7 @@ class Store(abc.Store):
         return self.list_prefix("")
 
     async def list_prefix(self, prefix: str) -> AsyncIterator[str]:
-        """The keys that begin so, in no particular order. They are not held in memory."""
+        """The keys with a prefix, in no particular order. They are not held in memory."""
         listing = self._keys.list_prefix(prefix)
         while batch := await _result(listing.next()):
             for key in batch:
@@ -233,8 +233,8 @@ class Store(abc.Store):
         """Points the chunk of a key at a range of an object elsewhere, without copying it.
 
         One of `etag`, `last_modified` and `crc32c` must be given, taken before the range was found:
-        then a source that changes later is an error for readers, never wrong data. The array must be
-        there already.
+        then a source that changes later is an error for readers, never wrong data. The array must
+        exist.
         """
         self._check_writable()
         modified = None if last_modified is None else milliseconds(last_modified)
@@ -273,7 +273,7 @@ class Store(abc.Store):
 
 
 async def _result(answer: Any) -> Any:
-    """What a method of `_engine.Keys` gives: its result, or a future of it."""
+    """The outcome of a method of `_engine.Keys`: its result, or a future of it."""
     return await answer if asyncio.isfuture(answer) else answer
 
 

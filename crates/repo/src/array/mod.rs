@@ -1,7 +1,7 @@
 //! An array of a session: reading and writing regions, selections and points.
 //!
-//! Reading is that of every source ([`Reader`]), writing that of everything that can be changed
-//! ([`Writer`]); the session only says where chunks are, and takes new ones.
+//! Reading uses the [`Reader`] of every source, writing the [`Writer`] of everything that can
+//! change; the session only says where chunks are, and takes new ones.
 
 mod write;
 
@@ -28,7 +28,7 @@ pub struct Array {
     writer: Writer,
 }
 
-/// Says where the chunks of one array are, wherever its path has moved, and takes new ones.
+/// Says where the chunks of one array are, even if its path has moved, and takes new ones.
 #[derive(Debug)]
 struct Chunks {
     session: Arc<Session>,
@@ -76,7 +76,7 @@ impl Array {
         self.reader().codecs().grid()
     }
 
-    /// Reads it, in all ways there are.
+    /// The reader of this array.
     pub fn reader(&self) -> &Reader {
         self.writer.reader()
     }
@@ -91,7 +91,7 @@ impl Array {
         self.reader().read_region(region).await
     }
 
-    /// Reads a region into memory of the caller, which is handed back.
+    /// Reads a region into the caller's memory, which is handed back.
     pub async fn read_region_into<M: OutputMemory>(&self, region: &Region, memory: M) -> Result<M> {
         self.reader().read_region_into(region, memory).await
     }

@@ -33,7 +33,7 @@ impl Accept for Chunks {
 }
 
 impl Array {
-    /// Writes it, in all ways there are.
+    /// The writer of this array.
     pub fn writer(&self) -> &Writer {
         &self.writer
     }

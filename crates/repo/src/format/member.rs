@@ -1,7 +1,7 @@
 //! A fork as a member of a sink: it writes chunk files, and its receipts carry the references.
 //!
-//! Two forks that write the same pack write two files. The commit refers to the one whose receipt
-//! was accepted; the other is garbage, to be collected like that of any session that was given up.
+//! Two forks that write the same pack write two files. The commit refers to the file whose receipt
+//! was accepted; the other is garbage and gets collected, like files of an abandoned session.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::sink::{gather, sync};
 use crate::session::{Fork, Session};
 use crate::{OpenOptions, Repository};
 
-/// A ticket that is a session handed out.
+/// Reads a ticket: a session that was handed out.
 pub(super) fn ticket(fork: Fork) -> Result<Ticket> {
     let fork = serde_json::to_value(fork.without_chunks());
     fork.map(Ticket).map_err(|error| Error::invalid(format!("a ticket for a repository: {error}")))
@@ -32,7 +32,7 @@ impl Member {
         })?;
         let repo = Repository::open_in(place.directory().clone(), OpenOptions::default()).await?;
         let session = repo.open_fork(fork).await?;
-        // Says now what would otherwise be said by some pack.
+        // Fails now instead of at some later pack.
         for (path, _) in dataset.arrays() {
             session.node(path)?;
         }

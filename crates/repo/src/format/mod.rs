@@ -1,6 +1,6 @@
 //! A repository as one format among others: a version of it is a source, a commit to it a sink.
 //!
-//! Only what converting needs. Branches, history and conflicts have their own interface,
+//! This is only what converting needs. Branches, history and conflicts have their own interface,
 //! [`Repository`] and [`Session`](super::Session).
 
 mod member;

@@ -10,7 +10,7 @@ use chunkyard_format::{
     CreateOptions, Dataset, Node, Pack, PackSink, PackWriter, Place, Published, Receipt, Sink,
     Source, Ticket,
 };
-use chunkyard_store::{Error, Result, Store};
+use chunkyard_store::{Error, Noun, Result, Store};
 use serde::{Deserialize, Serialize};
 
 use super::member;
@@ -35,7 +35,7 @@ pub struct RepoSink {
     files: Mutex<BTreeMap<Arc<str>, bool>>,
 }
 
-/// What the receipt of a pack says.
+/// The content of a pack's receipt.
 #[derive(Debug, Serialize, Deserialize)]
 struct Body {
     /// A later collection may have taken the files.
@@ -58,7 +58,8 @@ impl RepoSink {
         let repo = match Repository::open_in(store.clone(), open.clone()).await {
             Err(Error::NotFound { .. }) => {
                 refuse_occupied(place).await?;
-                // What an attempt left that was killed while it created the repository is no obstacle.
+                // Leftovers of an attempt that was killed while it created the repository are no
+                // obstacle.
                 let mut create = crate::CreateOptions { force: true, ..Default::default() };
                 if let Some(branch) = &options.branch {
                     create.default_branch.clone_from(branch);
@@ -79,7 +80,7 @@ impl RepoSink {
         }
         let nodes = match define(&session, &dataset, options.overwrite) {
             Err(error @ Error::AlreadyExists { .. }) => {
-                // Perhaps the last attempt got as far as the commit, and not to the cleaning up.
+                // The last attempt may have committed without cleaning up.
                 journal.delete_dir("").await.ok();
                 return Err(error);
             }
@@ -89,7 +90,7 @@ impl RepoSink {
         Ok(Self { session, nodes, journal, message, files: Mutex::default() })
     }
 
-    /// Points chunks of an array at where they are, and keeps the bytes of others itself.
+    /// Points chunks of an array at their places, and stores the bytes of the others itself.
     pub async fn refer(
         &self,
         array: &str,
@@ -105,7 +106,7 @@ impl RepoSink {
     }
 
     fn node(&self, array: &str) -> Result<&Arc<RepoNode>> {
-        let missing = || Error::NotFound { what: "array", name: array.to_owned() };
+        let missing = || Error::NotFound { what: Noun::Array, name: array.to_owned() };
         self.nodes.get(array).ok_or_else(missing)
     }
 
@@ -125,8 +126,8 @@ impl RepoSink {
     }
 }
 
-/// Refuses to put a new repository where something else is. What an attempt leaves that was killed
-/// while it created one is nothing: a first snapshot, and files that were not complete.
+/// Refuses to put a new repository where something else is. Leftovers of an attempt that was killed
+/// while it created one do not count: a first snapshot, and incomplete files.
 async fn refuse_occupied(place: &Place) -> Result<()> {
     let found = place.directory().list_dir("").await?;
     let halves = found.dirs.iter().all(|dir| ["s", "g", ".tmp"].contains(&dir.as_str()));
@@ -134,7 +135,7 @@ async fn refuse_occupied(place: &Place) -> Result<()> {
         && place.directory().list_dir("g").await?.objects.is_empty();
     if place.is_object().await? || !found.objects.is_empty() || !halves || !one_snapshot {
         let name = place.url().to_owned();
-        return Err(Error::AlreadyExists { what: "something that is no repository", name });
+        return Err(Error::AlreadyExists { what: Noun::Foreign("repository"), name });
     }
     Ok(())
 }
@@ -172,7 +173,7 @@ fn define(
 }
 
 fn exists(node: &RepoNode) -> Error {
-    Error::AlreadyExists { what: node.type_name(), name: node.path.clone() }
+    Error::AlreadyExists { what: node.noun(), name: node.path.clone() }
 }
 
 #[async_trait]
@@ -227,7 +228,7 @@ impl Sink for RepoSink {
 
     async fn finish(self: Box<Self>) -> Result<Published> {
         let snapshot = self.session.commit(CommitOptions::message(self.message)).await?;
-        // The commit stands; a journal that stays is only rubbish.
+        // The commit stands; a journal left behind is only rubbish.
         self.journal.delete_dir("").await.ok();
         Ok(Published { snapshot: Some(snapshot.snapshot_id.clone()) })
     }

@@ -14,17 +14,17 @@ use crate::parquet_file::corrupt;
 use crate::state::{RECENT, STATE_FILE, Snapshot, State};
 use crate::swap::{Loaded, StateFile};
 
-/// A state holds at most so many snapshots of its own …
+/// A state holds at most this many snapshots itself …
 pub(super) const SNAPSHOTS_MAX: usize = 12;
-/// … and keeps so many when it is full.
+/// … and keeps this many when it is full.
 const SNAPSHOTS_KEPT: usize = 4;
-/// A state holds so many write ids more than those it must hold.
+/// How many write ids a state holds beyond the required ones.
 const WRITES_SURPLUS: usize = 8;
-/// An index holds at most so many write ids of its own.
+/// An index holds at most this many write ids itself.
 const INDEX_WRITES_MAX: usize = 64;
-/// So many runs of one size become one.
+/// This many runs of one size become one.
 const FANOUT: usize = 4;
-/// The smallest run there is, for telling sizes apart.
+/// The smallest run, for telling sizes apart.
 const RUN_MIN: u64 = 8;
 /// Files fetched at the same time.
 const FILES_AT_ONCE: usize = 16;
@@ -51,7 +51,7 @@ impl State {
         }
     }
 
-    /// Says that snapshots were dropped or changed that may be in files.
+    /// Notes that dropped or changed snapshots may be in files.
     pub(crate) fn snapshots_changed(&mut self) {
         if self.history.is_some() {
             self.held = Held::Changed;
@@ -60,8 +60,8 @@ impl State {
 }
 
 impl StateFile {
-    /// The same state with all of its snapshots in memory. If files of the history are gone, because
-    /// the state has moved on and a collection came by, the latest state is read and completed.
+    /// The same state with all of its snapshots in memory. If files of the history are gone,
+    /// because the state moved on and a collection ran, the latest state is read and completed.
     pub(crate) async fn complete(&self, mut loaded: Loaded) -> Result<Loaded> {
         while !loaded.state.is_complete() {
             if let Some(state) = self.memory.completed(&loaded.bytes) {
@@ -107,8 +107,8 @@ impl StateFile {
         Ok(complete)
     }
 
-    /// Moves old snapshots and write ids of a state that is about to be written into files, once
-    /// there are enough. Returns the files written; they are durable only with the state.
+    /// Before a state is written, moves its old snapshots and write ids into files, once there are
+    /// enough. Returns the files written; they are durable only with the state.
     pub(crate) async fn archive(&self, next: &mut State) -> Result<Vec<String>> {
         let own = next.own_snapshots().len();
         let keeps_all = next.config.compat == Compat::Draft; // its readers know no other files
@@ -202,7 +202,7 @@ impl StateFile {
         Ok(())
     }
 
-    /// Moves the write ids of an index into a file, with those of earlier files of their size.
+    /// Moves the write ids of an index into a file, together with earlier files of the same size.
     async fn spill_writes(&self, index: &mut Index, written: &mut Vec<String>) -> Result<()> {
         let mut run = std::mem::take(&mut index.newest_writes);
         index.newest_writes.first = run.end();
@@ -244,7 +244,7 @@ impl StateFile {
         Ok(index.files().chain([format!("s/{}", history.file)]).collect())
     }
 
-    /// The files of a state's history, each with what is wrong with it.
+    /// The files of a state's history, each with its error, if any.
     pub(crate) async fn check_history(&self, state: &State) -> Result<Vec<(String, Result<()>)>> {
         let Some(history) = &state.history else { return Ok(Vec::new()) };
         let index = self.index(&state.id, history).await?;
@@ -303,8 +303,8 @@ impl StateFile {
     }
 }
 
-/// Where the last runs begin that are to become one with a run of `count` entries: the last three,
-/// if all are of its size.
+/// Where the runs begin that merge with a new run of `count` entries: the last three, if all are of
+/// its size.
 fn joins(runs: &[RunFile], count: usize) -> Option<usize> {
     let from = runs.len().checked_sub(FANOUT - 1)?;
     let size = size_class(count as u64);

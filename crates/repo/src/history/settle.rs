@@ -1,4 +1,4 @@
-//! Whether a change is in history, however long ago it was tried.
+//! Whether a change is in history, however long ago it was attempted.
 
 use chunkyard_store::Result;
 
@@ -8,8 +8,8 @@ use crate::swap::StateFile;
 impl StateFile {
     /// Whether the state `ours` is an ancestor of `latest`, or `latest` itself. Each generation has
     /// one write id, and `latest` or its history remembers it: neither expiry nor a reset nor a
-    /// collection takes it away. `None` where it does not, because a program that keeps no history
-    /// has written in between.
+    /// collection takes it away. `None` if neither remembers it, because a program that keeps no
+    /// history wrote in between.
     pub(crate) async fn landed(&self, latest: &State, ours: &State) -> Result<Option<bool>> {
         let recent = &latest.recent_write_ids;
         if latest.write_id == ours.write_id || recent.contains(&ours.write_id) {

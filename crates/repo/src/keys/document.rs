@@ -8,8 +8,8 @@ use serde_json::{Map, Value, json};
 use super::Keys;
 use crate::node::{Node, NodeKind};
 
-/// A member of group documents that is not kept: it repeats what other documents say, and a change of
-/// one of them would make it wrong.
+/// A member of group documents that is not kept: it repeats other documents, and a change of one of
+/// them would make it wrong.
 const CONSOLIDATED: &str = "consolidated_metadata";
 
 /// A document that was written.
@@ -22,9 +22,9 @@ pub(super) enum Document {
 /// Why something is no document of a node.
 #[derive(Debug)]
 pub(super) enum Refusal {
-    /// It is none at all. A caller that writes keys one by one may yet replace it.
+    /// It is no document at all. A caller that writes keys one by one may yet replace it.
     None(String),
-    /// It is one, and says what no node can be.
+    /// It is a document that describes no possible node.
     Wrong(String),
 }
 
@@ -35,7 +35,7 @@ impl Refusal {
 }
 
 impl Document {
-    /// Reads what somebody wrote.
+    /// Parses a document that a caller wrote.
     pub(super) fn parse(bytes: &[u8]) -> std::result::Result<Self, Refusal> {
         let parsed = non_finite::parse(bytes).map_err(|error| Refusal::none(error.to_string()))?;
         let Value::Object(document) = parsed else {
@@ -60,7 +60,7 @@ impl Document {
         }
     }
 
-    /// What a node made of it looks like.
+    /// The document of a node made from it.
     pub(super) fn render(&self) -> Result<Bytes> {
         match self {
             Self::Group(spec) => group(spec.members(), spec.attributes()),

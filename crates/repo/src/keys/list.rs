@@ -11,7 +11,7 @@ use super::{DOCUMENT, Keys, folder, folder_of, path_of};
 use crate::node::Node;
 use crate::session::ChunkScan;
 
-/// How many keys a batch has, about.
+/// About how many keys a batch has.
 const BATCH: usize = 1024;
 
 /// The keys that begin with a prefix, in no particular order. Holds a batch of them at a time,
@@ -20,7 +20,7 @@ const BATCH: usize = 1024;
 pub struct Listing {
     keys: Keys,
     prefix: String,
-    /// What waits for its place.
+    /// Keys that wait for their place.
     aside: Vec<String>,
     nodes: VecDeque<Arc<Node>>,
     /// The array whose chunks are being listed, and what its keys begin with.
@@ -35,10 +35,10 @@ impl Keys {
         Listing { keys: self.clone(), prefix: prefix.to_owned(), aside, nodes, chunks: None }
     }
 
-    /// The nodes some of whose own keys may begin with a prefix.
+    /// The nodes that may have keys of their own that begin with a prefix.
     fn nodes_with(&self, prefix: &str) -> VecDeque<Arc<Node>> {
         let tree = self.session.tree();
-        // The last part of a prefix may be the beginning of a name: look in its folder.
+        // The last part of a prefix may be an incomplete name: look in its folder.
         let (within, _) = prefix.rsplit_once('/').unwrap_or(("", prefix));
         let mut above = path_of(within);
         while tree.get(&above).is_none() {
@@ -92,7 +92,7 @@ impl Keys {
         Ok(listing.next().await?.is_empty())
     }
 
-    /// How many bytes all values have whose keys begin with a prefix. No chunk is fetched for it.
+    /// The total size of the values whose keys begin with a prefix. Fetches no chunk.
     pub async fn size_prefix(&self, prefix: &str) -> Result<u64> {
         let aside = self.session.aside_below(prefix);
         let mut total: u64 = aside.iter().map(|(_, waiting)| waiting.bytes.len() as u64).sum();
@@ -112,11 +112,11 @@ impl Keys {
         Ok(total)
     }
 
-    /// An array whose chunk keys can be told.
+    /// An array whose chunk keys are known.
     fn known(&self, node: &Arc<Node>) -> Result<Option<ArrayKeys>> {
         match self.array_keys(node) {
             Ok(array) => Ok(Some(array)),
-            // No chunk can have been set through keys that nobody can tell.
+            // No chunk can have been set through unknown keys.
             Err(Error::Array(_)) => Ok(None),
             Err(error) => Err(error),
         }

@@ -1,5 +1,5 @@
-//! A session as the keys of a Zarr v3 hierarchy, for those who speak Zarr's store interface:
-//! zarr-python, and whoever serves a version over HTTP.
+//! A session as the keys of a Zarr v3 hierarchy, for users of Zarr's store interface: zarr-python,
+//! and servers of a version over HTTP.
 //!
 //! ```text
 //!  zarr.json        the document of the root group
@@ -9,12 +9,12 @@
 //!
 //! It behaves like a map from keys to bytes, with these differences:
 //!
-//! - A document is rendered from the node. It has the members that were written, not their order nor
-//!   their white space. `consolidated_metadata` is not kept: it would be stale after the next change,
-//!   and a session has all metadata at hand anyway.
-//! - Keys may come in any order. What fits nothing yet waits in the memory of the session, and can be
-//!   read and listed like all others; a commit refuses while something waits.
-//! - A document that contradicts what is there is refused at once: one that does not parse in place
+//! - A document is rendered from the node. It has the members that were written, but not their
+//!   order or white space. `consolidated_metadata` is not kept: it would be stale after the next
+//!   change, and a session has all metadata at hand anyway.
+//! - Keys may come in any order. A key that fits nothing yet waits in the memory of the session,
+//!   and can be read and listed like all others; a commit fails while any key waits.
+//! - A document that contradicts the hierarchy is refused at once: one that does not parse in place
 //!   of one that does, another data type while there are chunks, an array in place of a group that
 //!   holds nodes.
 //! - Deleting the document of an array deletes the array, its chunks included. A smaller shape deletes
@@ -45,11 +45,11 @@ use super::session::Session;
 /// The last part of the key of every metadata document.
 const DOCUMENT: &str = "zarr.json";
 
-/// A session as keys and values. Several of one session see the same. Cheap to clone.
+/// A session as keys and values. All views of one session show the same. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Keys {
     session: Arc<Session>,
-    /// How the chunks of arrays are named, for arrays that were asked about.
+    /// How chunks are named, for the arrays used so far.
     layouts: Arc<Mutex<HashMap<Uid, Arc<Layout>>>>,
 }
 
@@ -65,7 +65,7 @@ impl Keys {
     }
 }
 
-/// A prefix as that of a folder: nothing, or ending in `/`.
+/// A prefix as a folder prefix: empty, or ending in `/`.
 fn folder(prefix: &str) -> String {
     match prefix.trim_end_matches('/') {
         "" => String::new(),
@@ -73,7 +73,7 @@ fn folder(prefix: &str) -> String {
     }
 }
 
-/// The path of the node that a folder would be.
+/// The path of the node at a folder.
 fn path_of(folder: &str) -> String {
     format!("/{}", folder.trim_end_matches('/'))
 }

@@ -18,9 +18,9 @@ const VERSION_2: [&str; 4] = [".zarray", ".zgroup", ".zattrs", ".zmetadata"];
 /// What a key names.
 #[derive(Debug)]
 pub(super) enum Place {
-    /// The document of the node at a path, which need not be there.
+    /// The document of the node at a path, which need not exist.
     Document(String),
-    /// A chunk of an array that is there.
+    /// A chunk of an existing array.
     Chunk(ArrayKeys, Coord),
     /// Nothing.
     Nowhere(Why),
@@ -39,8 +39,8 @@ pub(super) struct Layout {
     spec: Arc<ArraySpec>,
     pub(super) keys: ChunkKeys,
     pub(super) grid: Grid,
-    /// Whether a chunk has parts that are read alone, and that carry their own checksums where the
-    /// array's author wanted any.
+    /// Whether a chunk has parts that can be read alone, with their own checksums if the array's
+    /// author wanted any.
     pub(super) has_parts: bool,
 }
 
@@ -88,7 +88,7 @@ impl Keys {
         };
         let array = match self.array_keys(array) {
             Ok(array) => array,
-            // Legal, and kept as it is; but nobody here can tell which chunk the key would be.
+            // Legal, and kept as it is; but this program cannot tell which chunk the key names.
             Err(error @ Error::Array(_)) => {
                 return Ok(Place::Nowhere(Why::Array(error.to_string())));
             }
@@ -130,7 +130,7 @@ pub(super) fn array_above<'t, 'k>(
     key: &'k str,
 ) -> Option<(&'t Arc<Node>, &'k str)> {
     let path = format!("/{key}");
-    // Nothing lies below an array, so that there is at most one; chunk keys are short.
+    // Nothing lies below an array, so there is at most one; chunk keys are short.
     path.rmatch_indices('/').filter(|(at, _)| *at > 0).find_map(|(at, _)| {
         let node = tree.get(path.get(..at)?).filter(|node| node.is_array())?;
         Some((node, key.get(at..)?))

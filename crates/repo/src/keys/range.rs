@@ -2,14 +2,14 @@
 
 use std::ops::Range;
 
-/// Bytes of a value. What lies beyond its end is left out, as in a slice of Python.
+/// Bytes of a value. A part beyond its end is left out, as in a Python slice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ByteRange {
-    /// From the first up to the second, which is not included.
+    /// From the first up to, not including, the second.
     Within(Range<u64>),
     /// From here to the end.
     From(u64),
-    /// So many at the end.
+    /// This many at the end.
     Last(u64),
 }
 

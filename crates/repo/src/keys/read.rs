@@ -11,7 +11,7 @@ use super::place::{ArrayKeys, Place};
 use super::range::ByteRange;
 use crate::coord::Coord;
 
-/// Chunks of one array that are asked for together.
+/// Chunks of one array that are requested together.
 struct Wanted {
     array: ArrayKeys,
     coords: Vec<Coord>,
@@ -62,7 +62,7 @@ impl Keys {
                 }
             }
         }
-        // What is here is cut here; chunks may be cut where they are.
+        // Values in memory are cut here; chunks may be cut in the store.
         for ((_, range), answer) in wanted.iter().zip(&mut answer) {
             *answer = answer.take().map(|bytes| ByteRange::cut(range.as_ref(), bytes));
         }
@@ -91,8 +91,8 @@ impl Keys {
         Ok(answer)
     }
 
-    /// Whether a range of a chunk may be read without the rest. A checksum is one of the whole chunk,
-    /// so that a part of it cannot be checked; the parts of a shard check themselves.
+    /// Whether a range of a chunk may be read without the rest. A checksum covers the whole chunk,
+    /// so a part cannot be checked; the parts of a shard carry their own checksums.
     fn reads_part(&self, array: &ArrayKeys) -> bool {
         array.layout.has_parts || !self.session.repository().inner.options.check_chunks
     }
@@ -130,7 +130,7 @@ impl Keys {
         }
     }
 
-    /// How many bytes the value of a key has. No chunk is fetched for it.
+    /// How many bytes the value of a key has. Fetches no chunk.
     pub async fn size(&self, key: &str) -> Result<Option<u64>> {
         if let Some(bytes) = self.session.aside(key) {
             return Ok(Some(bytes.len() as u64));

@@ -16,7 +16,7 @@ impl Keys {
     /// Sets the value of a key.
     pub async fn set(&self, key: &str, bytes: Bytes) -> Result<()> {
         {
-            // Chunks of arrays that are there are written side by side.
+            // Chunks of existing arrays are written side by side.
             let _shared = self.session.exclude(false).await;
             let place = self.place(&self.session.tree(), key)?;
             if let Place::Chunk(array, coord) = place
@@ -29,7 +29,7 @@ impl Keys {
         self.set_alone(key, bytes).await
     }
 
-    /// Sets the value of a key that is not there; whether it was not.
+    /// Sets the value of a missing key; returns whether it was missing.
     pub async fn set_if_not_exists(&self, key: &str, bytes: Bytes) -> Result<bool> {
         let _alone = self.session.exclude(true).await;
         if self.exists(key).await? {
@@ -39,7 +39,7 @@ impl Keys {
         Ok(true)
     }
 
-    /// Points the chunk of a key at a range of somebody else's object; see
+    /// Points the chunk of a key at a range of an object outside the repository; see
     /// [`Session::set_virtual`](crate::Session::set_virtual).
     pub fn set_virtual(&self, key: &str, reference: Virtual) -> Result<()> {
         if let Some((array, index)) = self.chunk(key)? {
@@ -100,7 +100,7 @@ impl Keys {
     }
 
     async fn put_document(&self, path: &str, document: &Document) -> Result<()> {
-        // Those who write what is there change nothing, and may do so in a fork.
+        // Writing the same document again changes nothing, and is allowed in a fork.
         if self.document(path).await? == Some(document.render()?) {
             return Ok(());
         }
@@ -110,12 +110,12 @@ impl Keys {
         }
     }
 
-    /// Gives keys that waited the place that they now have.
+    /// Stores waiting keys whose place now exists.
     async fn settle(&self, prefix: &str) -> Result<()> {
         loop {
             let mut progress = false;
             let mut waiting = self.session.aside_below(prefix);
-            // From the top: what is an array decides about what lies in it.
+            // From the top: an array decides about the keys in it.
             waiting.sort_by_key(|(key, _)| key.matches('/').count());
             for (key, waiting) in waiting {
                 let tree = self.session.tree();
@@ -137,7 +137,7 @@ impl Keys {
                         };
                         self.put_document(&path, &document).await?;
                         self.session.drop_aside(&key)?;
-                        // Its chunks may have been looked at already.
+                        // The loop may have passed its chunks already.
                         progress = true;
                     }
                 }
@@ -148,7 +148,7 @@ impl Keys {
         }
     }
 
-    /// Deletes a key, if it is there.
+    /// Deletes a key, if it exists.
     pub async fn delete(&self, key: &str) -> Result<()> {
         let _alone = self.session.exclude(true).await;
         if self.session.drop_aside(key)? {
@@ -165,7 +165,7 @@ impl Keys {
         }
     }
 
-    /// Deletes all keys in a folder: a node goes wholesale, with all that is below it.
+    /// Deletes all keys in a folder: a node goes with everything below it.
     pub async fn delete_dir(&self, prefix: &str) -> Result<()> {
         let _alone = self.session.exclude(true).await;
         let folder = folder(prefix);
@@ -191,8 +191,8 @@ impl Keys {
         self.delete_dir("").await
     }
 
-    /// Removes a chunk that is there. One that is not must not become a change of the session:
-    /// zarr-python deletes every chunk that holds nothing but the fill value.
+    /// Removes an existing chunk. A missing one must not become a change of the session:
+    /// zarr-python deletes every chunk that holds only the fill value.
     async fn erase(&self, array: &ArrayKeys, coord: Coord) -> Result<()> {
         let located = self.session.locate_coords(&array.node, std::slice::from_ref(&coord)).await?;
         match located.into_iter().flatten().next() {

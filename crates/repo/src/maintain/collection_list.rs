@@ -23,8 +23,8 @@ pub(super) fn directories() -> impl Iterator<Item = &'static str> {
     DATA_DIRECTORIES.into_iter().chain([LISTS, TEMPORARY])
 }
 
-/// Whether a collection may delete what is at a path: a file that this format could have put there.
-/// No other name gets on a list, and a list that has another one is damaged, or made to do harm.
+/// Whether a collection may delete this path: only a file that this format could have written. A
+/// list with any other name is damaged, or made to do harm.
 pub(crate) fn is_collectable(path: &str) -> bool {
     path.split_once('/').is_some_and(|(directory, name)| {
         directories().any(|known| known == directory) && id::is_file_name(name)

@@ -14,7 +14,7 @@ use crate::state::{ReferenceKind, Snapshot, State};
 pub struct ExpireOptions {
     /// Snapshots older than this time (milliseconds since 1970) may go.
     pub older_than_ms: Option<i64>,
-    /// Each branch keeps its newest snapshots, so many.
+    /// Each branch keeps this many of its newest snapshots.
     pub keep_last: Option<usize>,
     /// Also drop tags and branches (not the default one) whose target is older than the limit.
     pub drop_references: bool,
@@ -31,8 +31,8 @@ pub struct Expired {
 }
 
 impl Repository {
-    /// Forgets old snapshots. What references point at always stays, and a kept snapshot whose
-    /// parent goes is re-parented to its nearest kept ancestor.
+    /// Forgets old snapshots. A snapshot that a reference points at always stays, and a kept
+    /// snapshot whose parent goes is re-parented to its nearest kept ancestor.
     pub async fn expire(&self, options: &ExpireOptions) -> Result<Expired> {
         if options.older_than_ms.is_none() && options.keep_last.is_none() {
             return Err(Error::Invalid {

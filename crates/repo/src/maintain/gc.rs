@@ -5,8 +5,8 @@
 //! makes the announcement fail; a commit after it sees the higher epoch and checks its own files
 //! against the list before it swaps. So no committed snapshot ever names a deleted file.
 //!
-//! An announcement that fails is made again on the state that came in between, and for that only
-//! the snapshots that are new in it have to be marked: `docs/design/011-collection.md`.
+//! A failed announcement is made again on the newer state, and for that only the snapshots new in
+//! it have to be marked: `docs/design/011-collection.md`.
 
 use std::collections::BTreeMap;
 
@@ -24,20 +24,20 @@ use crate::{Mode, Repository, id, read_only};
 const LISTS_KEPT: usize = 2;
 /// Deletions per request to the store.
 const DELETE_BATCH: usize = 1000;
-/// An announcement is worth a try when no more snapshots than this came in while the last ones were
+/// An announcement is worth a try if at most this many snapshots arrived while the last ones were
 /// marked.
 const CLOSE: usize = 1;
-/// Rounds of marking what is new, before an announcement is tried all the same.
+/// Rounds of marking new snapshots before an announcement is tried anyway.
 const ROUNDS_MAX: u32 = 16;
-/// From this round on the pauses do not grow: a round ends early because files went with another
-/// collection, and the next one finds a later state.
+/// From this round on the pauses do not grow: a round ends early because another collection took
+/// files, and the next round finds a later state.
 const BACK_OFF_MAX: u32 = 4;
 
 /// How to collect.
 #[derive(Debug, Clone)]
 pub struct GcOptions {
-    /// Files younger than this, by the store's clock, are left alone: a courtesy to running
-    /// sessions, which would otherwise have to start again.
+    /// Files younger than this, by the store's clock, stay: a courtesy to running sessions, which
+    /// would otherwise have to start again.
     pub min_age_ms: i64,
     /// Only say what would be deleted.
     pub dry_run: bool,
@@ -57,7 +57,7 @@ pub struct GcReport {
     pub files: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Files that something needs, or that are too young.
+    /// Files that are needed or too young.
     pub kept: u64,
     /// Whether nothing was really deleted.
     pub dry_run: bool,
@@ -76,7 +76,7 @@ impl Repository {
     async fn collect(&self, options: &GcOptions) -> Result<GcReport> {
         self.resume_collection().await?;
         let mut progress = Progress::default();
-        // Marking everything and listing what is there take long: others have their turns meanwhile.
+        // Marking and listing everything takes long: other writers have their turns meanwhile.
         let current = self.catch_up(&mut progress, 0).await?;
         match self.find(&current.state, &progress.marks, options).await {
             Ok(found) => progress.found = Some(found),
@@ -91,7 +91,7 @@ impl Repository {
                 None => self.catch_up(&mut progress, 1).await?,
             };
             let announced = self.announce(&current, &mut progress, options).await;
-            // What follows swaps too, and would wait for this turn to end.
+            // The deletion below swaps too, and would wait for this turn to end.
             drop(turn);
             match announced {
                 Ok(Some(report)) => {
@@ -107,10 +107,10 @@ impl Repository {
         }
     }
 
-    /// The latest state, with everything marked that it needs. Before the first attempt that takes
-    /// long; after an attempt that was lost, all but what is new is marked. While that is done,
-    /// others commit, and the swap would be lost once more. But marking a snapshot takes less than
-    /// making one, so each round finds less to mark than the one before.
+    /// The latest state, with everything marked that it needs. That takes long before the first
+    /// attempt; after a lost attempt, only new snapshots are left to mark. Other writers commit
+    /// meanwhile, and the swap would lose again. But marking a snapshot is faster than making one,
+    /// so each round finds less to mark than the one before.
     async fn catch_up(&self, progress: &mut Progress, attempt: u32) -> Result<Loaded> {
         for round in 0.. {
             let current = self.load().await?;
@@ -134,8 +134,8 @@ impl Repository {
         Err(Error::Conflict { message: "too many lost races".into(), conflicts: Vec::new() })
     }
 
-    /// Announces what can go, now that everything is marked that the state needs. `None` if another
-    /// change of the state came first.
+    /// Announces the files that can go, once everything that the state needs is marked. `None` if
+    /// another change of the state came first.
     async fn announce(
         &self,
         current: &Loaded,
@@ -143,7 +143,7 @@ impl Repository {
         options: &GcOptions,
     ) -> Result<Option<GcReport>> {
         let state = &current.state;
-        // Another collection was announced. It takes most of what we found, and perhaps our list.
+        // Another collection was announced. It deletes most of what we found, and perhaps our list.
         let found = progress.found.take_if(|found| found.epoch != state.gc_epoch);
         self.drop_list(found.and_then(|found| found.list)).await?;
         let found = match &mut progress.found {
@@ -173,7 +173,7 @@ impl Repository {
         }
     }
 
-    /// Lists what is there and not marked.
+    /// Lists files that are not marked.
     async fn find(&self, state: &State, marks: &Marks, options: &GcOptions) -> Result<Found> {
         let mut report = GcReport { dry_run: options.dry_run, ..GcReport::default() };
         let mut candidates = BTreeMap::new();
@@ -214,8 +214,8 @@ impl Repository {
         }
     }
 
-    /// Deletes what an announced collection lists, and marks it finished. Deletions are idempotent,
-    /// so a collection that was interrupted is simply carried on.
+    /// Deletes the files that an announced collection lists, and marks it finished. Deletions are
+    /// idempotent, so an interrupted collection is simply continued.
     async fn resume_collection(&self) -> Result<()> {
         let current = self.load().await?;
         let state = &current.state;
@@ -232,7 +232,7 @@ impl Repository {
         };
         let mut doomed: Vec<String> = match self.read_collection_list(list).await {
             Ok(doomed) => doomed.into_iter().collect(),
-            // Carried on and finished by somebody else, so long ago that the list is gone.
+            // Another process finished it, so long ago that the list is gone.
             Err(error) => return self.overtaken(&current, error).await,
         };
         doomed.sort();
@@ -252,7 +252,7 @@ impl Repository {
     }
 }
 
-/// What a collection has done before it is announced. None of it is lost with a race.
+/// Work of a collection before it is announced. A lost race loses none of it.
 #[derive(Default)]
 struct Progress {
     marks: Marks,
@@ -270,16 +270,17 @@ struct Found {
     list: Option<List>,
 }
 
-/// A list that is written and not announced.
+/// A list that is written but not announced.
 struct List {
     file: String,
     crc32c: u32,
-    /// How many files it names. Candidates only become fewer, so this tells whether it is true.
+    /// How many files it names. Candidates only become fewer, so an equal count means it is
+    /// current.
     files: usize,
 }
 
 impl Progress {
-    /// Adds marks, and spares what they are on.
+    /// Adds marks, and keeps the marked files.
     fn add(&mut self, new: Marks) {
         if let Some(found) = &mut self.found {
             new.files.iter().for_each(|path| found.spare(path));
@@ -299,12 +300,12 @@ impl Found {
     }
 }
 
-/// The lists that the state says are there.
+/// The lists that the state names.
 fn announced_lists(state: &State) -> impl Iterator<Item = &CollectionList> {
     state.gc.iter().flat_map(|gc| &gc.lists)
 }
 
-/// The state that announces a list, and the paths of those that are now too old to keep.
+/// The state that announces a list, and the paths of lists that are now too old to keep.
 fn announced(state: &State, list: &List, now_ms: i64) -> Result<(State, Vec<String>)> {
     let mut next = state.successor(now_ms)?;
     next.keeps_history = true; // or a collection would leave garbage

@@ -20,13 +20,13 @@ const MANIFESTS_AT_ONCE: usize = 8;
 /// Chunk file to the references into it.
 pub(super) type LiveChunks = HashMap<Arc<str>, Vec<(Arc<Node>, Vec<u8>, Native)>>;
 
-/// Files that snapshots were found to need. Nothing that a snapshot names ever changes, so a mark
-/// stays right whatever becomes of the state: a later state only adds what is new in it.
+/// Files that snapshots were found to need. Files that a snapshot names never change, so a mark
+/// stays right in every later state, which only adds new ones.
 #[derive(Debug, Default)]
 pub(super) struct Marks {
     /// Paths relative to the root.
     pub(super) files: HashSet<String>,
-    /// Structure and change file of each snapshot all of whose files are marked.
+    /// Structure and change file of each snapshot whose files are all marked.
     snapshots: HashSet<(String, Option<String>)>,
     /// Rows of manifests whose chunk files are marked.
     rows: HashMap<Arc<str>, HashSet<Rows>>,
@@ -52,20 +52,20 @@ impl Marks {
     }
 }
 
-/// What decides which files a snapshot needs.
+/// What determines the files that a snapshot needs.
 fn key(snapshot: &Snapshot) -> (String, Option<String>) {
     (snapshot.structure_file.clone(), snapshot.change_file.clone())
 }
 
 impl Repository {
-    /// Marks, in `new`, what the snapshots of a state need and `known` has not. Returns how many
-    /// snapshots were new. On an error `new` holds what was found so far, which is right as well.
+    /// Marks, in `new`, the files that the snapshots of a state need and `known` lacks. Returns how
+    /// many snapshots were new. After an error `new` holds the marks so far, which are right too.
     ///
-    /// Of a manifest only the rows that arrays of a snapshot have count: a manifest outlives an
-    /// array that was deleted, because others share it. Each is read once, unless further rows of it
-    /// are needed later, and of the rows only the names of chunk files are decoded. The flags of
-    /// its entries cannot spare that: they tell of inline and virtual chunks, but not that there
-    /// are no others.
+    /// In a manifest only the rows of a snapshot's arrays count: a manifest outlives a deleted
+    /// array, because other arrays share it. Each is read once, unless further rows are needed
+    /// later, and only the names of chunk files are decoded. The flags of its entries cannot
+    /// replace this: they say that there are inline and virtual chunks, but not that there are no
+    /// others.
     pub(super) async fn mark(
         &self,
         state: &State,
@@ -99,7 +99,7 @@ impl Repository {
             new.files.insert(format!("s/{}", snapshot.structure_file));
             new.files.extend(snapshot.change_file.iter().map(|file| format!("i/{file}")));
         }
-        // Those of this very state: each state may have others.
+        // The history files of this very state: each state may have others.
         new.files.extend(self.inner.state_file.history_files(state).await?);
         let mut fetched = stream::iter(manifests)
             .map(|(file, (entry, rows))| async move {

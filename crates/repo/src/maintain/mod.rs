@@ -1,6 +1,6 @@
 //! Housekeeping: expiring snapshots, collecting garbage, merging manifests, rewriting packs.
 //!
-//! None of it changes what any kept snapshot says, and all of it goes through the same swap as
+//! None of it changes the content of a kept snapshot, and all of it goes through the same swap as
 //! commits, so it is safe beside running readers and writers.
 
 pub(super) mod collection_list;
@@ -10,7 +10,7 @@ mod mark;
 mod optimise;
 mod repack;
 
-use chunkyard_store::{Error, Result};
+use chunkyard_store::{Error, Noun, Result};
 
 use super::Repository;
 use super::swap::Loaded;
@@ -26,11 +26,13 @@ pub(super) use mark::DATA_DIRECTORIES;
 pub(super) use optimise::Rewrite;
 
 impl Repository {
-    /// Maintenance that does not find a file begins again if the state moved on: an expiry and a
-    /// collection of somebody else may have taken the file. Otherwise the error stands.
+    /// Maintenance that misses a file starts again if the state moved on: another process may have
+    /// expired and collected it. Otherwise the error stands.
     pub(super) async fn overtaken(&self, current: &Loaded, error: Error) -> Result<()> {
-        let gone =
-            matches!(error, Error::NotFound { what: "object", .. } | Error::SnapshotExpired { .. });
+        let gone = matches!(
+            error,
+            Error::NotFound { what: Noun::Object, .. } | Error::SnapshotExpired { .. }
+        );
         if gone && self.state().await?.generation > current.state.generation {
             return Ok(());
         }

@@ -87,8 +87,8 @@ impl Repository {
         }
     }
 
-    /// Commits a tree that says the same in another way. `None` when the branch moved: the caller
-    /// starts again from the new tip.
+    /// Commits a tree that holds the same data in another layout. `None` when the branch moved: the
+    /// caller starts again from the new tip.
     pub(crate) async fn commit_rewrite(
         &self,
         current: &Loaded,

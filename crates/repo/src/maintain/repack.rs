@@ -143,7 +143,7 @@ impl Repository {
         Ok(Some(path))
     }
 
-    /// Puts a run with the new places on top of each array, and merges it with those below.
+    /// Puts a run with the new places on top of each array, and merges it with the runs below.
     async fn apply_moves(
         &self,
         tree: &mut Tree,
@@ -173,8 +173,8 @@ impl Repository {
             tree.put(node.clone());
             stacked.push(node);
         }
-        // The runs below still name the old packs, and collection spares what a manifest names. So
-        // they are merged; it also suits readers of the draft, who do not know stacked runs.
+        // The runs below still name the old packs, and collection keeps what a manifest names. So
+        // they are merged, which also suits readers of the draft: they do not know stacked runs.
         let plans = stacked
             .iter()
             .filter_map(|node| Some((node.clone(), merge::plan_all(&node.inventories)?)));

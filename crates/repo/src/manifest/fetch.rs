@@ -1,4 +1,4 @@
-//! Fetching manifests: whole when small, page by page when large, and keeping what was decoded.
+//! Fetching manifests: whole when small, page by page when large, and caching what was decoded.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use super::read::{Block, decode_file};
 use crate::node::Inventory;
 use crate::parquet_file::{Footer, Label, corrupt};
 
-/// Files up to this size are fetched and decoded whole. A reference may take no more than a byte, so
-/// this is some ten thousand of them.
+/// Files up to this size are fetched and decoded whole. A reference may take as little as a byte,
+/// so this is some ten thousand of them.
 const WHOLE_MAX: u64 = 16 << 10;
 
 /// The manifests of a repository. Files never change, so what is cached never goes stale.
@@ -104,7 +104,7 @@ impl Manifests {
         Ok(Part { blocks: Arc::new(blocks), rows })
     }
 
-    /// The rows of an entry among which `coord` must be, if it is there at all.
+    /// The rows of an entry that can hold `coord`.
     pub(crate) async fn page_for(
         &self,
         entry: &Inventory,
@@ -171,7 +171,7 @@ impl Manifests {
             .collect()
     }
 
-    /// A small file, or one of the bare draft, whose row count must be read off its rows.
+    /// A small file, or one of the bare draft, where only the rows tell the row count.
     async fn whole(&self, entry: &Inventory, array_id: u32) -> Result<Part> {
         let key = (entry.file.clone(), 0, u64::MAX);
         let blocks = match self.blocks.get(&key) {
@@ -308,7 +308,8 @@ fn find_page(footer: &Footer, row: u64, rows: u64, coord: &[u8]) -> PageSearch {
     PageSearch::Absent
 }
 
-/// The page of `rows` rows from `row` on in which `coord` must be: its row group and its rows there.
+/// Among `rows` rows from `row` on, the page that can hold `coord`: its row group and its rows
+/// there.
 pub(crate) fn locate_page(
     footer: &Footer,
     row: u64,

@@ -1,4 +1,4 @@
-//! Questions about an array's references: where are these chunks, which chunks are there.
+//! Questions about an array's references: where are these chunks, and which chunks exist.
 
 use std::collections::VecDeque;
 
@@ -97,8 +97,8 @@ struct Cursor {
 }
 
 impl Scan {
-    /// Over all references of a node, or those of the entries that meet the box `within` (chunk
-    /// indices, half-open): a superset of the box.
+    /// Walks all references of a node, or the entries that meet the box `within` (chunk indices,
+    /// half-open): a superset of the box.
     pub(crate) fn new(manifests: &Manifests, node: &Node, within: Option<&[(u64, u64)]>) -> Self {
         Self::over(manifests, node.id, runs(&node.inventories), within)
     }

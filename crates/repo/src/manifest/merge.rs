@@ -3,7 +3,7 @@
 //! Runs have levels. A commit's own run starts at the level of its size; when an array has four
 //! runs on a level they become one on the next, together with the smaller ones between them. So a
 //! reference is rewritten at most once per level it climbs, and an array has fewer than four runs
-//! per level, but for those over the merge budget.
+//! per level, except for runs over the merge budget.
 
 use chunkyard_store::Result;
 
@@ -18,7 +18,7 @@ const FAN_IN: usize = 4;
 /// Rows that level 0 holds.
 const LEVEL_ROWS: u64 = 4096;
 
-/// The lowest level for a run of so many rows: level L holds about 4^L × 4,096.
+/// The lowest level for a run of this many rows: level L holds about 4^L × 4,096.
 pub(crate) fn level_of(rows: u64) -> u32 {
     let mut level = 0;
     while level < 20 && rows > LEVEL_ROWS << (2 * level) {
@@ -42,15 +42,15 @@ pub(crate) struct Merge {
 pub(crate) fn plan(inventories: &[Inventory], config: &Config) -> Option<Merge> {
     let all = runs(inventories);
     let level = |run: &Vec<Inventory>| run.first().map_or(0, Inventory::level);
-    // The newest stretch of runs at or below a level: what is merged must be adjacent in age, or
-    // a newer reference could sink below an older one.
+    // The newest stretch of runs at or below a level: merged runs must be adjacent in age, or a
+    // newer reference could sink below an older one.
     let highest = all.iter().map(level).max()?;
     // Where the merge starts, the level of its result and its rows.
     let mut planned: Option<(usize, u32, u64)> = None;
     for at_level in 0..=highest {
         let start = all.iter().rposition(|run| level(run) > at_level).map_or(0, |at| at + 1);
         let stretch = all.get(start..).unwrap_or_default();
-        // What is merged already counts as the one run it becomes, which may fill the next level.
+        // Runs merged so far count as the one run they become, which may fill the next level.
         let (rest, result) = match planned {
             Some((_, result, _)) if result > at_level => continue,
             Some((from, result, _)) => (all.get(start..from).unwrap_or_default(), Some(result)),

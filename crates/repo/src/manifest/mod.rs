@@ -57,7 +57,7 @@ pub struct Native {
     pub crc32c: Option<u32>,
 }
 
-/// A range of somebody else's object, and how to notice that it changed.
+/// A range of an object outside the repository, and how to notice that it changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Virtual {
     /// Absolute URL, or `vcc://<container>/<relative>`.

@@ -19,7 +19,7 @@ pub(crate) struct Block {
     file: Arc<str>,
     /// Position of the first row in the file.
     pub(crate) first_row: u64,
-    /// Whether it is of the bare draft, which does not ask for rows in order.
+    /// Whether the file is of the bare draft, which does not require rows in order.
     pub(crate) is_bare: bool,
     /// The places of the rows, where they were not in order.
     order: Option<Box<[usize]>>,
@@ -123,7 +123,8 @@ impl Block {
         None
     }
 
-    /// What a row says; any combination of columns that is not one of the four kinds is corrupt.
+    /// The content of a row; any combination of columns that is not one of the four kinds is
+    /// corrupt.
     pub(crate) fn payload(&self, at: usize) -> Result<Payload> {
         let at = self.place(at);
         let length = self.lengths.value(at);
@@ -213,8 +214,7 @@ pub(crate) fn decode_file(
     Ok(blocks)
 }
 
-/// Rows of one array that are in several row groups must be in order from one to the next: a search
-/// would miss chunks otherwise.
+/// Rows of one array must stay in order across row groups: a search would miss chunks otherwise.
 fn check_order(before: Option<&Block>, after: &Block) -> Result<()> {
     let Some(before) = before.filter(|before| before.len() > 0 && after.len() > 0) else {
         return Ok(());

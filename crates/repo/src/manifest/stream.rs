@@ -1,4 +1,4 @@
-//! Walking a whole manifest without holding its rows: for those who look at everything.
+//! Walking a whole manifest without holding its rows: for callers that look at everything.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ pub(crate) fn stream_blocks(
 pub(crate) struct Rows {
     /// The first of them.
     first: u64,
-    /// Their number; in files of the bare draft they go on as long as the array's do.
+    /// Their number; unknown in files of the bare draft, where they end with the array's rows.
     count: Option<u64>,
     array_id: u32,
 }
@@ -86,13 +86,13 @@ pub(crate) fn chunk_files(
     Ok(())
 }
 
-/// Which rows are asked for, for a walk over all of them in their order.
+/// Which rows are wanted, for a walk over all rows in order.
 struct Wanted {
-    /// Those that begin at a later row, the next one last.
+    /// Ranges that begin at a later row, the next one last.
     ahead: Vec<Rows>,
-    /// Where the counted ones that have begun end.
+    /// Ends of the ranges that have begun and have a count.
     end: u64,
-    /// The arrays whose rows have begun and are not counted.
+    /// Arrays whose rows have begun and have no count.
     open: HashSet<u64>,
 }
 

@@ -118,7 +118,7 @@ impl RunBuilder {
         if self.pending.len() == TILE_ROWS { self.cut() } else { Ok(()) }
     }
 
-    /// Ends a row group that others may follow.
+    /// Ends a row group; more may follow.
     fn cut(&mut self) -> Result<()> {
         if self.pending.len() == 0 {
             return Ok(());
@@ -283,7 +283,7 @@ impl Columns {
             uint_array("array_id", self.array_ids, None, Width::U32)?,
             Arc::new(self.coords.finish()),
             Arc::new(self.inline.finish()),
-            // The dictionary is only how rows are gathered: the column is one of strings.
+            // The dictionary is only used to gather rows: the column is stored as strings.
             arrow_cast::cast(&self.files.finish(), &DataType::Utf8).map_err(failed)?,
             Arc::new(self.offsets.finish()),
             uint_array("length", self.lengths, None, length)?,

@@ -1,7 +1,7 @@
 //! Repairs, each asked for by name. Nothing here runs by itself, and verification never writes.
 //!
 //! - [`Repository::republish`]: the published state is broken, a claim is whole.
-//! - [`Repository::rebuild_state`]: the state is lost; structure files say what they belong to.
+//! - [`Repository::rebuild_state`]: the state is lost; structure files say which snapshot they are.
 //! - [`Repository::drop_unreadable`]: snapshots whose structure file is gone and that no reference
 //!   needs.
 //! - [`Repository::recover_references`]: a manifest is gone; the packs say what is in them.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use chunkyard_store::{Error, Result, Store, clock};
+use chunkyard_store::{Error, Noun, Result, Store, clock};
 use futures::TryStreamExt;
 use serde::Serialize;
 use serde_json::Map;
@@ -22,8 +22,8 @@ use crate::{Config, Repository, id, structure};
 pub struct Republished {
     /// Its generation.
     pub generation: u64,
-    /// Unreadable claims above it, now under `.tmp/`. Not zero means that as many commits or changes
-    /// of references are lost from the state; their structure files may still be there.
+    /// Unreadable claims above it, now under `.tmp/`. Each is a commit or a change of references
+    /// that the state has lost; the structure files may still exist.
     pub damaged_claims: u64,
 }
 
@@ -40,20 +40,23 @@ pub struct Rebuilt {
 }
 
 impl Repository {
-    /// Publishes the highest sound claim again, after `state.json` was damaged. Claims above it that
-    /// are damaged too are set aside: what they alone said is lost.
+    /// Publishes the highest sound claim again, after `state.json` was damaged. Damaged claims
+    /// above it are set aside: what only they recorded is lost.
     pub async fn republish(store: &Store) -> Result<Republished> {
         let (generation, damaged_claims) = StateFile::new(store.clone()).republish().await?;
         Ok(Republished { generation, damaged_claims })
     }
 
     /// Builds a new state from the structure files, after the state was lost. Tags, properties and
-    /// the configuration are not in those files and do not come back. Refused while there is a
-    /// state that can be read.
+    /// the configuration are not in those files and do not come back. Refused while a state can be
+    /// read.
     pub async fn rebuild_state(store: &Store, default_branch: &str) -> Result<Rebuilt> {
         let state_file = StateFile::new(store.clone());
         if state_file.read().await.is_ok() {
-            return Err(Error::AlreadyExists { what: "readable state", name: store.url().into() });
+            return Err(Error::AlreadyExists {
+                what: Noun::ReadableState,
+                name: store.url().into(),
+            });
         }
         let mut rebuilt = Rebuilt::default();
         let found = read_structures(store, &mut rebuilt).await?;
@@ -68,12 +71,12 @@ impl Repository {
         }
         if !refs.contains_key(default_branch) {
             return Err(Error::NotFound {
-                what: "branch in any structure file",
+                what: Noun::RecordedBranch,
                 name: format!("{default_branch} (found: {:?})", refs.keys()),
             });
         }
         let Some(dataset_id) = found.dataset_id else {
-            return Err(Error::NotFound { what: "structure file", name: store.url().into() });
+            return Err(Error::NotFound { what: Noun::StructureFile, name: store.url().into() });
         };
         let listed: Vec<_> = store.backend().list(CLAIMS).await?.try_collect().await?;
         let highest = listed.iter().filter_map(|meta| claim_generation(&meta.path)).max();
@@ -122,7 +125,7 @@ async fn read_structures(store: &Store, rebuilt: &mut Rebuilt) -> Result<Found> 
     let listed: Vec<_> = store.backend().list("s").await?.try_collect().await?;
     for meta in listed {
         if meta.path.ends_with(".json") {
-            continue; // of the history, which the structure files tell as well
+            continue; // a file of the history; the structure files have the same facts
         }
         let bytes = store.backend().get(&meta.path).await?.bytes;
         let dataset_id = found.dataset_id.clone().unwrap_or_default();
@@ -189,7 +192,7 @@ fn snapshot_of(footer: &Footer, path: &str) -> Option<Snapshot> {
     })
 }
 
-/// Oldest first; a parent that was not found is none.
+/// Oldest first; a parent that was not found becomes none.
 fn in_order(mut found: HashMap<String, Snapshot>) -> Vec<Arc<Snapshot>> {
     let known: HashSet<String> = found.keys().cloned().collect();
     for snapshot in found.values_mut() {
@@ -205,7 +208,7 @@ fn in_order(mut found: HashMap<String, Snapshot>) -> Vec<Arc<Snapshot>> {
 }
 
 /// The newest snapshot of each branch. A commit that was under way when the state was lost may be
-/// among them: nobody was told that it succeeded, but nothing shows that it did not.
+/// among them: its writer never heard of success, but nothing shows that it failed.
 fn newest_by_branch(
     snapshots: &[Arc<Snapshot>],
     branches: &HashMap<String, String>,

@@ -23,8 +23,8 @@ pub struct Recovered {
     pub snapshot: Option<String>,
     /// Manifests that are missing or broken.
     pub manifests: Vec<String>,
-    /// Chunks found in packs. Inline chunks, virtual ones and those in files of their own are not
-    /// among them.
+    /// Chunks found in packs. Inline chunks, virtual chunks and chunks in files of their own are
+    /// not among them.
     pub chunks: u64,
 }
 
@@ -32,8 +32,8 @@ pub struct Recovered {
 type Found = HashMap<Uid, BTreeMap<Coord, Native>>;
 
 impl Repository {
-    /// Replaces unreadable manifests of a branch by what the packs' own indexes say, in a new
-    /// commit. Where several packs hold a chunk, the one written last counts.
+    /// Replaces unreadable manifests of a branch with the packs' own indexes, in a new commit.
+    /// Where several packs hold a chunk, the pack written last counts.
     pub async fn recover_references(&self, branch: &str) -> Result<Recovered> {
         let current = self.load().await?;
         let tip = current.state.tip(branch)?.clone();

@@ -1,8 +1,8 @@
 //! Keys that fit nothing yet.
 //!
-//! Whoever copies a Zarr store key by key may write a chunk before the metadata that give it a
-//! meaning. A session keeps such keys in its memory until their array arrives. A commit refuses
-//! while any is left, because a repository has no place for bytes that belong to nothing.
+//! A program that copies a Zarr store key by key may write a chunk before its array's metadata. A
+//! session keeps such keys in memory until their array arrives. A commit fails while any is left,
+//! because a repository has no place for bytes that belong to nothing.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,9 +13,9 @@ use chunkyard_store::{Error, Result};
 
 use super::{Kind, Session};
 
-/// All bytes that wait together.
+/// Bound on all waiting bytes together.
 const ASIDE_BYTES_MAX: u64 = 256 << 20;
-/// What a key costs beyond its bytes, so that empty ones are bounded too.
+/// The cost of a key beyond its bytes, so that empty ones are bounded too.
 const KEY_BYTES: u64 = 128;
 /// How many keys an error names.
 const NAMED_MAX: usize = 5;
@@ -39,7 +39,7 @@ pub(crate) struct Waiting {
 pub(crate) enum Why {
     /// No array has such a chunk.
     NoArray,
-    /// The array is there, and what is asked of it is not.
+    /// The array exists, but has no such chunk.
     Array(String),
     /// A chunk of zero bytes.
     Empty,
@@ -114,17 +114,17 @@ fn cost(key: &str, bytes: &Bytes) -> u64 {
 }
 
 impl Session {
-    /// The bytes of a key that waits.
+    /// The bytes of a waiting key.
     pub(crate) fn aside(&self, key: &str) -> Option<Bytes> {
         self.work().aside.keys.get(key).map(|waiting| waiting.bytes.clone())
     }
 
-    /// Whether no key waits, which is nearly always so.
+    /// Whether no key waits, which is nearly always true.
     pub(crate) fn has_none_aside(&self) -> bool {
         self.work().aside.keys.is_empty()
     }
 
-    /// The keys that wait and begin with a prefix, in their order.
+    /// The waiting keys that begin with a prefix, in order.
     pub(crate) fn aside_below(&self, prefix: &str) -> Vec<(String, Waiting)> {
         let work = self.work();
         work.aside.below(prefix).map(|(key, waiting)| (key.clone(), waiting.clone())).collect()
@@ -138,13 +138,13 @@ impl Session {
         self.require_writable()?.aside.insert(key, Waiting { bytes, why })
     }
 
-    /// Forgets a key that waits; whether there was one.
+    /// Forgets a waiting key; returns whether there was one.
     pub(crate) fn drop_aside(&self, key: &str) -> Result<bool> {
         let mut work = self.require_writable()?;
         Ok(work.aside.remove(key))
     }
 
-    /// Forgets all keys that wait and begin with a prefix.
+    /// Forgets all waiting keys that begin with a prefix.
     pub(crate) fn drop_aside_below(&self, prefix: &str) -> Result<()> {
         let mut work = self.require_writable()?;
         let doomed: Vec<_> = work.aside.below(prefix).map(|(key, _)| key.clone()).collect();
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_is_bounded_and_what_leaves_makes_room() {
+    fn waiting_keys_are_bounded_and_a_removed_key_makes_room() {
         let mut aside = Aside::default();
         let half = (ASIDE_BYTES_MAX / 2) as usize;
         aside.insert("a", waiting(half)).unwrap();
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prefix_is_one_of_names_and_not_of_folders() {
+    fn a_prefix_matches_names_and_not_only_folders() {
         let mut aside = Aside::default();
         for key in ["a", "a/b", "ab", "b"] {
             aside.insert(key, waiting(1)).unwrap();

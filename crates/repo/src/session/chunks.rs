@@ -14,8 +14,8 @@ use crate::node::Node;
 use crate::pack::ChunkFile;
 
 impl Session {
-    /// Stores the encoded bytes of a chunk. A pack that is full is put before this returns, which
-    /// is what bounds the memory of a writer.
+    /// Stores the encoded bytes of a chunk. A full pack is put before this returns, which bounds
+    /// the memory of a writer.
     pub async fn set_chunk(&self, path: &str, index: &[u64], bytes: Bytes) -> Result<()> {
         let node = self.node(path)?;
         check_index(&node, index)?;
@@ -40,8 +40,8 @@ impl Session {
                 None
             } else {
                 let (native, complete) = lock(&self.packer).add(node.uid, &coord, bytes)?;
-                // Kept at hand until its put is confirmed: should this future be dropped or the
-                // put fail, the commit puts it again.
+                // Kept until its put is confirmed: if this future is dropped or the put fails, the
+                // commit puts it again.
                 let name = complete.map(|file| {
                     let name = file.name.clone();
                     lock(&self.unconfirmed).insert(name.clone(), file);
@@ -161,7 +161,7 @@ impl Session {
         }
     }
 
-    /// The bytes of a chunk that this session wrote and that may not be in the store yet.
+    /// The bytes of a chunk of this session that may not be in the store yet.
     pub(super) fn in_memory(&self, native: &Native) -> Option<Bytes> {
         if let Some(bytes) = lock(&self.packer).get(native) {
             return Some(bytes);
@@ -186,7 +186,7 @@ fn check_index(node: &Node, index: &[u64]) -> Result<()> {
     check_index_in(&node.array()?.grid()?, node, index)
 }
 
-/// Like [`check_index`], for those who ask often.
+/// Like [`check_index`], for callers that ask often.
 pub(super) fn check_index_in(grid: &Grid, node: &Node, index: &[u64]) -> Result<()> {
     if grid.contains(index) {
         return Ok(());

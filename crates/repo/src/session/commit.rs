@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use chunkyard_store::{Durability, Error, Result, Store, Uid, clock};
+use chunkyard_store::{Durability, Error, Noun, Result, Store, Uid, clock};
 use serde_json::{Map, Value};
 
 use super::changes::NodeEdits;
@@ -21,7 +21,7 @@ use crate::swap::{Loaded, Swap};
 use crate::tree::Tree;
 use crate::{Version, attributes, read_only};
 
-/// A parent may be this far in our future before we distrust the clocks.
+/// How far in our future a parent may be before we distrust the clocks.
 const CLOCK_SKEW_MAX_MS: i64 = 10 * 60 * 1000;
 
 /// From this number of bytes on, chunks are made durable before the turn to swap comes.
@@ -91,7 +91,7 @@ impl Session {
                 Ok(None) => {}
                 // A file is gone. If the state moved on, an expiry or a collection may have taken
                 // it, and the next attempt finds out; otherwise it is lost.
-                Err(error @ Error::NotFound { what: "object", .. }) => {
+                Err(error @ Error::NotFound { what: Noun::Object, .. }) => {
                     if self.repo.state().await?.generation == current.state.generation {
                         return Err(self.explain(error).await);
                     }
@@ -101,7 +101,7 @@ impl Session {
         }
     }
 
-    /// Writes what is still in memory, and gives the state if that was best read meanwhile.
+    /// Writes what is still in memory, and returns the state if it was worth reading meanwhile.
     async fn flush(&self) -> Result<Option<Loaded>> {
         if self.repo.inner.state_file.is_remote() {
             // Each is a round trip.
@@ -116,14 +116,14 @@ impl Session {
                 _ => work.files.difference(&work.durable).cloned().collect(),
             }
         };
-        // Others need not wait for their turn until all of it is on the disk.
+        // So other writers do not wait for their turn until all of it is on the disk.
         self.repo.store().backend().sync(&files).await?;
         self.work().durable.extend(files);
         Ok(None)
     }
 
-    /// The state with all that a commit asks of it. Mostly that is what its file says: where base and
-    /// tip are among the newest snapshots, so is everything between them.
+    /// The state with everything that a commit needs. Mostly its file is enough: if base and tip
+    /// are among the newest snapshots, so is everything between them.
     async fn with_base(
         &self,
         current: Loaded,
@@ -138,7 +138,7 @@ impl Session {
         self.repo.inner.state_file.complete(current).await
     }
 
-    /// Tries to commit onto a state; `None` when somebody else was first.
+    /// Tries to commit onto a state; `None` when another writer was first.
     async fn attempt(
         &self,
         current: &Loaded,
@@ -154,7 +154,7 @@ impl Session {
             Swap::Won(_) => {
                 let mut work = self.work();
                 work.phase = Phase::Closed;
-                // Whoever reads on sees what was committed.
+                // Later reads see the commit.
                 work.implied.clear();
                 drop(work);
                 let file: Arc<str> = snapshot.structure_file.as_str().into();
@@ -211,7 +211,7 @@ impl Session {
         self.work().files.insert(path.to_owned());
     }
 
-    /// Collections were announced since the session began: none may have taken our files.
+    /// Collections were announced since the session began: checks that none took our files.
     async fn check_collected(&self, state: &State) -> Result<()> {
         let lists = state.gc.as_ref().map_or(&[][..], |gc| &gc.lists);
         let files = self.work().files.clone();
@@ -222,7 +222,7 @@ impl Session {
                     Err(Error::NotFound { .. }) => files.first().cloned(),
                     Err(error) => return Err(error),
                 },
-                // The list is gone, so it must be taken to have named our files, if we have any.
+                // The list is gone, so assume that it named our files, if we have any.
                 None => files.first().cloned(),
             };
             if let Some(file) = collected {
@@ -298,7 +298,7 @@ impl Session {
             let made = writer.delta(&tree, &chunks, delta.take()).await?;
             written += made.written.sealed.bytes.len() as u64;
             let path = format!("i/{}", made.file);
-            // Should this attempt lose its race, the next one keeps the file, and a collection
+            // If this attempt loses its race, the next one keeps the file, and a collection
             // announced in between must not have taken it.
             self.remember(&path);
             files.push(path);
@@ -368,7 +368,7 @@ impl Session {
         Ok(Plan { next, snapshot, tree: Arc::new(tree), structure_path, files })
     }
 
-    /// The user's properties, and a word where the commit is not durable.
+    /// The user's properties, and a note if the commit is not durable.
     fn properties(&self, options: &CommitOptions) -> Map<String, Value> {
         let mut properties = options.properties.clone();
         if self.repo.inner.options.store.durability == Durability::None {
@@ -454,7 +454,7 @@ impl<'a> Writer<'a> {
         let mut handles = Vec::with_capacity(chunks.len());
         for uid in chunks.keys() {
             let node = tree.by_uid(uid).ok_or_else(|| Error::NotFound {
-                what: "array of written chunks",
+                what: Noun::WrittenArray,
                 name: uid.to_string(),
             })?;
             handles.push((node.id, *uid));
@@ -512,7 +512,8 @@ impl<'a> Writer<'a> {
         self.merge(tree, plans.collect(), bytes_written).await
     }
 
-    /// Live references after the changes: exact, by looking up those that may have existed.
+    /// Live references after the changes: exact, because references that may have existed are
+    /// looked up.
     async fn count(&self, node: &Node, changes: &ArrayChanges) -> Result<u64> {
         let live = |change: &&super::Change| !change.payload.is_removed();
         if node.inventories.is_empty() {
@@ -604,7 +605,7 @@ fn forget_amended(next: &mut State, id: &str) {
     }
 }
 
-/// Names what readers must know, in the swap that first uses it.
+/// Names the features that readers must know, in the swap that first uses them.
 fn require_features(next: &mut State, tree: &Tree) {
     next.require_wide();
     let flags =

@@ -1,4 +1,4 @@
-//! What a rebase does about conflicts, and how a conflict about chunks is said.
+//! What a rebase does about conflicts, and how a conflict about chunks is described.
 
 use chunkyard_store::{Conflict, ConflictKind};
 use serde::{Deserialize, Serialize};
@@ -23,12 +23,12 @@ pub struct Rebase {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Resolve {
-    /// Nobody's: the rebase fails and the session stays as it is.
+    /// Neither: the rebase fails and the session stays as it is.
     #[default]
     Fail,
-    /// This session's.
+    /// This session's change.
     Ours,
-    /// The one that is committed.
+    /// The committed change.
     Theirs,
 }
 

@@ -1,9 +1,9 @@
-//! Nodes by their documents, for those who see the hierarchy as `zarr.json` files.
+//! Nodes by their documents, for callers that see the hierarchy as `zarr.json` files.
 //!
 //! In a store of keys a node may lie in a folder that has no document; in a repository the group
-//! above a node is always there. A session therefore remembers which groups are only *implied*: made
-//! because something lies below them, without anybody having written their document. They have none
-//! until somebody does, or until the commit, which makes them groups like all others.
+//! above a node always exists. So a session remembers which groups are only *implied*: made because
+//! something lies below them, although no document was written. They stay without one until a
+//! caller writes it, or until the commit, which makes them ordinary groups.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,8 +19,8 @@ use crate::node::{Attributes, Node, NodeKind};
 use crate::state::Snapshot;
 use crate::tree::Tree;
 
-/// The groups that a session finds without a document: the root of a repository to which nobody has
-/// committed anything.
+/// The groups without a document at the start of a session: the root, if the repository has no
+/// commit yet.
 pub(super) fn implied_at_first(base: &Snapshot, tree: &Tree) -> BTreeSet<String> {
     let first = base.parent_snapshot_id.is_none() && base.change_base.is_none();
     let bare = tree.len() == 1 && tree.get("/").is_some_and(|root| is_bare(root));
@@ -33,14 +33,14 @@ fn is_bare(node: &Node) -> bool {
 }
 
 impl Work {
-    /// Whether the session wrote the document of a group that was there without one, which is a
-    /// change although no node differs.
+    /// Whether the session wrote the missing document of an existing group, which is a change
+    /// although no node differs.
     pub(super) fn has_described(&self) -> bool {
         let before = implied_at_first(&self.base, &self.base_tree);
         before.iter().any(|path| !self.implied.contains(path))
     }
 
-    /// Somebody wrote to a node: it and the groups above it are there on purpose.
+    /// Notes a write to a node: it and the groups above it exist on purpose.
     pub(super) fn describe(&mut self, path: &str) {
         self.implied.retain(|implied| !is_within(path, implied));
     }
@@ -66,7 +66,7 @@ impl Work {
         }
     }
 
-    /// Takes a group's document away, and leaves the group to what lies below it.
+    /// Removes a group's document. The group stays while something lies below it.
     fn strip(&mut self, path: &str) -> Result<()> {
         let tree = Arc::make_mut(&mut self.tree);
         let mut node = (**tree.require(path)?).clone();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use chunkyard_array::{ArraySpec, Codecs, Grid, GroupSpec, non_finite};
 use chunkyard_format::path::{is_within, normalise_path, parent_path};
-use chunkyard_store::{Error, Result, Uid};
+use chunkyard_store::{Error, Noun, Result, Uid};
 use serde_json::{Map, Value};
 
 use super::{Array, Kind, Session, Work};
@@ -16,28 +16,28 @@ use crate::tree::Tree;
 impl Session {
     /// Creates an array, and the groups above it that do not exist.
     pub async fn create_array(self: &Arc<Self>, path: &str, spec: ArraySpec) -> Result<Array> {
-        // An array that cannot be written is refused before it is there.
+        // An array that cannot be written is refused before it is created.
         Codecs::new(&spec)?;
         let node = self.define_array(path, spec)?;
         Array::open(self.clone(), &node)
     }
 
-    /// Like [`Session::create_array`], for arrays that nobody here need be able to decode.
+    /// Like [`Session::create_array`], also for arrays that this program cannot decode.
     pub(crate) fn define_array(&self, path: &str, spec: ArraySpec) -> Result<Arc<Node>> {
         let attributes = spec.attributes().clone();
         let spec = spec.with_attributes(Map::new())?;
         self.create(path, NodeKind::Array(spec.into()), attributes)
     }
 
-    /// Creates a group, and the groups above it that do not exist. Among the attributes may be
-    /// numbers that are not finite, see [`non_finite`].
+    /// Creates a group, and the groups above it that do not exist. Attributes may contain numbers
+    /// that are not finite, see [`non_finite`].
     pub fn create_group(&self, path: &str, attributes: Map<String, Value>) -> Result<Arc<Node>> {
         let group = GroupSpec::new(attributes);
         let attributes = group.attributes().clone();
         self.create(path, NodeKind::Group { extra: group.members() }, attributes)
     }
 
-    /// Creates a group with all that its document says, or lets one that is there say it too.
+    /// Creates a group from its whole document, or applies the document to an existing group.
     pub(crate) fn define_group(&self, path: &str, group: &GroupSpec) -> Result<()> {
         let extra = group.members();
         let path = normalise_path(path)?;
@@ -69,7 +69,7 @@ impl Session {
         let mut work = self.require_editable()?;
         let tree = Arc::make_mut(&mut work.tree);
         if let Some(existing) = tree.get(&path) {
-            return Err(Error::AlreadyExists { what: existing.type_name(), name: path });
+            return Err(Error::AlreadyExists { what: existing.noun(), name: path });
         }
         make_parents(tree, &path)?;
         let node = Arc::new(Node::new(tree.take_id()?, &path, kind, attributes)?);
@@ -78,14 +78,15 @@ impl Session {
         Ok(node)
     }
 
-    /// Replaces the user attributes of a node. Among them may be numbers that are not finite, see
-    /// [`non_finite`]; [`Session::plain_attributes`] gives what is there in the same form.
+    /// Replaces the user attributes of a node. They may contain numbers that are not finite, see
+    /// [`non_finite`]; [`Session::plain_attributes`] returns them in the same form.
     pub fn set_attributes(&self, path: &str, mut attributes: Map<String, Value>) -> Result<()> {
         let numbers = non_finite::seal(&mut attributes);
         self.put_attributes(path, attributes, |kind| listing(kind, path, &numbers))
     }
 
-    /// Replaces the user attributes of a node as its document has them, and changes what it is.
+    /// Replaces the user attributes of a node as its document has them, and applies `change` to its
+    /// kind.
     pub(super) fn put_attributes(
         &self,
         path: &str,
@@ -104,8 +105,8 @@ impl Session {
     }
 
     /// Replaces an array's specification. Shape and dimension names may change freely (chunks
-    /// outside the new shape are removed); what decides how chunks are read may change only while
-    /// the array has none. Attributes of the specification replace the node's.
+    /// outside the new shape are removed); whatever decides how chunks are read may change only
+    /// while the array has no chunks. Attributes of the specification replace the node's.
     pub async fn set_spec(&self, path: &str, spec: ArraySpec) -> Result<()> {
         let path = normalise_path(path)?;
         let node = self.node(&path)?;
@@ -163,7 +164,7 @@ impl Session {
         let tree = Arc::make_mut(&mut work.tree);
         tree.require(&from)?;
         if let Some(existing) = tree.get(&to) {
-            return Err(Error::AlreadyExists { what: existing.type_name(), name: to });
+            return Err(Error::AlreadyExists { what: existing.noun(), name: to });
         }
         if is_within(&to, &from) {
             return Err(Error::Invalid {
@@ -223,7 +224,7 @@ impl Session {
     }
 }
 
-/// Lets the document of a node list which of its attributes are numbers.
+/// Makes the document of a node list which of its attributes are numbers.
 fn listing(kind: &mut NodeKind, path: &str, numbers: &[String]) -> Result<()> {
     match kind {
         NodeKind::Group { extra } => {
@@ -259,11 +260,11 @@ pub(super) fn record(work: &mut Work, uid: Uid, coord: Coord, payload: Payload) 
     }
 }
 
-/// A handle may outlive its array; what is written through it then would belong to nothing.
+/// A handle may outlive its array; chunks written through it then would belong to nothing.
 pub(super) fn require_node(work: &Work, node: &Node) -> Result<()> {
     match work.tree.by_uid(&node.uid) {
         Some(_) => Ok(()),
-        None => Err(Error::NotFound { what: "array", name: node.path.clone() }),
+        None => Err(Error::NotFound { what: Noun::Array, name: node.path.clone() }),
     }
 }
 

@@ -26,13 +26,13 @@ pub struct Fork {
     number: u32,
     /// The hierarchy as the session has it, where it differs from the base.
     nodes: Option<Vec<Node>>,
-    /// Groups of it that have no document.
+    /// Its groups without a document.
     implied: BTreeSet<String>,
     chunks: Vec<(Uid, Vec<(Coord, Payload)>)>,
 }
 
-/// What a worker sends back: references and the files they point into, no chunk bytes beyond the
-/// inline ones.
+/// What a worker sends back: references and the files they point into; no chunk bytes except inline
+/// ones.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ChangeSet {
     session_id: String,
@@ -43,7 +43,7 @@ pub struct ChangeSet {
 }
 
 impl Fork {
-    /// The same without the chunks written so far, for a worker who has no use for them.
+    /// The same without the chunks written so far, for a worker that does not need them.
     pub(crate) fn without_chunks(self) -> Self {
         Self { chunks: Vec::new(), ..self }
     }
@@ -75,7 +75,7 @@ impl Session {
         })
     }
 
-    /// Closes a fork: puts what is in memory, makes it durable, and returns its references.
+    /// Closes a fork: stores what is in memory, makes it durable, and returns its references.
     pub async fn into_changes(&self) -> Result<ChangeSet> {
         let changes = self.changes_so_far().await?;
         self.work().phase = Phase::Closed;
@@ -136,7 +136,7 @@ impl Session {
             let message = "two writers of one session wrote the same chunks".into();
             return Err(Error::Conflict { message, conflicts });
         }
-        // What is merged counts as written after every fork handed out so far.
+        // Merged references count as written after every fork handed out so far.
         for (uid, refs) in changes.chunks {
             for (coord, payload) in refs {
                 record(&mut work, uid, coord, payload);
@@ -174,7 +174,8 @@ impl Repository {
                     changes.refs.insert(coord, Change { payload, after_forks: 0 });
                 }
             }
-            // What the fork itself writes carries its number; what it inherited carries less.
+            // Chunks that the fork itself writes carry its number; inherited ones carry a lower
+            // one.
             work.forks = fork.number;
         }
         Ok(Arc::new(session))
@@ -195,8 +196,8 @@ fn export(chunks: &Chunks, after_forks: u32) -> Vec<(Uid, Vec<(Coord, Payload)>)
     exported
 }
 
-/// Whether two references lead to the same bytes, as far as they tell: a repeated task writes the
-/// same chunk to another place.
+/// Whether two references seem to lead to the same bytes: a repeated task writes the same chunk to
+/// another place.
 fn same_content(a: &Payload, b: &Payload) -> bool {
     match (a, b) {
         (Payload::Native(a), Payload::Native(b)) => {

@@ -1,8 +1,8 @@
 //! Sessions: one pinned version, and for writers the changes on top of it.
 //!
 //! A session reads its own writes. Chunk bytes go to the store at once, in packs; only references
-//! stay in memory. Nothing is visible to anybody else before [`Session::commit`], and a session
-//! that is dropped leaves nothing but files for garbage collection.
+//! stay in memory. No reader sees anything before [`Session::commit`], and a dropped session leaves
+//! only files for garbage collection.
 
 mod aside;
 mod changes;
@@ -84,10 +84,10 @@ struct Work {
     chunks: Chunks,
     /// Files written by this session and its forks, relative to the root.
     files: BTreeSet<String>,
-    /// Those of them that are known to be durable.
+    /// The ones among them that are known to be durable.
     durable: BTreeSet<String>,
     bytes_written: u64,
-    /// How many forks were handed out; tells what a fork saw from what came later.
+    /// How many forks were handed out; separates what a fork saw from what came later.
     forks: u32,
     /// Boxes of chunk indices that were read, when the session tracks reads.
     reads: Option<Reads>,
@@ -210,7 +210,7 @@ impl Session {
         &self.repo
     }
 
-    /// What tells this session from others; empty for those that change nothing.
+    /// Identifies this session; empty for read-only sessions.
     pub(crate) fn id(&self) -> &str {
         &self.session_id
     }
@@ -278,8 +278,8 @@ impl Session {
         Array::open(self.clone(), &self.node(path)?)
     }
 
-    /// From now on remembers what is read: a rebase then also fails when somebody changed a chunk
-    /// that this session read, which makes rebased commits serialisable.
+    /// From now on remembers what is read: a rebase then also fails when another writer changed a
+    /// chunk that this session read, which makes rebased commits serialisable.
     pub fn track_reads(&self) {
         self.work().reads.get_or_insert_default();
     }
@@ -307,8 +307,8 @@ impl Session {
         self.writers.exclude(alone).await
     }
 
-    /// A missing file under a session means that a collection took what it wrote, that its snapshot
-    /// has expired, or corruption.
+    /// A missing file under a session means that a collection deleted the session's files, that its
+    /// snapshot has expired, or corruption.
     pub(crate) async fn explain(&self, error: Error) -> Error {
         if let Error::NotFound { name, .. } = &error
             && self.work().files.contains(name)
@@ -338,6 +338,6 @@ impl Session {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A panic while the lock was held cannot have left a half-made change: each is one insertion.
+    // Each change is one insertion, so a panic cannot have left a half-made one.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

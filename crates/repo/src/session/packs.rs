@@ -13,8 +13,8 @@ use crate::pack::{ChunkFile, Packer};
 
 impl Session {
     /// Stores chunks in files of their own and gives their references. Unlike chunks that are set
-    /// one by one, all bytes are in the store when this returns. A fork keeps none inline, since what
-    /// all forks may keep so together is not for one of them to know; nor does it remember the
+    /// one by one, all bytes are in the store when this returns. A fork keeps none inline, since it
+    /// cannot know how much all forks together may keep inline; nor does it remember the
     /// references, which the session it works for adopts.
     pub(crate) async fn put_pack(
         &self,

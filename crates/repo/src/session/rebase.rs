@@ -58,7 +58,7 @@ impl Session {
             let reads = work.reads.clone().unwrap_or_default();
             (work.base_tree.clone(), work.tree.clone(), work.chunks.clone(), reads)
         };
-        // Which of their chunks can matter: of arrays we wrote, read, removed or reshaped.
+        // Their chunks that can matter: in arrays that we wrote, read, removed or reshaped.
         let edits = NodeEdits::between(&base_tree, &ours);
         let mut concerned: HashSet<Uid> = chunks.keys().chain(reads.keys()).copied().collect();
         concerned.extend(edits.removed.iter().map(|node| node.uid));
@@ -96,7 +96,7 @@ impl Session {
         Ok(())
     }
 
-    /// The attributes of nodes that both changed, read where they are in files: base and theirs.
+    /// The attributes of nodes that both changed, base and theirs; read from files where needed.
     async fn attribute_pairs(&self, edits: &NodeEdits, theirs: &Tree) -> Result<AttributePairs> {
         let mut pairs = HashMap::new();
         for (before, after) in &edits.changed {
@@ -140,7 +140,7 @@ impl Merge<'_> {
     fn chunks(&mut self, mut chunks: Chunks) -> Chunks {
         for (uid, own) in &mut chunks {
             let (Some(before), Some(our)) = (self.base.by_uid(uid), self.ours.by_uid(uid)) else {
-                continue; // new in this session: nobody else can know it
+                continue; // new in this session: no other writer can know it
             };
             let Some(their) = self.theirs.by_uid(uid) else {
                 self.conflict(&our.path, ConflictKind::NodeRemoved);
@@ -302,7 +302,7 @@ impl Merge<'_> {
         let Some(theirs) = self.changed.get(&our.uid).filter(|chunks| !chunks.is_empty()) else {
             return;
         };
-        // Ours may have grown and theirs more, so that it is not enough to ask whether ours shrank.
+        // Ours may have grown and theirs more, so it is not enough to check whether ours shrank.
         let fits = reads_alike(old, new)
             && new.grid().is_ok_and(|grid| {
                 theirs
@@ -343,7 +343,7 @@ impl Merge<'_> {
 
     fn add_nodes(&mut self, tree: &mut Tree, taken: &HashMap<String, Arc<Node>>) -> Result<()> {
         let ids: HashSet<u32> = taken.values().map(|node| node.id).collect();
-        // A handle given out here must not be one that a later node of ours keeps.
+        // A handle given out here must not belong to a later node of ours.
         tree.reserve_ids(self.ours.next_id());
         for node in &self.edits.added {
             if let Some(existing) = taken.get(&node.path) {
@@ -409,7 +409,7 @@ fn commits_of(theirs: &BTreeMap<Coord, Arc<str>>, coords: &[Coord]) -> Vec<Strin
     commits
 }
 
-/// Where it is not known which commit did it, names all that came in between.
+/// If the commit is unknown, names all commits in between.
 fn name_commits(conflicts: &mut [Conflict], state: &State, base: &Snapshot, tip: &Snapshot) {
     let mut between: Vec<String> = state
         .ancestry(&tip.snapshot_id)

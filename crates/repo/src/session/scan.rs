@@ -1,4 +1,4 @@
-//! Which chunks an array has, as a session sees them: those committed, with its own changes on top.
+//! Which chunks an array has in a session: the committed ones, with its own changes on top.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -14,8 +14,8 @@ use crate::coord::Coord;
 use crate::manifest::{Payload, Scan};
 use crate::node::Node;
 
-/// A walk over the chunks of one array, in the order of their indices. What is written while it goes
-/// on is not seen.
+/// A walk over the chunks of one array, in the order of their indices. It does not see later
+/// writes.
 #[derive(Debug)]
 pub(crate) struct ChunkScan {
     committed: Option<Scan>,
@@ -112,7 +112,7 @@ impl ChunkScan {
             let found = match changed.filter(|_| takes_change) {
                 Some((coord, payload)) => {
                     self.done = Bound::Excluded(coord.clone());
-                    // The session's word about a chunk is the last one.
+                    // The session's own change of a chunk wins.
                     self.ahead.take_if(|(ahead, _)| *ahead == coord);
                     Some((coord, payload))
                 }
@@ -127,7 +127,7 @@ impl ChunkScan {
     async fn next_committed(&mut self) -> Result<Option<(Coord, Payload)>> {
         let Some(scan) = &mut self.committed else { return Ok(None) };
         while let Some((coord, payload)) = scan.next().await? {
-            // The box is one of manifests' entries, which hold more than was asked for.
+            // The box selects whole entries of manifests, which hold more than was asked for.
             if coord.starts_with(self.leading.as_bytes()) {
                 return Ok(Some((Coord::from_bytes(&coord), payload)));
             }

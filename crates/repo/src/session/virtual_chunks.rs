@@ -1,4 +1,4 @@
-//! References to ranges of somebody else's objects.
+//! References to ranges of objects outside the repository.
 
 use chunkyard_array::Grid;
 use chunkyard_store::{Error, Result};
@@ -10,13 +10,13 @@ use crate::coord::Coord;
 use crate::manifest::{Payload, Virtual};
 use crate::node::Node;
 
-/// References that are recorded in one go.
+/// How many references are recorded in one go.
 const BATCH: usize = 1024;
 
 impl Session {
-    /// Points a chunk at a range of somebody else's object. The reference must carry a guard (etag,
-    /// modification time or checksum), taken before the range was parsed, so that a source that
-    /// changes later is noticed and never read as if it were the old one.
+    /// Points a chunk at a range of an object outside the repository. The reference must carry a
+    /// guard (etag, modification time or checksum), taken before the range was parsed, so that a
+    /// later change of the source is noticed and never read as the old data.
     pub fn set_virtual(&self, path: &str, index: &[u64], reference: Virtual) -> Result<()> {
         self.set_virtual_all(path, [(index, reference)])
     }
@@ -31,8 +31,8 @@ impl Session {
         self.set_references(path, [(index, reference)], |_, _| Ok(()))
     }
 
-    /// Like [`Session::set_virtual`], for many chunks of one array, faster than one by one. Should
-    /// one be refused, some of those before it are set.
+    /// Like [`Session::set_virtual`], for many chunks of one array, faster than one by one. If one
+    /// is refused, some of the earlier ones are set.
     pub fn set_virtual_all<I: AsRef<[u64]>>(
         &self,
         path: &str,
@@ -51,7 +51,8 @@ impl Session {
         let grid = node.array()?.grid()?;
         let mut references = references.into_iter();
         loop {
-            // Taken from the caller before the session is locked, since he may use it meanwhile.
+            // Taken from the caller's iterator before the session is locked, since the iterator may
+            // use it.
             let batch = references.by_ref().take(BATCH).map(|(index, reference)| {
                 check(path, &reference)?;
                 prepare(&grid, &node, index.as_ref(), reference)

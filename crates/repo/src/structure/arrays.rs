@@ -1,7 +1,7 @@
 //! The column `array_metadata`: a Zarr document for each array.
 //!
 //! Each column is converted once for all rows, and a document is written straight from them: with
-//! many arrays, what is done per row decides how long it takes to open a repository.
+//! many arrays, the work per row decides how long it takes to open a repository.
 
 use std::io::Write;
 use std::ops::Range;
@@ -75,8 +75,8 @@ impl<'a> Arrays<'a> {
         })
     }
 
-    /// Writes the document of a row, with the keys of `extra` laid over it, in place of what
-    /// `document` held.
+    /// Writes the document of a row, with the keys of `extra` laid over it, over the old content of
+    /// `document`.
     pub(super) fn write(
         &self,
         row: usize,
@@ -98,7 +98,7 @@ impl<'a> Arrays<'a> {
         serde_json::to_writer(document, &whole).map_err(|error| failed(error.into()))
     }
 
-    /// The keys and their order are those of [`super::document::join`].
+    /// Same keys in the same order as [`super::document::join`].
     fn write_columns(&self, row: usize, out: &mut Vec<u8>) -> std::io::Result<()> {
         out.write_all(br#"{"zarr_format":3,"node_type":"array","shape":"#)?;
         json(out, self.shapes.get(row))?;
@@ -189,7 +189,7 @@ fn json<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) -> std::io::Result<
     Ok(serde_json::to_writer(out, value)?)
 }
 
-/// JSON text as it is, or `null` for what is none.
+/// JSON text as it is, or `null` for text that is not JSON.
 fn verbatim(out: &mut Vec<u8>, bytes: &[u8]) -> std::io::Result<()> {
     match serde_json::from_slice::<IgnoredAny>(bytes) {
         Ok(_) => out.write_all(bytes),

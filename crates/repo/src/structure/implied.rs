@@ -10,10 +10,11 @@ use crate::node::Node;
 use crate::parquet_file::corrupt;
 use crate::tree::Tree;
 
-/// All implied paths together. A path of many segments implies as many, each nearly as long.
+/// Bound on all implied paths together. A path of many segments implies as many paths, each nearly
+/// as long.
 const IMPLIED_BYTES_MAX: usize = 16 << 20;
 
-/// Adds the groups above each node, and the root. Their handles follow those that the file gives.
+/// Adds the groups above each node, and the root. Their handles follow the file's own.
 pub(super) fn add_groups(file: &str, tree: &mut Tree) -> Result<()> {
     let mut implied: BTreeSet<String> = BTreeSet::new();
     let mut bytes = 0;
@@ -21,7 +22,7 @@ pub(super) fn add_groups(file: &str, tree: &mut Tree) -> Result<()> {
         let mut above = parent_path(&node.path);
         while let Some(path) = above.filter(|path| !implied.contains(*path)) {
             match tree.get(path) {
-                // What is above it is seen to when it is its turn.
+                // The groups above it are handled in their turn.
                 Some(group) if !group.is_array() => break,
                 Some(_) => {
                     let expected = format!("a group {path:?}");

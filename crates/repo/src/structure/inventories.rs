@@ -27,7 +27,7 @@ pub(super) struct Inventories<'a> {
     tail_crcs: UInt64Array,
     minima: BinaryArray,
     maxima: BinaryArray,
-    /// Names that are checked. Many arrays share a manifest, and then its name too.
+    /// Names already checked. Many arrays share a manifest, and so its name.
     names: HashSet<Arc<str>>,
 }
 

@@ -20,8 +20,8 @@ use crate::tree::Tree;
 
 /// Parses a structure file. The caller has compared size and checksum with the state.
 ///
-/// One of the bare draft may have its rows in any order, and leave out groups that the paths of
-/// others imply. In ours, either is damage.
+/// A file of the bare draft may have its rows in any order, and leave out groups that other paths
+/// imply. In our own files, either is damage.
 pub(crate) fn parse(file: &str, dataset_id: &str, bytes: &Bytes) -> Result<(Tree, Footer)> {
     let label = Label { format: "structure", dataset_id, created_ms: 0 };
     let (footer, batches) = parquet_file::read_whole(file, &label, bytes, None)?;

@@ -123,7 +123,7 @@ pub(crate) fn render(
     writer.seal(label, &more)
 }
 
-/// The draft's schema has words about its columns, in the metadata of each field.
+/// The draft's schema describes its columns in the metadata of each field.
 fn described(field: Field) -> Field {
     let description = match field.name().as_str() {
         "id" => "unique identifier for the node",

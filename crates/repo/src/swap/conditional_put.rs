@@ -4,11 +4,11 @@
 //! reply was lost, and the repeat met our own new version. Whenever the answer is anything but a
 //! plain success the state is read back, and its write ids decide.
 //!
-//! And a request that timed out may still be on its way. As long as the version it is conditioned on
-//! is the latest, it may land. So «nothing has landed» is never an outcome: the same bytes are sent
-//! again, which settles it one way or the other, and if that cannot be done the outcome is unknown.
-//! Only when the state has moved on without us is the race lost; then the condition of whatever is
-//! still on its way fails.
+//! And a request that timed out may still be on its way. As long as the version it is conditioned
+//! on is the latest, it may land. So «nothing has landed» is never an outcome: the same bytes are
+//! sent again, which settles it one way or the other, and if that cannot be done the outcome is
+//! unknown. The race is lost only when the state has moved on without us; then the condition of any
+//! request still on its way fails.
 
 use bytes::Bytes;
 use chunkyard_store::{Created, Error, Replaced, Result, Store, Version, is_refusal};
@@ -43,7 +43,7 @@ pub(super) async fn create(file: &StateFile, ours: Attempt<'_>) -> Result<Swap> 
                     _ => Ok(Swap::Lost),
                 };
             }
-            // Nothing there so far. Some stores answer «exists» to that too.
+            // No state so far. Some stores answer «exists» to that too.
             Err(Error::NotFound { .. }) => last = pause(failure, attempt).await?,
             Err(error) => return Err(unknown_outcome(ours.next, failure.unwrap_or(error))),
         }
@@ -82,8 +82,8 @@ pub(super) async fn swap(file: &StateFile, current: &Loaded, ours: Attempt<'_>) 
     Err(unknown_outcome(ours.next, last.unwrap_or_else(overtaken)))
 }
 
-/// Puts a rebuilt state in the place of one that cannot be read, or of none. Conditional too, though
-/// what is there means nothing: a put that is repeated, or late, must not undo the commits after it.
+/// Stores a rebuilt state over an unreadable one, or none. The put is conditional too: one that is
+/// repeated, or late, must not undo the commits after it.
 pub(super) async fn put_rebuilt(store: &Store, bytes: Bytes) -> Result<()> {
     let backend = store.backend();
     let put = match backend.get(STATE_FILE).await {
@@ -103,7 +103,7 @@ pub(super) async fn put_rebuilt(store: &Store, bytes: Bytes) -> Result<()> {
     })
 }
 
-/// Waits before the same bytes are sent again, unless the store has said that it will not take them.
+/// Waits before the same bytes are sent again, unless the store refused them for good.
 async fn pause(failure: Option<Error>, attempt: u32) -> Result<Option<Error>> {
     match failure {
         Some(error) if is_refusal(&error) => Err(error),

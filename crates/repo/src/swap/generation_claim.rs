@@ -1,4 +1,4 @@
-//! Swapping where one can only create exclusively: a claim file per generation.
+//! Swapping where a store can only create exclusively: a claim file per generation.
 //!
 //! rename(2) replaces unconditionally, so «read, compare, rename» loses updates. Instead the writer
 //! of generation N+1 creates `g/<N+1>.json`; the kernel lets exactly one of several succeed, and
@@ -6,7 +6,7 @@
 //! and follow the claims above. `docs/formats/repo.md` §2.5 has the crash cases.
 
 use bytes::Bytes;
-use chunkyard_store::{Created, Error, Kind, Linked, Result, Store, is_refusal};
+use chunkyard_store::{Created, Error, Kind, Linked, Noun, Result, Store, is_refusal};
 use futures::TryStreamExt;
 
 use super::{Attempt, Loaded, Memory, StateFile, Swap, checksum, overtaken, unknown_outcome};
@@ -18,14 +18,14 @@ pub(crate) const CLAIMS: &str = "g";
 /// Directory of files that no reader looks at.
 pub(crate) const TEMPORARY: &str = ".tmp";
 const LOCK: &str = "state.lock";
-/// Old claims are cleaned up once in so many generations.
+/// Old claims are cleaned up once per this many generations.
 const CLEAN_EVERY: u64 = 16;
 
 fn claim_path(generation: u64) -> String {
     format!("{CLAIMS}/{generation:020}.json")
 }
 
-/// The generation a claim's path stands for.
+/// The generation in a claim's path.
 pub(crate) fn claim_generation(path: &str) -> Option<u64> {
     let digits = path.strip_prefix("g/")?.strip_suffix(".json")?;
     (digits.len() == 20).then(|| digits.parse().ok()).flatten()
@@ -57,7 +57,7 @@ async fn read_published(file: &StateFile) -> Result<Option<Loaded>> {
 }
 
 fn nothing(store: &Store) -> Error {
-    Error::NotFound { what: "repository", name: store.url().to_owned() }
+    Error::NotFound { what: Noun::Repository, name: store.url().to_owned() }
 }
 
 /// The reading rule: the published state, then the claims above it.
@@ -159,7 +159,7 @@ async fn swap_local(file: &StateFile, current: Option<&Loaded>, ours: Attempt<'_
     backend.sync(&durable).await?;
     let linked = backend.link(&temporary, &claim).await;
     if !matches!(linked, Ok(Linked::Done)) {
-        // A network file system may have linked and lost the reply: what is there decides.
+        // A network file system may have linked and lost the reply: the existing claim decides.
         match (owner(file, ours.next).await?, linked) {
             (Some(Owner::Us), _) => {}
             (None, Err(error)) => return Err(error),
@@ -169,9 +169,10 @@ async fn swap_local(file: &StateFile, current: Option<&Loaded>, ours: Attempt<'_
             }
         }
     }
-    // The number is ours, and others can build on it.
+    // The number is ours, and other writers can build on it.
     file.end_turn();
-    // The commit point. If it fails, others may have seen the claim already, and build on it.
+    // The commit point. If it fails, other writers may have seen the claim already, and build on
+    // it.
     backend.sync_dir(CLAIMS).await.map_err(|error| unknown_outcome(ours.next, error))?;
     publish(file, current, ours, &temporary).await
 }
@@ -261,7 +262,7 @@ async fn publish(
             behind = published.generation < generation;
         }
     }
-    // From here on the commit stands. Should publishing fail, or a power cut undo it, readers find
+    // From here on the commit stands. If publishing fails, or a power cut undoes it, readers find
     // the claim by probing and the next writer publishes.
     let published = tolerate(publish_copy(&file.store, &ours.bytes, temporary, behind).await)?;
     drop(lock);
@@ -273,8 +274,8 @@ async fn publish(
     Ok(won(ours))
 }
 
-/// A store that fails after the commit point does not undo the commit; nor does a collection that
-/// takes a temporary file away. Returns whether it worked.
+/// A store failure after the commit point does not undo the commit; nor does a collection that
+/// deletes a temporary file. Returns whether it worked.
 fn tolerate(result: Result<()>) -> Result<bool> {
     match result {
         Ok(()) => Ok(true),
@@ -303,9 +304,9 @@ async fn publish_copy(store: &Store, bytes: &Bytes, temporary: &str, behind: boo
     }
 }
 
-/// Publishes the highest claim that can be read, whatever the published copy is like. Damaged claims
-/// above it (the published copy shares its inode with its claim, so both may be hit at once) are set
-/// aside, or no reader would get past them. Returns the generation and how many were set aside.
+/// Publishes the highest readable claim, whatever the state of the published copy. Damaged claims
+/// above it (the published copy shares its inode with its claim, so both may be hit at once) are
+/// set aside, or no reader would get past them. Returns the generation and how many were set aside.
 pub(super) async fn republish(store: &Store) -> Result<(u64, u64)> {
     let backend = store.backend();
     let listed: Vec<_> = backend.list(CLAIMS).await?.try_collect().await?;
@@ -332,10 +333,10 @@ pub(super) async fn republish(store: &Store) -> Result<(u64, u64)> {
         overwrite(store, bytes).await?;
         return Ok((generation, set_aside));
     }
-    Err(Error::NotFound { what: "sound claim", name: store.url().to_owned() })
+    Err(Error::NotFound { what: Noun::SoundClaim, name: store.url().to_owned() })
 }
 
-/// Claims the generation of a rebuilt state and publishes it over whatever is there.
+/// Claims the generation of a rebuilt state and publishes it over any existing copy.
 pub(super) async fn put_rebuilt(store: &Store, state: &State, bytes: Bytes) -> Result<()> {
     if store.backend().kind() == Kind::Local {
         let temporary = format!("{TEMPORARY}/{}", state.write_id);
@@ -344,7 +345,10 @@ pub(super) async fn put_rebuilt(store: &Store, state: &State, bytes: Bytes) -> R
         let linked = store.backend().link(&temporary, &claim_path(state.generation)).await?;
         store.backend().delete(&[temporary]).await?;
         if linked == Linked::Exists {
-            return Err(Error::AlreadyExists { what: "claim", name: claim_path(state.generation) });
+            return Err(Error::AlreadyExists {
+                what: Noun::Claim,
+                name: claim_path(state.generation),
+            });
         }
         store.backend().sync_dir(CLAIMS).await?;
     } else {
@@ -370,18 +374,18 @@ async fn overwrite(store: &Store, bytes: Bytes) -> Result<()> {
 }
 
 impl StateFile {
-    /// Cleans up claims between the generations that do: where no writer comes any more, collection
-    /// is the only one to do it.
+    /// Cleans up claims between the generations that do so: without further writers, only
+    /// collection does it.
     pub(crate) async fn clean_up_claims(&self) -> Result<()> {
         if self.protocol()? != SwapProtocol::GenerationClaim {
             return Ok(());
         }
-        // What counts is the published copy: claims above it are the state.
+        // The published copy counts: claims above it are the state.
         let Some(published) = read_published(self).await? else { return Ok(()) };
         let generation = published.state.generation;
         if self.store.backend().kind() == Kind::Local {
-            // The writer that published it may have died before that was durable, and a power cut
-            // must not bring back a copy that needs the claims which go now.
+            // Its writer may have died before the copy was durable, and a power cut must not bring
+            // back a copy that needs the claims deleted now.
             self.store.backend().sync_dir("").await?;
         }
         clean_up(&self.store, generation).await
@@ -420,7 +424,7 @@ async fn swap_listed(file: &StateFile, ours: Attempt<'_>) -> Result<Swap> {
         }
         None => return Err(unknown_outcome(next, overtaken())),
     }
-    // Only a hint: a failure or a race here costs readers nothing but a look at the claims.
+    // Only a hint: a failure or a race here only makes readers look at the claims.
     tolerate(backend.put(STATE_FILE, vec![ours.bytes.clone()]).await)?;
     if next.generation.is_multiple_of(CLEAN_EVERY) {
         tolerate(clean_up(&file.store, next.generation).await)?;
@@ -428,7 +432,8 @@ async fn swap_listed(file: &StateFile, ours: Attempt<'_>) -> Result<Swap> {
     Ok(won(ours))
 }
 
-/// Creates the claim; after a lost reply, what is there decides. `false` when somebody else has it.
+/// Creates the claim; after a lost reply, the existing claim decides. `false` when another writer
+/// has it.
 async fn create_claim(file: &StateFile, ours: &Attempt<'_>) -> Result<bool> {
     let claim = claim_path(ours.next.generation);
     let mut failure = None;

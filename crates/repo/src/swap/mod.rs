@@ -1,10 +1,10 @@
 //! The one atomic step: replacing the state file.
 //!
-//! Nobody else in the house compares and swaps. Two protocols exist because stores differ:
+//! No other module compares and swaps. Two protocols exist because stores differ:
 //! [`conditional_put`] where a put can be conditioned on the version that was read, and
 //! [`generation_claim`] where one can only create exclusively (local filesystems). Both admit
 //! exactly one successor per generation, and both can tell a lost reply from a lost race, because
-//! every state carries a random `write-id` and remembers those of its predecessors.
+//! every state carries a random `write-id` and remembers the ids of its predecessors.
 
 mod checksum;
 mod conditional_put;
@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use chunkyard_store::{Error, Kind, Result, Store, Version};
+use chunkyard_store::{Error, Kind, Noun, Result, Store, Version};
 
 use self::rendered::Rendered;
 use self::turn::Turns;
@@ -28,7 +28,7 @@ use super::state::{State, SwapProtocol};
 pub(super) use checksum::open as parse_state;
 pub(super) use generation_claim::{CLAIMS, TEMPORARY, claim_generation};
 
-/// A state as it was read, with what is needed to replace exactly it.
+/// A state as it was read, with what is needed to replace exactly this one.
 #[derive(Debug, Clone)]
 pub(super) struct Loaded {
     pub(super) state: Arc<State>,
@@ -36,12 +36,12 @@ pub(super) struct Loaded {
     pub(super) bytes: Bytes,
 }
 
-/// What became of a swap.
+/// The outcome of a swap.
 #[derive(Debug)]
 pub(super) enum Swap {
-    /// Ours is in history. The state may already have successors.
+    /// Our state is in history. It may already have successors.
     Won(Loaded),
-    /// Somebody else was first; nothing of ours is visible.
+    /// Another writer was first; nothing of ours is visible.
     Lost,
 }
 
@@ -54,8 +54,8 @@ pub(super) struct StateFile {
     pub(super) memory: Memory,
 }
 
-/// The last state that was parsed. A long history makes parsing the dearest part of a commit, and
-/// mostly the file is the one we read or wrote last: equal bytes are an equal state.
+/// The last state that was parsed. A long history makes parsing the most expensive part of a
+/// commit, and mostly the file is the one we read or wrote last: equal bytes are an equal state.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Memory {
     last: Arc<Mutex<Option<Known>>>,
@@ -70,7 +70,7 @@ pub(super) struct Memory {
     turns: Turns,
 }
 
-/// A file's bytes and what they say.
+/// A file's bytes and the parsed state.
 type Known = (Bytes, Arc<State>);
 
 impl Memory {
@@ -95,13 +95,13 @@ impl Memory {
         *lock(&self.last) = Some((bytes.clone(), state.clone()));
     }
 
-    /// The state of these bytes with all of its snapshots, if it was the last one.
+    /// The complete state of these bytes, if it is the last one.
     pub(super) fn completed(&self, bytes: &Bytes) -> Option<Arc<State>> {
         let known = lock(&self.complete);
         known.as_ref().filter(|(known, _)| known == bytes).map(|(_, state)| state.clone())
     }
 
-    /// Keeps a state that we wrote: as its file says it, and complete if it is.
+    /// Keeps a state that we wrote: as in its file, and also complete if it is.
     fn keep_written(&self, written: &Loaded) {
         if written.state.history.is_none() {
             return self.keep(&written.bytes, &written.state);
@@ -124,7 +124,7 @@ pub(super) fn seal_state(state: &State) -> Result<Bytes> {
 }
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What is behind it is replaced whole, so a panic elsewhere cannot have left it half-made.
+    // The value is replaced whole, so a panic elsewhere cannot have left it half-made.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -138,7 +138,7 @@ impl StateFile {
         Self { store, data: Some(data), memory: Memory::default() }
     }
 
-    /// Makes data files durable that are in a store of their own; returns those still to sync.
+    /// Makes data files durable that are in a separate store; returns the files still to sync.
     async fn sync_data<'a>(&self, files: &'a [String]) -> Result<&'a [String]> {
         match &self.data {
             Some(data) => {
@@ -202,7 +202,8 @@ impl StateFile {
         Ok(loaded)
     }
 
-    /// Two protocols on one root (a bucket also mounted as a filesystem) would exclude nobody.
+    /// Two protocols on one root (a bucket also mounted as a filesystem) would not exclude each
+    /// other.
     fn check_protocol(&self, state: &State) -> Result<()> {
         let ours = self.protocol()?;
         match state.swap {
@@ -249,9 +250,10 @@ impl StateFile {
         };
         match created {
             Swap::Won(loaded) => Ok(loaded),
-            Swap::Lost => {
-                Err(Error::AlreadyExists { what: "repository", name: self.store.url().to_owned() })
-            }
+            Swap::Lost => Err(Error::AlreadyExists {
+                what: Noun::Repository,
+                name: self.store.url().to_owned(),
+            }),
         }
     }
 
@@ -264,7 +266,7 @@ impl StateFile {
         files: &[String],
     ) -> Result<Swap> {
         self.check_protocol(&current.state)?;
-        // A state of the bare draft does not say; ours must, from the first one on.
+        // A state of the bare draft does not name its protocol; ours must, from the first one on.
         next.swap = Some(self.protocol()?);
         next.check("the new state")?;
         let history = self.archive(&mut next).await?;

@@ -1,7 +1,8 @@
 //! The JSON of snapshots, kept from one state to the next.
 //!
-//! A state lists its whole history, and a commit adds one snapshot to it. Rendering all others again
-//! would be the dearest part of a commit after a thousand of them; here they are copied.
+//! A state lists its whole history, and a commit adds one snapshot to it. Rendering all others
+//! again would be the most expensive part of a commit after a thousand of them; here they are
+//! copied.
 
 use std::sync::Arc;
 
@@ -11,8 +12,8 @@ use crate::state::{Snapshot, State};
 
 /// The snapshots of the last state that was rendered, in its order.
 ///
-/// They are told apart by their place in memory, which nobody else can take while they are held
-/// here; a snapshot that is changed is another one, because a shared one is copied first.
+/// They are identified by their address, which stays taken while they are held here; a changed
+/// snapshot has another address, because a shared one is copied first.
 #[derive(Debug, Default)]
 pub(super) struct Rendered(Vec<(Arc<Snapshot>, Box<[u8]>)>);
 
@@ -42,7 +43,7 @@ impl Rendered {
         Ok(bytes)
     }
 
-    /// Renders the snapshots that are not those of the last time.
+    /// Renders the snapshots that are new since the last time.
     fn update(&mut self, snapshots: &[Arc<Snapshot>]) -> Result<()> {
         self.0.truncate(snapshots.len());
         for (at, snapshot) in snapshots.iter().enumerate() {

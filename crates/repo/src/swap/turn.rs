@@ -1,14 +1,14 @@
 //! Taking turns, so that no writer starves.
 //!
-//! Which of several swaps succeeds is decided by the protocols alone, and they favour the one that
-//! comes first: a writer that has just won knows the state already, and beats all others again. So
-//! whatever swaps lines up first. In one process a queue gives turns to all that share the state
-//! file. In a directory the processes take turns too, by locks that can be broken. On an object store
-//! there are no locks; there the one that has waited longest tries soonest, and the one that has just
-//! got in lets others go first.
+//! The protocols alone decide which of several swaps succeeds, and they favour the first: a writer
+//! that has just won knows the state already, and beats all others again. So every swap lines up
+//! first. In one process a queue gives turns to all users of the state file. In a directory the
+//! processes take turns too, by locks that can be broken. An object store has no locks; there the
+//! writer that has waited longest tries soonest, and a writer that has just won lets others go
+//! first.
 //!
-//! A turn is a courtesy. It may be lost, broken or not be had at all, and then there is a race, as
-//! ever. `docs/design/012-turns.md` has the argument.
+//! A turn is a courtesy. It may be lost, broken or unavailable, and then there is a race, as ever.
+//! `docs/design/012-turns.md` has the argument.
 
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
@@ -19,11 +19,11 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use super::{StateFile, lock};
 
-/// Held by the one whose turn it is.
+/// The lock of the writer whose turn it is.
 const ROOM: &str = "state.turn";
-/// Held by the one whose turn is next.
+/// The lock of the next writer.
 const DOOR: &str = "state.next";
-/// How long an attempt is meant to take at most, as long as nothing else is known.
+/// How long an attempt may take, until one has been measured.
 const HOLD: Duration = Duration::from_secs(1);
 /// The same on an object store, where only tasks of this process wait for each other.
 const HOLD_REMOTE: Duration = Duration::from_secs(10);
@@ -38,25 +38,25 @@ const COURTESY_MAX: u32 = 8;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Turns {
     queue: Arc<Mutex<Arc<Queue>>>,
-    /// What the one holds whose turn it is.
+    /// Held by the task whose turn it is.
     held: Arc<Mutex<Weak<Held>>>,
-    /// How long to stand back before the next attempt, since others were seen.
+    /// How long to stand back before the next attempt, because other writers were seen.
     courtesy: Arc<Mutex<Duration>>,
 }
 
-/// Those of this process that wait, first come, first served.
+/// The waiting tasks of this process, first come, first served.
 #[derive(Debug, Default)]
 struct Queue {
     turn: Arc<tokio::sync::Mutex<()>>,
-    /// Until when the one whose turn it is means to have it.
+    /// Until when the current holder means to keep its turn.
     until: Mutex<Option<Instant>>,
 }
 
-/// The locks of a turn: among processes, and among the tasks of this one. Let go in this order, so
-/// that the next task lines up behind the next process.
+/// The locks of a turn: among processes, and among the tasks of this one. Released in this order,
+/// so that the next task lines up behind the next process.
 type Held = Mutex<Option<(Option<Lock>, OwnedMutexGuard<()>)>>;
 
-/// A change on its way to be swapped in, by as many attempts as it takes.
+/// A change to be swapped in, in as many attempts as it takes.
 #[derive(Debug)]
 pub(crate) struct Line<'a> {
     file: &'a StateFile,
@@ -66,11 +66,11 @@ pub(crate) struct Line<'a> {
     took: Duration,
 }
 
-/// The right to go first, or at least not too many at a time. Held for an attempt: from reading the
-/// state until no other can win any more. Whatever lines up while it holds a turn waits for itself.
+/// The right to go first, or at least with few others. Held for an attempt: from reading the state
+/// until no other can win any more. A task that lines up while it holds a turn waits for itself.
 #[derive(Debug)]
 pub(crate) struct Turn {
-    /// Whether it had to be waited for, so that what was read before is likely out of date.
+    /// Whether the task had to wait for it, so that an earlier read is likely out of date.
     pub(crate) waited: bool,
     held: Arc<Held>,
 }
@@ -87,23 +87,23 @@ impl StateFile {
         Line { file: self, attempts: 0, began: None, took: Duration::ZERO }
     }
 
-    /// Ends the turn of the attempt that has just won: the next one can read what it claimed, while
-    /// this one still waits for the disk. If it is the turn of another, because that of this attempt
-    /// was broken, there is a race.
+    /// Ends the turn of the attempt that has just won: the next one can read its claim while this
+    /// one still waits for the disk. If this attempt's turn was broken and another holds the turn,
+    /// there is a race.
     pub(super) fn end_turn(&self) {
         if let Some(held) = lock(&self.memory.turns.held).upgrade() {
             drop(lock(&held).take());
         }
     }
 
-    /// Whether reading the state is a request that is worth making before one has a turn.
+    /// Whether reading the state is worth a request before the turn comes.
     pub(crate) fn is_remote(&self) -> bool {
         !self.is_local()
     }
 }
 
 impl Line<'_> {
-    /// Waits for the turn of the next attempt; the one before has failed, and its turn is over.
+    /// Waits for the turn of the next attempt; the last one failed, and its turn is over.
     pub(crate) async fn turn(&mut self) -> Turn {
         let lost = self.attempts;
         self.attempts += 1;
@@ -143,7 +143,7 @@ impl Turns {
         let (queue, among_tasks, waited) = self.line_up(hold).await;
         let mut among_processes = None;
         if file.is_local() {
-            // Others of this process wait as long as this one does for other processes.
+            // Other tasks of this process wait as long as this one waits for other processes.
             queue.expect_until(Instant::now() + HOLD_MAX + hold);
             // Without a turn there is a race, which is what the protocols are for.
             among_processes = file.store.backend().turn(DOOR, ROOM, hold).await.ok();
@@ -154,8 +154,8 @@ impl Turns {
         Turn { waited, held }
     }
 
-    /// Waits for the turn among the tasks of this process. A future that holds it and is not polled
-    /// any more would hold up all others, so the queue can be broken too.
+    /// Waits for the turn among the tasks of this process. A future that holds it and is no longer
+    /// polled would block all others, so the queue can be broken too.
     async fn line_up(&self, hold: Duration) -> (Arc<Queue>, OwnedMutexGuard<()>, bool) {
         let mut waited = false;
         loop {

@@ -24,7 +24,7 @@ impl ByteRange {
     }
 }
 
-/// Compares every referenced range, and every chunk a pack's own index names. The ranges are sorted.
+/// Checks every referenced range, and every chunk in a pack's own index. The ranges are sorted.
 pub(super) fn check_chunk_file(
     path: &str,
     bytes: &Bytes,
@@ -64,7 +64,7 @@ pub(super) fn check_chunk_file(
                 }
             }
         }
-        // The draft knows files of several chunks, and no index; nor does it know checksums.
+        // The draft has files of several chunks, but neither an index nor checksums.
         Ok(None) if ranges.iter().all(|range| range.crc32c.is_none()) => {}
         Ok(None) => {
             report.error(path, "the pack has no index at its end".into(), affected);

@@ -1,8 +1,8 @@
 //! Levels 2 and 3: chunk files exist and are long enough; then every byte of them.
 //!
-//! Nothing here is kept per reference while the metadata is walked. For the bytes, the references
-//! are gathered by chunk file in a second walk; where there are too many of them at once, in several,
-//! each for a share of the files.
+//! Nothing here is kept per reference while the metadata is walked. For the bytes, a second walk
+//! gathers the references by chunk file; if there are too many at once, several walks do it, each
+//! for a share of the files.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -24,9 +24,9 @@ const REFERENCES_MAX: u64 = 1 << 21;
 
 /// The chunk files that manifests name.
 pub(super) struct ChunkFiles {
-    /// Who needs which file, of all directories.
+    /// Which snapshots need which file, in all directories.
     pub(super) users: Users,
-    /// Sizes of all files there are, by path.
+    /// Sizes of all existing files, by path.
     sizes: HashMap<String, u64>,
     /// Each chunk file, with an array that needs it.
     native: BTreeMap<Arc<str>, Arc<str>>,
@@ -87,7 +87,7 @@ impl ChunkFiles {
         }
     }
 
-    /// Whoever needs the manifest that was walked needs what it named.
+    /// A snapshot that needs the walked manifest needs the files it names.
     pub(super) fn end_of_manifest(&mut self, manifest: &Arc<str>, spans: &Spans) {
         self.last = None;
         if !self.named.is_empty() {
@@ -103,13 +103,13 @@ impl ChunkFiles {
     }
 }
 
-/// Which of so many shares of the chunk files a file is in.
+/// Which share of the chunk files a file belongs to.
 fn share(file: &str, shares: u64) -> u64 {
     u64::from(crc32c::crc32c(file.as_bytes())) % shares
 }
 
 impl Repository {
-    /// Level 2: chunk files are there and long enough, virtual sources are unchanged.
+    /// Level 2: chunk files exist and are long enough, virtual sources are unchanged.
     pub(super) async fn verify_existence(
         &self,
         state: &State,
@@ -175,8 +175,8 @@ impl Repository {
         Ok(())
     }
 
-    /// Gathers the references of one manifest into some of the chunk files. What is unsound about
-    /// the manifest was found before.
+    /// Gathers the references of one manifest into some of the chunk files. Damage of the manifest
+    /// itself was found before.
     async fn gather(
         &self,
         file: &Arc<str>,
@@ -240,7 +240,7 @@ impl Repository {
         Ok(sizes)
     }
 
-    /// A virtual source must be unchanged; where we may not look, that is worth a note.
+    /// A virtual source must be unchanged; one that we may not read is worth a note.
     async fn verify_remote(
         &self,
         remote: &Virtual,
@@ -254,7 +254,7 @@ impl Repository {
                 report.error(&remote.url, "the virtual source is missing".into(), none);
                 return Ok(());
             }
-            // Whoever allows nothing would read this once per chunk.
+            // Noted once: a user who allows nothing would get this note for every chunk.
             Err(Error::Invalid { .. }) if report.outside_noted => return Ok(()),
             Err(error) => {
                 report.outside_noted |= matches!(error, Error::Invalid { .. });

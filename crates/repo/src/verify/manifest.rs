@@ -1,7 +1,7 @@
-//! One manifest: its bytes, its rows, and that the entries which point into it tell the truth.
+//! Checks one manifest: its bytes, its rows, and the entries that point into it.
 //!
-//! Rows are looked at once, some thousands at a time, by a sweep: entries are sorted by their first
-//! row, and a row is shown to those that hold it. So neither memory nor time depends on how many
+//! A sweep looks at each row once, some thousands at a time: entries are sorted by their first row,
+//! and a row is shown to the entries that hold it. So neither memory nor time depends on how many
 //! arrays share a file, and memory does not depend on how many rows it has.
 
 use std::collections::{BTreeMap, HashMap};
@@ -23,7 +23,7 @@ use crate::{Repository, Uid, check_file, coord};
 #[derive(Default)]
 pub(super) struct Manifest {
     /// The entries that point into it, by first row and array. Usually one each; snapshots may
-    /// differ in what they say of the same rows.
+    /// describe the same rows differently.
     pub(super) entries: BTreeMap<(u64, Uid), Vec<Entry>>,
     /// Size and checksum, where it is the change file of a snapshot.
     pub(super) change: Option<(Option<u64>, Option<u32>)>,
@@ -48,7 +48,7 @@ impl Manifest {
         Some(&self.entries.values().flatten().next()?.inventory)
     }
 
-    /// Size of the tail, to check the file by; unknown for what is only a change file.
+    /// Size of the tail, to check the file with; unknown for a file that is only a change file.
     pub(super) fn tail(&self) -> Option<Tail> {
         self.first()?.tail
     }
@@ -61,7 +61,7 @@ impl Manifest {
 }
 
 impl Repository {
-    /// Reads a manifest and checks all there is to check. What its entries refer to goes to `files`.
+    /// Reads a manifest and checks all of it. The files its entries refer to go to `files`.
     pub(super) async fn verify_manifest(
         &self,
         file: &Arc<str>,
@@ -82,7 +82,7 @@ impl Repository {
         let mut sweep = Sweep::new(&path, manifest, report.level);
         for block in blocks {
             let Some(block) = report.take(&path, affected, block)? else {
-                // What it named before the damage is needed all the same.
+                // The files it named before the damage are still needed.
                 files.end_of_manifest(file, &spans);
                 return Ok(());
             };
@@ -97,7 +97,8 @@ impl Repository {
         Ok(())
     }
 
-    /// The bytes of a manifest, as long as everybody says, and with the checksum of a change file.
+    /// The bytes of a manifest, whose length must match every entry, and a change file's checksum
+    /// too.
     pub(super) async fn read_manifest(
         &self,
         file: &Arc<str>,
@@ -128,7 +129,7 @@ struct Sweep<'a> {
     closed: Vec<Check<'a>>,
     /// The row before the current one.
     last: Option<(u64, Vec<u8>)>,
-    /// What is wrong with rows: of each kind the first.
+    /// Errors in rows: the first of each kind.
     disorder: Option<String>,
     unsound: Option<Fault>,
     /// Rows that belong to an entry.

@@ -27,8 +27,8 @@ pub(super) struct Named {
 }
 
 impl Repository {
-    /// Checks all metadata. Returns the manifests, and the chunk files that they name if the level
-    /// asks for them.
+    /// Checks all metadata. Returns the manifests, and the chunk files they name if the level needs
+    /// them.
     pub(super) async fn verify_metadata(
         &self,
         state: &State,
@@ -85,14 +85,14 @@ impl Repository {
             let found = report.findings.len();
             self.verify_node(node, &path, affected, report).await?;
             if report.findings.len() > found {
-                // Every snapshot that has it is affected, and is to say so.
+                // Not remembered, so that every affected snapshot reports it.
                 named.seen.remove(&node.uid);
             }
         }
         Ok(())
     }
 
-    /// Checks what can be said of a node without its manifests.
+    /// Checks what can be checked of a node without its manifests.
     async fn verify_node(
         &self,
         node: &Node,

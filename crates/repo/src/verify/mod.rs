@@ -4,7 +4,7 @@
 //! |---|---|
 //! | state | the state file and the claims around it |
 //! | metadata | every structure, attributes and manifest file of every snapshot, byte for byte |
-//! | existence | every chunk file is there and long enough; virtual sources are unchanged |
+//! | existence | every chunk file exists and is long enough; virtual sources are unchanged |
 //! | bytes | every chunk and every pack, byte for byte |
 
 mod bytes;
@@ -51,7 +51,7 @@ pub struct Report {
     pub orphan_files: u64,
     /// Their bytes.
     pub orphan_bytes: u64,
-    /// Whether it says already that something lies outside the allowed places.
+    /// Whether it already notes something outside the allowed places.
     #[serde(skip)]
     outside_noted: bool,
 }
@@ -75,7 +75,7 @@ impl Report {
         &mut self.findings[last]
     }
 
-    /// Turns what a check found into a finding. A store that does not answer is no finding: then
+    /// Turns the error of a check into a finding. A store that does not answer is no finding: then
     /// the verification itself fails.
     fn take<T>(
         &mut self,

@@ -12,7 +12,7 @@ use crate::state::{STATE_FILE, State};
 use crate::swap::{CLAIMS, claim_generation, parse_state};
 
 impl Repository {
-    /// Checks state and claims; `None` when there is no state to go on with.
+    /// Checks state and claims; `None` when there is no state to continue with.
     pub(super) async fn verify_state(&self, report: &mut Report) -> Result<Option<Arc<State>>> {
         let none = Affected::NONE;
         let backend = self.inner.state_file.store().backend();

@@ -1,4 +1,4 @@
-//! Who suffers when a file is broken.
+//! Which snapshots a broken file affects.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -64,22 +64,22 @@ impl<'a> Affected<'a> {
 pub(super) struct Users(HashMap<String, Spans>);
 
 impl Users {
-    /// Says that the snapshot at a position needs a file. Snapshots come in their order.
+    /// Notes that the snapshot at a position needs a file. Snapshots come in order.
     pub(super) fn add(&mut self, path: String, snapshot: usize) {
         self.0.entry(path).or_default().push(snapshot);
     }
 
-    /// Says that whoever needs one file needs the other as well.
+    /// Notes that every snapshot that needs one file needs the other too.
     pub(super) fn add_all(&mut self, path: String, spans: &Spans) {
         self.0.entry(path).or_default().merge(spans);
     }
 
-    /// Whether anybody needs the file.
+    /// Whether any snapshot needs the file.
     pub(super) fn contains(&self, path: &str) -> bool {
         self.0.contains_key(path)
     }
 
-    /// Who needs the file.
+    /// The snapshots that need the file.
     pub(super) fn of(&self, path: &str) -> Spans {
         self.0.get(path).cloned().unwrap_or_default()
     }

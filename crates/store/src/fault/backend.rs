@@ -67,7 +67,7 @@ impl Backend for Fault {
         let step = self.begin_tearable("put", path).await?;
         let previous = self.before(path).await?;
         if step.tears() {
-            // What exists is replaced in one step, and what an object store takes it takes whole.
+            // An existing file is replaced in one step, and an object store takes an object whole.
             if self.kind() != Kind::Local || self.inner.head(path).await.is_ok() {
                 return self.end(step, Ok(())).await;
             }

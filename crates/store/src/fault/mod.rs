@@ -26,7 +26,7 @@
 //! ```
 //!
 //! A process that dies loses nothing that it wrote; a machine that loses power does. With
-//! [`Plan::with_power_cut`], death takes along whatever was not synced.
+//! [`Plan::with_power_cut`], death also loses all unsynced data.
 
 mod backend;
 mod moves;
@@ -93,7 +93,7 @@ impl Fault {
         Self { inner, plan, state: Arc::default(), ledger: Arc::default(), awake: Arc::default() }
     }
 
-    /// A store that works as `store` does until the plan strikes, and the means to look at it.
+    /// A store that works as `store` does until the plan strikes, and the [`Fault`] that drives it.
     pub fn wrap(store: &Store, plan: Plan) -> (Store, Arc<Self>) {
         let fault = Arc::new(Self::new(store.backend().clone(), plan));
         (store.with_backend(fault.clone()), fault)
@@ -119,7 +119,7 @@ impl Fault {
         self.state().dead
     }
 
-    /// Ends a [refusal](Mode::Refuse), or sees to it that none begins any more: somebody made space.
+    /// Ends a [refusal](Mode::Refuse) and prevents further ones, as if the disk had space again.
     pub fn relent(&self) {
         let mut state = self.state();
         (state.refusing, state.over) = (None, true);
@@ -150,7 +150,7 @@ impl Fault {
         self.ledger.lose(&*self.inner, self.plan.unsynced).await
     }
 
-    /// Whether what is not synced is lost: only a file system has such a state.
+    /// Whether unsynced data is lost: only a file system has any.
     fn cuts_power(&self) -> bool {
         self.plan.unsynced != Unsynced::Kept && self.inner.kind() == Kind::Local
     }
@@ -163,7 +163,7 @@ impl Fault {
         self.step(op, path, true, false).await
     }
 
-    /// Begins an operation that can be done by half.
+    /// Begins an operation that can be half done.
     async fn begin_tearable(&self, op: &'static str, path: &str) -> Result<Step> {
         self.step(op, path, true, true).await
     }
@@ -241,14 +241,15 @@ impl Fault {
                 result.and(Err(step.injected("the reply was lost")))
             }
             Some(Mode::LoseReply) => result.and(Err(step.injected("the reply was lost"))),
-            // Others may have died meanwhile, and a dead client hears no replies.
+            // Another operation may have killed the store meanwhile, and a dead client hears no
+            // replies.
             _ if self.dead() => result.and(Err(step.injected("the store is dead"))),
             _ => result,
         }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Tests panic by design; what they leave is still a log.
+        // Tests panic by design; the log is still useful.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -6,8 +6,8 @@ use super::power::directory;
 use crate::backend::Backend;
 use crate::error::Result;
 
-/// A rename of a directory, or an exchange of two names, that is not durable yet. A file system has
-/// either all of it or nothing after a power cut.
+/// A rename of a directory, or an exchange of two names, that is not durable yet. After a power cut
+/// a file system has all of it or none of it.
 #[derive(Debug)]
 pub(super) struct Move {
     from: String,
@@ -49,7 +49,7 @@ impl Move {
         self.unsynced.is_empty()
     }
 
-    /// Makes the names what they were. Deletions are durable at once, so that either may be gone.
+    /// Restores the old names. Deletions are durable at once, so either name may be gone.
     pub(super) async fn undo(&self, inner: &dyn Backend) -> Result<()> {
         let (from, to) = (&*self.from, &*self.to);
         match (exists(inner, from).await?, exists(inner, to).await?) {
@@ -61,7 +61,7 @@ impl Move {
     }
 }
 
-/// The name of `path` if `from`, which it is or lies below, is called `to`.
+/// The new name of `path` when `from`, which is `path` or a directory above it, becomes `to`.
 fn moved(path: &str, from: &str, to: &str) -> Option<String> {
     let rest = path.strip_prefix(from)?;
     (rest.is_empty() || rest.starts_with('/')).then(|| format!("{to}{rest}"))

@@ -12,8 +12,8 @@ pub enum Mode {
     Die,
     /// It takes effect; it and everything after it fails: the process is killed just after.
     DieAfter,
-    /// It takes effect by half, then everything fails: a put, write or patch writes a prefix, a sync
-    /// or delete reaches half of its paths. What is atomic does not happen at all.
+    /// It is half done, then everything fails: a put, write or patch writes a prefix, a sync or
+    /// delete reaches half of its paths. An atomic operation does not happen at all.
     Tear,
     /// It takes effect and fails; what comes after works: the reply got lost.
     LoseReply,
@@ -40,13 +40,13 @@ pub enum Mode {
 /// Why a machine says no.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// The disk is full. One can still read and delete.
+    /// The disk is full. Reading and deleting still work.
     NoSpace,
     /// The file system was mounted read-only, as it is after an error of the disk.
     ReadOnly,
     /// Writing is not permitted.
     Denied,
-    /// Nothing can be opened. What needs no descriptor works.
+    /// Nothing can be opened. Operations that need no descriptor work.
     TooManyFiles,
 }
 
@@ -89,11 +89,11 @@ impl Refusal {
     }
 }
 
-/// What death does to that which was written and not synced. Either may happen when the power
-/// fails, and a correct program can live with both. Only file systems have this state.
+/// What happens to unsynced writes at death. Any of these can happen when the power fails, and a
+/// correct program survives all of them. Only file systems have this state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Unsynced {
-    /// Nothing: the process died and the machine lives on.
+    /// Nothing: the process dies and the machine lives on.
     #[default]
     Kept,
     /// Names that are not durable go back to what they were, and so do files that were changed in
@@ -102,10 +102,10 @@ pub enum Unsynced {
     /// Names and sizes reach the disk before contents: new files are there and empty, files that
     /// grew in place end with zeros, and what was written over the rest is not there.
     Emptied,
-    /// Names go back. Of the changes of a file in place, any part has reached the disk, in any order:
-    /// of each write there are two halves, of each truncation one piece, counted in the order in
-    /// which they were made, and those are there whose bit is set (the 64th counts as the first
-    /// again). A test that goes through all numbers up to two to the number of pieces sees every case.
+    /// Names go back. Of the changes of a file in place, any part has reached the disk, in any
+    /// order: each write has two halves and each truncation is one piece, counted in order; a piece
+    /// is on the disk if its bit is set (the 64th uses the first bit again). A test that tries all
+    /// numbers below 2^pieces sees every case.
     Mixed(u64),
 }
 
@@ -124,8 +124,8 @@ pub struct Plan {
 
 impl Plan {
     /// Goes wrong at the `at`-th operation that changes something: put, begin and each write, patch
-    /// and finish of an upload, write_at, truncate, sync, create, replace, delete, delete_dir, link, rename, exchange, lock,
-    /// turn, sync_dir.
+    /// and finish of an upload, write_at, truncate, sync, create, replace, delete, delete_dir,
+    /// link, rename, exchange, lock, turn, sync_dir.
     pub fn new(at: usize, mode: Mode) -> Self {
         Self { at, mode, count_reads: false, unsynced: Unsynced::Kept }
     }
@@ -140,7 +140,7 @@ impl Plan {
         Self { count_reads: true, ..self }
     }
 
-    /// Lets a death be a power cut, which takes along what was not synced.
+    /// Makes a death a power cut, which loses unsynced data.
     pub fn with_power_cut(self, unsynced: Unsynced) -> Self {
         Self { unsynced, ..self }
     }

@@ -1,8 +1,9 @@
 //! What a power cut would take: a ledger of names and contents that are not durable yet.
 //!
-//! A name is durable once its directory was synced, a content once one of its files was, a move of a
-//! tree once the directories of both its names were. A file that was changed where it is keeps its name,
-//! and of the changes since it was last synced any part may be lost. Deletions are taken as durable at once: a deleted file that comes back is one that nothing refers to.
+//! A name is durable once its directory is synced, a content once one of its files is, a move of a
+//! tree once the directories of both names are. A file that was changed in place keeps its name and
+//! may lose any part of the changes since its last sync. Deletions count as durable at once:
+//! nothing refers to a deleted file that comes back.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -25,7 +26,7 @@ struct Entries {
     at_risk: BTreeMap<String, Risk>,
     /// In the order in which they happened.
     moves: Vec<Move>,
-    /// Contents that are not durable, by the number that the names of the file know them by.
+    /// Contents that are not durable, by the number that all names of a file share.
     contents: BTreeMap<u64, Content>,
     numbers: u64,
 }
@@ -35,7 +36,7 @@ struct Entries {
 struct Risk {
     /// What the name stood for when it was last durable.
     previous: Option<Bytes>,
-    /// Whether the name would go back to that.
+    /// Whether the name would go back to it.
     name: bool,
     /// The content that would be lost. Names of the same file share it.
     content: Option<u64>,
@@ -59,7 +60,7 @@ impl Ledger {
         entries.risk(path, previous, content);
     }
 
-    /// A file was changed where it is; `previous` is what it held before.
+    /// A file was changed in place; `previous` is its old content.
     pub(super) fn changed(&self, path: &str, previous: Option<Bytes>, change: Change) {
         // Nothing is kept where no power is cut.
         let Some(previous) = previous else { return };
@@ -80,7 +81,7 @@ impl Ledger {
         entries.risk(to, None, content);
     }
 
-    /// `from` was renamed to `to`; the contents are those before.
+    /// `from` was renamed to `to`; the contents are the old ones.
     pub(super) fn renamed(&self, from: (&str, Option<Bytes>), to: (&str, Option<Bytes>)) {
         let mut entries = self.entries();
         let content = entries.content(from.0);

@@ -6,15 +6,15 @@ use super::plan::Unsynced;
 use crate::backend::Backend;
 use crate::error::Result;
 
-/// A content that is not durable: what is on the disk for certain, and what was done since.
+/// A content that is not durable: the bytes that are certainly on the disk, and the changes since.
 #[derive(Debug, Default)]
 pub(super) struct Content {
-    /// Nothing, of a file that is new.
+    /// Empty for a new file.
     pub(super) durable: Bytes,
     changes: Vec<Change>,
 }
 
-/// A change of a file in place, in pieces that reach the disk by themselves.
+/// A change of a file in place, in pieces that reach the disk independently.
 #[derive(Debug)]
 pub(super) enum Change {
     Write { position: u64, bytes: Vec<Bytes> },
@@ -22,7 +22,7 @@ pub(super) enum Change {
 }
 
 impl Content {
-    /// A file that holds these bytes for certain.
+    /// A file that certainly holds these bytes.
     pub(super) fn new(durable: Bytes) -> Self {
         Self { durable, changes: Vec::new() }
     }
@@ -59,7 +59,7 @@ impl Content {
         left
     }
 
-    /// Makes a file what a power cut leaves of it: under all its names, because they are one file.
+    /// Leaves of a file what a power cut leaves, under all its names, because they are one file.
     pub(super) async fn lose(
         &self,
         inner: &dyn Backend,
@@ -71,7 +71,7 @@ impl Content {
     }
 }
 
-/// Whether the disk got a piece of what was not synced.
+/// Whether an unsynced piece reached the disk.
 fn reaches(unsynced: Unsynced, piece: u32) -> bool {
     match unsynced {
         Unsynced::Kept | Unsynced::Emptied => true,
@@ -80,8 +80,8 @@ fn reaches(unsynced: Unsynced, piece: u32) -> bool {
     }
 }
 
-/// Lays bytes over others. A file that grew without them has zeros there, like one that got the
-/// bytes behind them only.
+/// Writes bytes over others. A file that grew without them has zeros there, and so has a file that
+/// got only the bytes after them.
 fn overwrite(left: &mut Vec<u8>, start: usize, piece: &[u8], only_size: bool) {
     let end = start.saturating_add(piece.len());
     if !piece.is_empty() && left.len() < end {

@@ -81,7 +81,7 @@ impl Upload for FaultUpload {
 
 impl Drop for FaultUpload {
     fn drop(&mut self) {
-        // The dead take nothing back: what a killed process wrote stays as it is.
+        // A killed process cleans nothing up: what it wrote stays.
         if self.fault.dead() {
             std::mem::forget(self.inner.take());
         }

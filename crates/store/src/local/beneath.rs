@@ -1,9 +1,9 @@
 //! Reaching what lies below the root of a store without following a link.
 //!
-//! A dataset may come out of a stranger's archive, with links in it, and others may put a link where a
-//! directory was while this process works. What is written or deleted by a path goes wherever the path
-//! leads at that moment. So every step that changes something begins at a handle of the root and reaches
-//! its directory from there. The root itself may be a link, because the caller named it.
+//! A dataset may come from a stranger's archive, with links in it, and another process may put a
+//! link where a directory was. A write or a deletion by path goes wherever the path leads at that
+//! moment. So every step that changes something starts at a handle of the root and reaches its
+//! directory from there. The root itself may be a link, because the caller named it.
 //!
 //! Linux does it in one call (`openat2`). Elsewhere, and where that call is not allowed, directories are
 //! opened one by one.
@@ -15,7 +15,7 @@ use std::path::Path;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, mkdirat, openat, statat};
 use rustix::io::{Errno, retry_on_intr};
 
-/// For a handle that serves to reach what is below it.
+/// For a handle that is only used to reach what lies below it.
 #[cfg(target_os = "linux")]
 const REACH: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 #[cfg(not(target_os = "linux"))]
@@ -54,7 +54,7 @@ impl Root {
         Ok(Self { handle })
     }
 
-    /// Opens what has this name below the root. A link on the way, or in the end, is [`Errno::LOOP`].
+    /// Opens this name below the root. A link on the way, or at the end, is [`Errno::LOOP`].
     pub(super) fn open_at(&self, name: &str, flags: OFlags) -> io::Result<OwnedFd> {
         let flags = flags | OFlags::CLOEXEC;
         // The kernel wants no mode where nothing is created.
@@ -76,13 +76,13 @@ impl Root {
         }
     }
 
-    /// Opens the directory of what has this name, and says what it is called there.
+    /// Opens the directory that holds this name, and gives the last segment of the name.
     pub(super) fn parent<'n>(&self, name: &'n str) -> io::Result<(Directory<'_>, &'n str)> {
         let (folder, name) = split(name);
         Ok((self.directory(folder)?, name))
     }
 
-    /// Creates a directory and those above it, and gives the names of those that were not there.
+    /// Creates a directory and all above it, and returns the names of the new ones.
     pub(super) fn create_directory<'n>(&self, name: &'n str) -> io::Result<Vec<&'n str>> {
         let mut missing = Vec::new();
         let mut above = Directory::Root(&self.handle);
@@ -103,12 +103,12 @@ impl Root {
     }
 }
 
-/// The directory of a name (`""`: the root), and what it is called there.
+/// The directory of a name (`""`: the root), and the last segment.
 pub(super) fn split(name: &str) -> (&str, &str) {
     name.rsplit_once('/').unwrap_or(("", name))
 }
 
-/// The names of all directories on the way to a directory and of itself, each with its last segment.
+/// The names of a directory and of all above it, topmost first, each with its last segment.
 pub(super) fn steps(name: &str) -> impl Iterator<Item = (&str, &str)> {
     let ends = name.match_indices('/').map(|(at, _)| at).chain([name.len()]);
     let paths = ends.filter_map(|end| name.get(..end)).filter(|path| !path.is_empty());
@@ -136,14 +136,14 @@ fn in_one_call(
     if UNKNOWN.load(Ordering::Relaxed) {
         return None;
     }
-    // With `O_NOFOLLOW` the kernel would say of a link in the end that it is no directory.
+    // With `O_NOFOLLOW` the kernel would report a link at the end as «not a directory».
     let within = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
     match retry_on_intr(|| openat2(root, name, flags, mode, within)) {
         Err(Errno::NOSYS) => {
             UNKNOWN.store(true, Ordering::Relaxed);
             None
         }
-        // A sandbox that does not know the call, or others who rename directories all the time.
+        // A sandbox that forbids the call, or another process that keeps renaming directories.
         Err(Errno::PERM | Errno::AGAIN) => None,
         other => Some(other.map_err(io::Error::from)),
     }
@@ -172,8 +172,8 @@ fn enter(above: BorrowedFd<'_>, segment: &str) -> io::Result<OwnedFd> {
     opened.map_err(|error| unless_link(above, segment, error))
 }
 
-/// Systems disagree about what a link is called that is not followed, and a link to a directory is no
-/// directory for some of them.
+/// Systems report a link that is not followed with different errors, some of them as «not a
+/// directory».
 fn unless_link(above: BorrowedFd<'_>, name: &str, error: Errno) -> io::Error {
     if !matches!(error, Errno::LOOP | Errno::NOTDIR | Errno::MLINK) {
         return error.into();

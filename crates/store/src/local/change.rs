@@ -1,7 +1,7 @@
 //! Changing a file where it is: bytes at a position, and a cut at the end.
 //!
-//! Everything else here writes beside a file and then renames, which leaves whatever a link in its place
-//! led to alone. This writes through the name, and so a link is refused there too.
+//! Everything else here writes beside a file and then renames, which never touches the target of a
+//! link. This writes through the name, so a link in place of the file is refused too.
 
 use std::fs;
 use std::io::{self, Seek, SeekFrom};

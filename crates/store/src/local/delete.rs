@@ -1,4 +1,4 @@
-//! Deleting files and trees. A link goes, and what it leads to stays.
+//! Deleting files and trees. A link is deleted, its target stays.
 
 use std::ffi::CStr;
 use std::io;
@@ -78,7 +78,7 @@ fn remove_directory<N: rustix::path::Arg + Copy>(above: BorrowedFd<'_>, name: N)
     }
 }
 
-/// Deletes all that is in a directory.
+/// Deletes everything in a directory.
 fn clear(directory: OwnedFd) -> io::Result<()> {
     let mut entries = Dir::new(directory)?;
     while let Some(entry) = entries.read() {
@@ -105,7 +105,7 @@ fn remove(above: BorrowedFd<'_>, name: &CStr, kind: FileType) -> io::Result<()> 
     }
 }
 
-/// What is there; nothing is fine.
+/// `None` if there is nothing, which is fine.
 fn present<T>(outcome: io::Result<T>) -> io::Result<Option<T>> {
     match outcome {
         Ok(found) => Ok(Some(found)),

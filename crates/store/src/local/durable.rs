@@ -2,9 +2,9 @@
 //!
 //! A file can be found after a power cut if its content was synced, its entry in its directory was,
 //! and the entry of every directory above it was too. The entries above are synced once per
-//! directory and process, not once per file: [`Directories`] remembers which ones are settled. It
-//! does not matter who created a directory, because another process may have done so and died
-//! before it synced the entry.
+//! directory and process, not once per file: [`Directories`] remembers which ones are settled. That
+//! includes directories made by others, because another process may have died before it synced the
+//! entry.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs;
@@ -68,8 +68,7 @@ impl Directories {
         Ok(())
     }
 
-    /// Takes nothing for durable any more at or below a path that was deleted, or that now names
-    /// another directory.
+    /// Forgets what is durable at or below a path that was deleted or now names another directory.
     pub(super) fn forget(&self, path: &Path) {
         self.state().settled.retain(|directory| !directory.starts_with(path));
     }
@@ -95,7 +94,7 @@ impl Directories {
         for directory in &wanted {
             match self.open(directory).and_then(|open| open.sync_all()) {
                 Ok(()) => {}
-                // The root was there before us, in a directory that we may not even read.
+                // The root existed before, in a directory that we may not even read.
                 Err(error)
                     if error.kind() == io::ErrorKind::PermissionDenied
                         && !directory.starts_with(&self.root)
@@ -127,7 +126,7 @@ impl Directories {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // The sets are changed by single calls: there is no broken state for a panic to leave.
+        // Single calls change the sets, so a panic leaves no broken state.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -159,7 +158,7 @@ pub(super) async fn sync_contents(files: Vec<File>) -> Result<()> {
     let each = files.len().div_ceil(SYNC_THREADS).max(1);
     let mut parts: Vec<Vec<File>> = files.chunks(each).map(<[File]>::to_vec).collect();
     let Some(own) = parts.pop() else { return Ok(()) };
-    // Begun before ours, for which this thread may wait.
+    // Started before our own part, which may block this thread.
     let others: Vec<_> =
         parts.into_iter().map(|part| elsewhere("sync", move || sync_files(&part))).collect();
     let synced = blocking("sync", move || sync_files(&own)).await;
@@ -226,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_created_by_somebody_else_is_settled_too() {
+    fn a_directory_created_by_another_process_is_settled_too() {
         let (_temp, directories) = directories();
         let directory = directories.root.join("a");
         fs::create_dir_all(&directory).unwrap();

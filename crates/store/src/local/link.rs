@@ -27,7 +27,8 @@ pub(super) fn link(from: &File, to: &File, directories: &Directories) -> Result<
     };
     match outcome {
         Ok(()) => Ok(Linked::Done),
-        // NFS repeats a request whose reply was lost and then finds the name taken by itself.
+        // NFS repeats a request whose reply was lost, and then finds the name taken by its own
+        // first try.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             Ok(if same_file(from, to) { Linked::Done } else { Linked::Exists })
         }
@@ -53,7 +54,7 @@ pub(super) fn rename(from: &File, to: &File, directories: &Directories) -> Resul
     outcome.map_err(|error| blame(from, to, "rename", error))
 }
 
-/// Lets two names swap what they stand for.
+/// Swaps two names.
 pub(super) fn exchange(a: &File, b: &File, directories: &Directories) -> Result<()> {
     if a.path.starts_with(&b.path) || b.path.starts_with(&a.path) {
         return Err(Error::invalid(format!(
@@ -128,8 +129,8 @@ fn same_file(a: &File, b: &File) -> bool {
     id(a).is_some() && id(a) == id(b)
 }
 
-/// A missing file here is always `from`: the directories of `to` have been created. If `from` is
-/// there, then `to` is in the way.
+/// A missing file here is always `from`: the directories of `to` have been created. If `from`
+/// exists, then `to` is in the way.
 fn blame(from: &File, to: &File, op: &'static str, error: io::Error) -> Error {
     if is_link(&error)
         && let Some(linked) = from.linked().or_else(|| to.linked())

@@ -13,7 +13,8 @@ use super::read::regular;
 use crate::backend::Lock;
 use crate::error::{Error, Result};
 
-/// How often a folder is made again that others take away; a link that leads nowhere never ends.
+/// How often to recreate a folder that another process removes; with a dead link it would never
+/// end.
 const ATTEMPTS: usize = 1000;
 
 /// Waits for the lock. The kernel releases it when the file is closed, also if the process dies.
@@ -22,7 +23,7 @@ pub(super) fn lock(file: &File, directories: &Directories) -> Result<Lock> {
     loop {
         let held = open(file, directories)?;
         exclusive(&held).map_err(unlocked)?;
-        // A file that was deleted meanwhile is a lock that no other process sees.
+        // If the file was deleted meanwhile, no other process sees this lock.
         if is_still(file, &held).map_err(unlocked)? {
             return Ok(Lock::new(held));
         }
@@ -40,7 +41,7 @@ pub(super) fn try_lock(file: &File, directories: &Directories) -> Result<Option<
     }
 }
 
-/// A lock is created, so it is never «not found», whatever the system says of its directory.
+/// A lock is created, so it is never «not found», whatever the system says about its directory.
 pub(super) fn unlocked(file: &File, error: io::Error) -> Error {
     file.unmade("lock", error)
 }
@@ -52,11 +53,11 @@ pub(super) fn open(file: &File, directories: &Directories) -> Result<fs::File> {
     let open = loop {
         let opened = Root::open(&file.root).and_then(|root| root.open_at(&file.name, flags));
         match opened {
-            // Its folder is not there yet, or whatever held the lock before took it away meanwhile.
+            // Its folder does not exist yet, or the last holder of the lock removed it meanwhile.
             Err(error) if error.kind() == io::ErrorKind::NotFound && attempts < ATTEMPTS => {
                 attempts += 1;
                 match directories.create_parents(file) {
-                    // It was there when it was to be made, or was made, and is not any more.
+                    // The folder existed or was just made, and is gone again.
                     Err(error)
                         if matches!(
                             error.kind(),

@@ -1,9 +1,9 @@
 //! A directory as a store.
 //!
-//! Our own and not `object_store`'s, because a repository on a file system lives from what that
-//! interface does not have: fsync, hard links that do not replace, locks, positioned reads of many
-//! ranges in one go. Every call is one task on the blocking pool, however many ranges or files it
-//! names; only `sync` takes several, because waiting for a disk is worth doing in parallel.
+//! Our own and not `object_store`'s, because a repository on a file system needs what that
+//! interface lacks: fsync, hard links that do not replace, locks, positioned reads of many ranges
+//! in one go. Every call is one task on the blocking pool, however many ranges or files it names;
+//! only `sync` takes several, because waiting for a disk is worth doing in parallel.
 //!
 //! Reading follows links. Whatever writes or deletes does not: see [`beneath`].
 
@@ -44,7 +44,7 @@ use super::options::Durability;
 use super::path::{check_dir, check_path};
 use super::upload::Upload;
 use crate::alone::in_place;
-use crate::error::{Error, Result};
+use crate::error::{Error, Noun, Result};
 
 /// The files below a directory.
 #[derive(Debug, Clone)]
@@ -119,7 +119,7 @@ impl File {
         }
     }
 
-    /// What an I/O error means for a file that was to be made.
+    /// What an I/O error means for a file to be created.
     fn unmade(&self, op: &'static str, error: io::Error) -> Error {
         if let Some(blocked) = self.blocked(&error) {
             return blocked;
@@ -155,7 +155,7 @@ impl File {
         let paths = beneath::steps(&self.name).map(|(path, _)| self.root.join(path));
         paths.filter_map(|path| Some((fs::read_link(&path).ok()?, path))).next().map(
             |(target, path)| Error::Corrupt {
-                what: "what is there".to_owned(),
+                what: "the kind of file".to_owned(),
                 expected: match path == self.path && !path.is_dir() {
                     true => "a file".to_owned(),
                     false => "a directory".to_owned(),
@@ -170,18 +170,18 @@ impl File {
     fn irregular(&self, found: &str) -> Error {
         Error::Corrupt {
             file: self.path.display().to_string(),
-            what: "what is there".to_owned(),
+            what: "the kind of file".to_owned(),
             expected: "a regular file".to_owned(),
             found: found.to_owned(),
         }
     }
 
     fn missing(&self) -> Error {
-        Error::NotFound { what: "object", name: self.name.clone() }
+        Error::NotFound { what: Noun::Object, name: self.name.clone() }
     }
 }
 
-/// Runs blocking calls where they block nobody else, or only somebody who does nothing else.
+/// Runs blocking calls on another thread, or on this one if the caller waits for nothing else.
 async fn blocking<T: Send + 'static>(
     op: &'static str,
     run: impl FnOnce() -> Result<T> + Send + 'static,
@@ -330,7 +330,7 @@ impl Backend for Local {
     async fn lock(&self, path: &str) -> Result<Lock> {
         let file = self.file(path)?;
         let directories = self.directories.clone();
-        // It may take long, and whoever waits may want to give up.
+        // Waiting may take long, and the caller may want to give up.
         match in_place(|| lock::try_lock(&file, &directories)) {
             Ok(Ok(Some(lock))) => Ok(lock),
             Ok(Err(error)) => Err(error),

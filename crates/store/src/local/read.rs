@@ -23,7 +23,7 @@ pub(super) fn whole(file: &File) -> Result<Object> {
     Ok(Object { bytes, meta })
 }
 
-/// Whole files, where they are there.
+/// Whole files; `None` for a missing one.
 pub(super) fn all(files: &[File]) -> Result<Vec<Option<Bytes>>> {
     let one = |file: &File| match whole(file) {
         Ok(object) => Ok(Some(object.bytes)),
@@ -58,7 +58,7 @@ fn describe(path: String, metadata: &fs::Metadata) -> Meta {
     meta_of(path, metadata.ino(), metadata.size(), modified)
 }
 
-/// The same of a file that was looked at by its directory.
+/// The same for a file that was examined through its directory.
 #[expect(clippy::unnecessary_cast, reason = "the widths differ between systems")]
 pub(super) fn meta(path: String, stat: &Stat) -> Meta {
     let modified = (stat.st_mtime as i64, stat.st_mtime_nsec as i64);
@@ -98,7 +98,7 @@ pub(super) fn regular(file: &File, metadata: &fs::Metadata) -> Result<()> {
     }
 }
 
-/// What something is that is no regular file.
+/// The kind of something that is no regular file.
 pub(super) fn sort(kind: fs::FileType) -> Option<&'static str> {
     Some(match kind {
         kind if kind.is_file() => return None,
@@ -117,7 +117,7 @@ fn read(file: &File, open: &fs::File, range: &Range<u64>, size: u64) -> Result<B
     if len == 0 {
         return Ok(Bytes::new());
     }
-    // Only a sparse file can be so large that this fails; it must not take the process with it.
+    // Only a sparse file can be so large that this fails; it must not kill the process.
     let mut buffer = Pooled::new(len).map_err(|error| file.error(OP, io::Error::other(error)))?;
     let mut filled = 0;
     while filled < len {

@@ -1,14 +1,14 @@
 //! Turns: locks that are handed on in order, and that a holder cannot keep for ever.
 //!
-//! A lock alone is not fair. The kernel wakes all that wait for it, and the one that has just
-//! released it asks again before any of them is awake. So there are two: the *door* and the *room*.
-//! One waits at the door, and holds it while one waits for the room; inside the room the door is let
-//! go. The one that leaves the room finds the door taken by the next.
+//! A lock alone is not fair. The kernel wakes all waiters, and the process that just released the
+//! lock asks again before any of them is awake. So there are two locks: the *door* and the *room*.
+//! A process waits for the door, holds it while it waits for the room, and releases it once inside.
+//! A process that leaves the room finds the door taken by the next.
 //!
 //! And a lock alone is not safe to wait for: its holder may be stopped, or its machine may hang. A
-//! turn says until when it is meant to last, by the time of modification of its file. One that lasts
-//! longer is *broken*: the file is unlinked, and all that come later use a new one. What the turn was
-//! for goes on, because nothing but order depends on it.
+//! turn says until when it is meant to last, by the time of modification of its file. One that
+//! lasts longer is *broken*: the file is unlinked, and later processes use a new one. The work of
+//! the old holder goes on, because only the order depends on turns.
 
 use std::fs;
 use std::io;
@@ -29,11 +29,11 @@ use crate::error::Result;
 const OP: &str = "take a turn";
 /// How long a turn lasts at least before it is broken, whatever it says.
 const ROOM_PATIENCE: Duration = Duration::from_secs(1);
-/// The next in line may wait for the room as long, and must not lose the door meanwhile.
+/// The next in line may wait that long for the room, and must not lose the door meanwhile.
 const DOOR_PATIENCE: Duration = Duration::from_secs(2);
 /// How long a turn lasts at most before it is broken, whatever it says: clocks are set, too.
 const PATIENCE_MAX: Duration = Duration::from_secs(30);
-/// How often the one that waits looks whether it waits in vain.
+/// How often a waiting process checks whether it waits in vain.
 const TICK: Duration = Duration::from_millis(100);
 
 /// Which of the two locks.
@@ -95,7 +95,7 @@ impl Wanted {
         }
     }
 
-    /// What a lock is worth once it is granted: nothing, if its file has lost its name meanwhile.
+    /// A granted lock is worth nothing if its file lost its name meanwhile.
     fn granted(&self, gate: Gate, held: fs::File) -> Result<Option<fs::File>> {
         let file = self.file(gate);
         if !is_still(file, &held).map_err(|error| unlocked(file, error))? {
@@ -123,7 +123,7 @@ impl Wanted {
         }
     }
 
-    /// Waits for the lock file that has the name now. `None` when that has lost it.
+    /// Waits for the lock file that has the name now. `None` when that file loses the name.
     async fn wait_for_this(self: &Arc<Self>, gate: Gate) -> Result<Option<fs::File>> {
         let failed = |error| unlocked(self.file(gate), error);
         let wanted = self.clone();
@@ -165,7 +165,7 @@ impl Wanted {
 /// Says until when a turn is meant to last, which also shows that it has begun.
 fn stamp(held: &fs::File, hold: Duration) {
     if held.set_modified(SystemTime::now() + hold).is_err() {
-        // Only its owner may say when a file was modified; all that may write to it may say «now».
+        // Only the owner may set a file's modification time; any writer may set it to «now».
         let now = || Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
         let now = Timestamps { last_access: now(), last_modification: now() };
         // Without it a turn looks older than it is and is broken too soon, which does no harm.
@@ -182,8 +182,9 @@ fn look(file: &File) -> Result<Option<Seen>> {
     }
 }
 
-/// Takes the name away from a lock file, unless another one has it by now. One that gets it between
-/// the look and the deletion loses it too: two have a turn at once then, and neither comes to harm.
+/// Takes the name away from a lock file, unless another file has it by now. A file that gets the
+/// name between the look and the deletion loses it too: then two processes have a turn at once,
+/// which does no harm.
 fn break_off(file: &File, seen: &Seen) -> Result<()> {
     if !look(file)?.is_some_and(|now| now.is_same_file(seen)) {
         return Ok(());
@@ -194,9 +195,9 @@ fn break_off(file: &File, seen: &Seen) -> Result<()> {
     }
 }
 
-/// Waits in a thread of its own: the kernel cannot be asked to stop waiting, a runtime waits for the
-/// threads of its pool when it ends, and the pool has room for some hundreds only. If nothing wants
-/// the lock any more when it is granted, it is let go.
+/// Waits in a thread of its own: the kernel cannot be asked to stop waiting, a runtime waits for
+/// the threads of its pool when it ends, and the pool has room for some hundreds only. If the lock
+/// is no longer wanted when it is granted, it is released.
 fn in_a_thread(wanted: fs::File) -> io::Result<oneshot::Receiver<io::Result<fs::File>>> {
     let (grant, granted) = oneshot::channel();
     let waiting = move || {

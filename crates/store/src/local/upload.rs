@@ -82,7 +82,7 @@ impl Upload for LocalUpload {
         }
         let (file, open) = (self.file.clone(), self.open.clone());
         let write = move || {
-            // Leaves the place alone at which the next write goes on.
+            // Does not move the position of the next write.
             open.write_all_at(&bytes, position).map_err(|error| unwritten(&file, error))
         };
         blocking("write", write).await?;
@@ -105,7 +105,7 @@ impl Upload for LocalUpload {
 
 /// Gives a complete file its name.
 fn publish(temp: &File, open: &fs::File, to: &File, durability: Durability) -> std::io::Result<()> {
-    // What is replaced may be referred to: a power cut must not leave neither of the two.
+    // The replaced file may be referred to: after a power cut the old or the new one must exist.
     if durability == Durability::Full && to.path.exists() {
         open.sync_data()?;
     }

@@ -26,7 +26,8 @@ const LINKS_MAX: usize = 8;
 
 /// All files below a directory.
 ///
-/// A symbolic link to a file is listed as that file. What becomes of one to a directory the caller says.
+/// A symbolic link to a file is listed as that file. The caller says what becomes of one to a
+/// directory.
 pub(super) fn walk(directory: File, links: Links) -> BoxStream<'static, Result<Meta>> {
     let (sender, receiver) = channel(AHEAD);
     // Detached: it ends with the tree, or when the list is dropped and nothing receives any more.
@@ -40,8 +41,8 @@ pub(super) fn walk(directory: File, links: Links) -> BoxStream<'static, Result<M
     .boxed()
 }
 
-/// What is in a directory. Reached through a link, it is listed all the same; links in it that lead to
-/// directories are passed over.
+/// The entries of a directory, also when it is reached through a link. Links in it that lead to
+/// directories are skipped.
 pub(super) fn children(directory: &File) -> Result<Dir> {
     let (mut dirs, mut objects, mut others) = (Vec::new(), Vec::new(), Vec::new());
     let visited = open(&directory.path).and_then(|open| {
@@ -142,11 +143,11 @@ impl Walk {
                 }
                 (Found::LinkedDirectory, Links::Refuse) => {
                     let linked = File::new(&self.root, &name).linked();
-                    // It is gone again if there is none.
+                    // If there is none, it is gone again.
                     let Some(linked) = linked else { return true };
                     Err(linked)
                 }
-                // It may be what a chunk should be.
+                // A chunk may belong in its place.
                 (Found::Other(sort), Links::Follow) => {
                     Err(File::new(&self.root, &name).irregular(sort))
                 }
@@ -169,7 +170,7 @@ impl Walk {
         }
     }
 
-    /// Fails in a circle of links, and where there are too many.
+    /// Fails on a cycle of links, and on too many.
     fn enter(&self, directory: &File, at: &Pending, open: &OwnedFd) -> Result<Arc<Above>, Stop> {
         let stat = fstat(open).map_err(io::Error::from)?;
         let id = (stat.st_dev as u64, stat.st_ino as u64);
@@ -198,7 +199,7 @@ impl From<io::Error> for Stop {
     }
 }
 
-/// What is in a directory under a name.
+/// What a name in a directory stands for.
 enum Found {
     File(Stat),
     Directory,
@@ -212,8 +213,7 @@ fn open(path: &Path) -> io::Result<OwnedFd> {
     Ok(rustix::fs::open(path, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?)
 }
 
-/// Shows everything in a directory, whose name in the store is `prefix`, until it is told to stop. False
-/// if it was.
+/// Shows every entry of a directory, whose name in the store is `prefix`. False if told to stop.
 fn visit(
     directory: OwnedFd,
     prefix: &str,
@@ -222,7 +222,7 @@ fn visit(
     let mut entries = Entries::new(directory)?;
     while let Some(entry) = entries.read() {
         let entry = entry?;
-        // A name that is not Unicode is none of ours, and no path could say it.
+        // A name that is not Unicode is none of ours, and no path can express it.
         let Ok(name) = entry.file_name().to_str() else { continue };
         if name == "." || name == ".." {
             continue;
@@ -247,7 +247,7 @@ fn visit(
     Ok(true)
 }
 
-/// What an entry is, of which the directory may say the sort.
+/// What an entry is. The directory may know its kind already.
 fn look(
     kind: FileType,
     stat: impl Fn(AtFlags) -> rustix::io::Result<Stat>,
@@ -275,7 +275,7 @@ fn look(
     })
 }
 
-/// Whether something went away, or was never there: a list is no snapshot.
+/// Whether an entry is gone or never existed: a list is no snapshot.
 fn gone(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }

@@ -12,8 +12,8 @@ use super::durable::Directories;
 use crate::error::{Error, Result};
 use crate::options::Durability;
 
-/// How the names of files begin that are being written in order to replace another. One is left
-/// behind only by a crash, and may then be deleted.
+/// How the names of files start that are being written to replace another. Only a crash leaves one
+/// behind, and it may be deleted.
 pub const TEMP_PREFIX: &str = ".tmp-";
 
 const OP: &str = "write";
@@ -36,7 +36,8 @@ pub(super) fn put(
     }
 }
 
-/// A file that cannot be written is never «not found», whatever the system says of its directory.
+/// A file that cannot be written is never «not found», whatever the system says about its
+/// directory.
 pub(super) fn unwritten(file: &File, error: io::Error) -> Error {
     file.unmade(OP, error)
 }
@@ -80,8 +81,8 @@ fn create_new(file: &File, directories: &Directories) -> io::Result<fs::File> {
     }
 }
 
-/// Fills a file that this call created; takes it away again if that fails, so that a full disk is
-/// not filled with halves.
+/// Fills a file that this call created; deletes it if that fails, so that a full disk does not keep
+/// half-written files.
 fn fill(mut open: fs::File, file: &File, bytes: &[Bytes]) -> io::Result<fs::File> {
     match write_all(&mut open, bytes) {
         Ok(()) => Ok(open),
@@ -92,7 +93,7 @@ fn fill(mut open: fs::File, file: &File, bytes: &[Bytes]) -> io::Result<fs::File
     }
 }
 
-/// Gives a file the name of another in the same directory, in its place.
+/// Renames a file over another in the same directory.
 pub(super) fn move_over(temp: &File, file: &File) -> io::Result<()> {
     let root = Root::open(&file.root)?;
     let (directory, name) = root.parent(&file.name)?;

@@ -2,19 +2,19 @@
 //!
 //! | Setting | Value | Why |
 //! |---|---|---|
-//! | `connect_timeout` | 5 s | a handshake takes milliseconds; who needs longer is not there |
+//! | `connect_timeout` | 5 s | a handshake takes milliseconds; a server that needs longer is not there |
 //! | `timeout`, of one request | 120 s | the largest, a put of 64 MiB, passes at 5 Mbit/s |
 //! | `retries` | 10 | with pauses from 0.1 s to 10 s: rides out half a minute of «slow down» |
 //! | `retry_timeout_ms` | 180,000 | a request that hung is sent once more, not ten times |
 //! | `pool_idle_timeout` | 15 s | less than services wait before they close an idle connection: one that was closed under a put loses the reply |
-//! | `pool_max_idle_per_host` | `Limits::requests` | so many are under way at once, and each keeps its connection |
+//! | `pool_max_idle_per_host` | `Limits::requests` | that many requests run at once, and each keeps its connection |
 //!
-//! Retries are for a service that has hiccups. An address where nobody has ever answered is a typing
-//! error or a cable, and [`FirstContact`] says so within seconds.
+//! Retries are for a service that has hiccups. An address that has never answered is a typing error
+//! or a cable, and [`FirstContact`] says so within seconds.
 //!
-//! What is repeated: everything that failed before it was sent, and answers 408, 429 and 5xx. Reads,
-//! unconditional puts and deletes are also repeated after a timeout or a broken connection.
-//! Conditional puts are not: whether they happened is for the one who commits to find out.
+//! What is repeated: everything that failed before it was sent, and answers 408, 429 and 5xx.
+//! Reads, unconditional puts and deletes are also repeated after a timeout or a broken connection.
+//! Conditional puts are not: the committing code finds out whether they happened.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -52,10 +52,10 @@ pub(crate) fn retry(max_retries: usize, retry_timeout: Duration) -> RetryConfig 
 #[derive(Debug, Default)]
 pub(crate) struct FirstContact;
 
-/// So many refused connections in a row are enough, if there never was another.
+/// This many refused connections in a row are final if the server has never answered.
 const REFUSALS_MAX: u32 = 3;
 
-/// The count of refusals, once somebody answered.
+/// The count of refusals once the server has answered.
 const ANSWERED: u32 = u32::MAX;
 
 impl HttpConnector for FirstContact {
@@ -85,7 +85,7 @@ impl HttpService for Cautious {
                 }
             }
             Err(error) if self.is_hopeless(error.kind()) => {
-                // Of all kinds this is the one that is not sent again.
+                // The only kind of error after which the client does not resend.
                 Err(HttpError::new(HttpErrorKind::Unknown, error))
             }
             Err(error) => Err(error),
@@ -93,19 +93,19 @@ impl HttpService for Cautious {
     }
 }
 
-/// There is no bucket of that name. Listings say so, where a prefix with nothing below it is no error;
-/// to a request for an object, a missing bucket looks like a missing object. The crate buries the
-/// status of a listing in its text, so it is noted here.
+/// There is no bucket of that name. Only listings tell, where an empty prefix is no error; to a
+/// request for an object, a missing bucket looks like a missing object. The crate buries the status
+/// of a listing in its text, so it is noted here.
 #[derive(Debug, thiserror::Error)]
 #[error("there is no such bucket")]
 pub(super) struct NoBucket;
 
-/// S3 and those who speak like it, and Azure.
+/// S3, services that speak like it, and Azure.
 fn is_listing(query: &str) -> bool {
     query.split('&').any(|part| part == "list-type=2" || part == "comp=list")
 }
 
-/// Whether that is the cause of an error.
+/// Whether a missing bucket is the cause of an error.
 pub(super) fn is_no_bucket(error: &(dyn std::error::Error + 'static)) -> bool {
     std::iter::successors(Some(error), |error| error.source()).any(|error| error.is::<NoBucket>())
 }

@@ -1,9 +1,9 @@
 //! Object stores: memory, S3, GCS, Azure and web servers, through the `object_store` crate.
 //!
-//! That crate retries what is safe to retry; [`client`] says when and how often. A conditional put may
-//! be retried too, after its first attempt succeeded and only the reply was lost; the answer is then
-//! "exists" or "lost" although the object holds our bytes. This module passes on what the store said
-//! and claims no more: whoever commits reads back.
+//! That crate retries what is safe to retry; [`client`] says when and how often. A conditional put
+//! may be retried too, after its first attempt succeeded and only the reply was lost; the answer is
+//! then "exists" or "lost" although the object holds our bytes. This module passes on the store's
+//! answer and claims no more: a commit reads the object back.
 
 pub(super) mod client;
 mod multipart;
@@ -31,7 +31,7 @@ use super::backend::{
 use super::guard::Guard;
 use super::path::{check_dir, check_path};
 use super::upload::Upload;
-use crate::error::{Error, Result};
+use crate::error::{Error, Noun, Result};
 
 /// Objects below a prefix of an object store.
 #[derive(Clone)]
@@ -48,8 +48,8 @@ impl fmt::Debug for ObjectBackend {
 }
 
 impl ObjectBackend {
-    /// The objects of `store` below `prefix`. What the store can do is for the caller to say; it
-    /// must not be [`Kind::Local`], which promises what no object store has.
+    /// The objects of `store` below `prefix`. The caller says what the store can do; it must not be
+    /// [`Kind::Local`], which promises what no object store has.
     pub fn new(store: Arc<dyn ObjectStore>, prefix: Path, kind: Kind) -> Self {
         Self { store, prefix, kind }
     }
@@ -105,7 +105,7 @@ impl ObjectBackend {
         deleted.try_collect().await
     }
 
-    /// What an error of a write means: an object may be missing, but not to be written.
+    /// What an error of a write means: «not found» makes no sense for an object to be written.
     fn unwritten(&self, op: &'static str, path: &str, error: Cause) -> Error {
         match error {
             Cause::NotFound { .. } => no_bucket(&*self.store),
@@ -122,8 +122,8 @@ type Locations = BoxStream<'static, std::result::Result<Path, Cause>>;
 
 type PutOutcome = std::result::Result<PutResult, Cause>;
 
-/// Whether an error is the store's word that it did not do what was asked, and never will. Any other
-/// error of a write (a timeout, a broken connection, a failing server) says nothing about whether the
+/// Whether an error says that the store did not do what was asked, and never will. Any other error
+/// of a write (a timeout, a broken connection, a failing server) says nothing about whether the
 /// write happened or is about to.
 pub fn is_refusal(error: &Error) -> bool {
     match error {
@@ -138,7 +138,7 @@ pub fn is_refusal(error: &Error) -> bool {
 /// What an error of the object store means to the caller.
 fn translate(op: &'static str, path: &str, error: Cause) -> Error {
     match error {
-        Cause::NotFound { .. } => Error::NotFound { what: "object", name: path.to_owned() },
+        Cause::NotFound { .. } => Error::NotFound { what: Noun::Object, name: path.to_owned() },
         Cause::NotSupported { .. } | Cause::NotImplemented { .. } => {
             Error::unsupported(format!("{op} of {path}: {error}"))
         }
@@ -147,7 +147,7 @@ fn translate(op: &'static str, path: &str, error: Cause) -> Error {
 }
 
 fn no_bucket(store: &dyn ObjectStore) -> Error {
-    Error::NotFound { what: "bucket", name: store.to_string() }
+    Error::NotFound { what: Noun::Bucket, name: store.to_string() }
 }
 
 fn describe(path: String, meta: ObjectMeta) -> Meta {
@@ -231,8 +231,8 @@ impl Backend for ObjectBackend {
             UpdateVersion { e_tag: expected.etag.clone(), version: expected.version.clone() };
         match self.put_if(&at, bytes, PutMode::Update(expected)).await {
             Ok(put) => Ok(Replaced::Done(version(put))),
-            // Some stores call it not found when there is nothing left to replace, and S3 calls it a
-            // conflict when another conditional put of the same object is under way.
+            // Some stores say «not found» when nothing is left to replace, and S3 says «conflict»
+            // while another conditional put of the same object is under way.
             Err(
                 Cause::Precondition { .. } | Cause::NotFound { .. } | Cause::AlreadyExists { .. },
             ) => Ok(Replaced::Lost),

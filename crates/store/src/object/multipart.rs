@@ -22,7 +22,7 @@ pub(super) async fn put(store: &dyn ObjectStore, at: &Path, bytes: Vec<Bytes>) -
     match send(&mut upload, bytes).await {
         Ok(()) => Ok(()),
         Err(error) => {
-            // Parts left behind cost money but harm nobody; what failed is what the caller hears.
+            // Parts left behind cost money but do no harm; the caller hears the first failure.
             upload.abort().await.ok();
             Err(error)
         }

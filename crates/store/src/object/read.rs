@@ -19,7 +19,7 @@ const OP: &str = "read";
 /// How many ranges of one call are under way at once.
 const RANGES_AT_ONCE: usize = 8;
 
-/// What is set aside for a body before any of it has arrived, whatever length the reply claims.
+/// The most memory allocated for a body before any of it arrives, whatever length the reply claims.
 const TRUSTED_BYTES: u64 = 16 << 20;
 
 pub(super) async fn whole(store: &dyn ObjectStore, at: &Path, path: &str) -> Result<Object> {
@@ -89,8 +89,8 @@ async fn empty(
     Ok(Bytes::new())
 }
 
-/// Stores have no common error for a range that starts beyond the end. Asking for the size tells it
-/// from a failure of the network.
+/// Stores have no common error for a range that starts beyond the end. Asking for the size tells
+/// this case from a network failure.
 async fn explain(
     store: &dyn ObjectStore,
     at: &Path,

@@ -16,11 +16,11 @@ use crate::backend::no;
 use crate::error::{Error, Result};
 use crate::upload::{Soundness, Upload};
 
-/// Parts are of equal size, because some services insist. S3 takes 10,000 of them, so this allows for
-/// objects of 160 GB; and what is under way or waits for more to come is 80 MiB at most.
+/// Parts are of equal size, because some services insist. S3 takes 10,000 of them, so this allows
+/// for objects of 160 GB; parts under way and bytes waiting to fill a part take 80 MiB at most.
 const PART_BYTES: usize = 16 << 20;
 
-/// An object that is not complete. One of less than a part is sent in one request.
+/// An object that is not complete. One smaller than a part is sent in one request.
 #[derive(Debug)]
 pub(super) struct ObjectUpload {
     backend: ObjectBackend,
@@ -29,7 +29,7 @@ pub(super) struct ObjectUpload {
     /// What is not yet a part.
     rest: Vec<Bytes>,
     rest_bytes: usize,
-    /// There is one as soon as there is a part.
+    /// Exists from the first part on.
     parts: Option<Box<dyn MultipartUpload>>,
     under_way: JoinSet<object_store::Result<()>>,
     soundness: Soundness,
@@ -104,7 +104,7 @@ impl ObjectUpload {
         Ok(())
     }
 
-    /// Parts left behind cost money but harm nobody; nothing more can be done if this fails too.
+    /// Parts left behind cost money but do no harm; if this fails too, nothing more can be done.
     async fn take_back(&mut self) {
         self.under_way.shutdown().await;
         if let Some(mut parts) = self.parts.take() {

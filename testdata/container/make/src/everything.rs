@@ -1,5 +1,5 @@
 //! A footer with every variant of every type that version 4 has, serialised by 0.9 itself. Most of
-//! it cannot be had through the interface for arrays.
+//! it cannot be made through the interface for arrays.
 
 use std::error::Error;
 

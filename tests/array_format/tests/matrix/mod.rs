@@ -13,7 +13,7 @@ pub(crate) const BLOCKS: [usize; 3] = [1, 64, 8 << 20];
 
 /// A script, and how its blocks are made.
 pub(crate) struct Case {
-    /// What it is about, for messages.
+    /// Its topic, for messages.
     pub(crate) name: String,
     pub(crate) script: Script,
     pub(crate) codec: &'static str,

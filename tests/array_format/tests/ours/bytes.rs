@@ -1,4 +1,4 @@
-//! The bytes themselves: what we write is what array-format would have written.
+//! The bytes themselves: we write exactly what array-format would write.
 
 use std::path::Path;
 

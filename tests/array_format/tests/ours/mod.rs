@@ -55,7 +55,7 @@ async fn array_format_goes_on_where_we_stopped() {
     }
 }
 
-/// Where array-format itself would bring back chunks of the array that is gone.
+/// In this case array-format itself would bring back chunks of the deleted array.
 #[tokio::test]
 async fn array_format_sees_nothing_of_an_array_that_was_replaced() {
     let define = || Definition::new("a", DType::Int32, &[6]).chunks(&[2]);
@@ -70,7 +70,7 @@ async fn array_format_sees_nothing_of_an_array_that_was_replaced() {
     both_see("replaced", &script).await;
 }
 
-/// A chunk of nothing but the fill value hides what older layers have.
+/// A chunk of nothing but the fill value hides chunks of older layers.
 #[tokio::test]
 async fn array_format_sees_chunks_that_were_emptied() {
     let definition = Definition::new("a", DType::UInt8, &[5]).chunks(&[2]);
@@ -86,7 +86,7 @@ async fn array_format_sees_chunks_that_were_emptied() {
     both_see("emptied", &script).await;
 }
 
-/// Attributes of several layers, which array-format reads rightly from one file only.
+/// Attributes of several layers; array-format reads these correctly only from one file.
 #[tokio::test]
 async fn array_format_reads_attributes_of_several_layers_once_we_compacted() {
     let text = |text: &str| AttributeValue::String(text.into());
@@ -105,7 +105,7 @@ async fn array_format_reads_attributes_of_several_layers_once_we_compacted() {
     both_see("attributes", &script).await;
 }
 
-/// More keys than 16 bits count, which array-format reads and cannot write.
+/// More keys than 16 bits count, which array-format can read but not write.
 #[tokio::test]
 async fn array_format_reads_wide_attribute_indices() {
     let of = |array: i32| format!("array {array}");

@@ -1,4 +1,4 @@
-//! Whether a container holds, in our eyes, what it must.
+//! Checks, with our reader, that a container holds the expected content.
 
 use chunkyard_array::{ElementsBuf, Region};
 use chunkyard_array_format::{Element, Expected, elements, statistics};
@@ -8,7 +8,7 @@ use super::Own;
 use super::play::extents;
 
 impl Own {
-    /// Compares all that we can say of a container; `case` is said when it differs.
+    /// Compares everything that we read from a container; messages name the `case`.
     pub(crate) async fn check(&self, case: &str, expected: &[Expected]) {
         let container = self.open().await;
         assert_eq!(container.ignored(), vec![], "files that do not count of {case}");
@@ -50,7 +50,7 @@ async fn check_description(case: &str, container: &Container, array: &Expected) 
     let (found, expected) = (sorted(&described.attributes), sorted(&array.attributes));
     assert_eq!(found, expected, "attributes of {case}");
     match container.statistics(name).await.unwrap() {
-        // Nobody must keep statistics of what was never written.
+        // Statistics of an array that was never written may be missing.
         None => assert_eq!(array.statistics, None, "statistics of {case}"),
         Some(found) => assert_eq!(found, statistics::of(array), "statistics of {case}"),
     }

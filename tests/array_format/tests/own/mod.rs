@@ -1,4 +1,4 @@
-//! Our implementation: plays scripts, and checks what a container holds.
+//! Our implementation: plays scripts, and checks the content of a container.
 
 mod check;
 mod play;

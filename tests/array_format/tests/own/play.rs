@@ -1,4 +1,4 @@
-//! Does to a container what a script says.
+//! Plays a script on a container.
 
 use chunkyard_array::{ElementsBuf, Region};
 use chunkyard_array_format::{Element, Expected, Script, Step, elements};
@@ -13,7 +13,7 @@ impl Own {
         self.go_on(script).await;
     }
 
-    /// Plays the script in a container that is there, by one handle.
+    /// Plays the script on an existing container, with one handle.
     pub(crate) async fn go_on(&self, script: &Script) {
         let container = self.open().await;
         for step in &script.steps {

@@ -1,4 +1,4 @@
-//! Whether a container holds, in the eyes of array-format, what it must.
+//! Checks, with array-format, that a container holds the expected content.
 
 use array_format::ArrayFile;
 use chunkyard_array_format::{Element, Expected, statistics};
@@ -8,7 +8,7 @@ use super::elements::{Typed, Visit, visit};
 use super::{Peer, words};
 
 impl Peer {
-    /// Compares all that array-format can say of a container; `case` is said when it differs.
+    /// Compares everything that array-format reads from a container; messages name the `case`.
     pub(crate) async fn check(&self, case: &str, expected: &[Expected]) {
         let file = self.open().await;
         let sorted = |mut names: Vec<String>| {
@@ -24,7 +24,7 @@ impl Peer {
             check_attributes(&case, &file, array);
             let name = &array.definition.name;
             match file.array_stats(name) {
-                // Nobody must keep statistics of what was never written.
+                // Statistics of an array that was never written may be missing.
                 None => assert_eq!(array.statistics, None, "statistics of {case}"),
                 Some(found) => {
                     let expected = words::statistics(&statistics::of(array));
@@ -38,7 +38,7 @@ impl Peer {
 }
 
 impl Peer {
-    /// Whether array-format reads this for an attribute.
+    /// Whether array-format reads this value for an attribute.
     pub(crate) async fn reads(&self, array: &str, key: &str, value: &AttributeValue) -> bool {
         let file = self.open().await;
         file.get_attribute(array, key).unwrap() == Some(&words::attribute(value))

@@ -1,4 +1,4 @@
-//! Elements by their types, as array-format takes and gives them.
+//! Elements by their types, in the form of array-format.
 
 use array_format::{ArrayElement, DType as PeerType, FillValue, TimestampNs};
 use chunkyard_array_format::Element;
@@ -56,7 +56,7 @@ impl Typed for Vec<u8> {
     }
 }
 
-/// array-format names Bool and has no element for it.
+/// array-format names Bool but has no element type for it.
 #[derive(Clone)]
 pub(super) struct Bool(bool);
 
@@ -86,13 +86,13 @@ impl Typed for Bool {
     }
 }
 
-/// Something to be done with the type that a data type stands for.
+/// A generic function over the element type of a data type.
 pub(super) trait Visit {
     type Output;
     async fn with<T: Typed>(self) -> Self::Output;
 }
 
-/// Does it; lists have no such type.
+/// Calls it; lists have no such type.
 pub(super) async fn visit<V: Visit>(dtype: &DType, visit: V) -> V::Output {
     match dtype {
         DType::Bool => visit.with::<Bool>().await,

@@ -1,4 +1,4 @@
-//! array-format 0.9: plays scripts, and checks what a container holds.
+//! array-format 0.9: plays scripts, and checks the content of a container.
 
 mod check;
 mod elements;

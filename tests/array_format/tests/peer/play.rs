@@ -1,4 +1,4 @@
-//! Does to a container what a script says.
+//! Plays a script on a container.
 
 use array_format::ArrayFile;
 use chunkyard_array_format::{Definition, Element, Script, Step};
@@ -14,8 +14,8 @@ impl Peer {
         self.go_on(script).await;
     }
 
-    /// Plays the script in a container that is there. After each flush and each compaction it is opened
-    /// anew: a handle that goes on serves blocks of files that are no more.
+    /// Plays the script on an existing container. It is opened anew after each flush and each
+    /// compaction, because an old handle serves blocks of deleted files.
     pub(crate) async fn go_on(&self, script: &Script) {
         for layer in script.layers() {
             let mut file = self.open().await;

@@ -1,4 +1,4 @@
-//! Layers one by one, with chunks as their bytes: what array-format has for types without elements.
+//! Layers one by one, with chunks as bytes: array-format's way for types without elements.
 
 use std::sync::Arc;
 

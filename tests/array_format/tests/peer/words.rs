@@ -1,4 +1,4 @@
-//! The words of our model in those of array-format.
+//! Translates the vocabulary of our model into array-format's.
 
 use array_format as af;
 use chunkyard_engine::format::container::model::{

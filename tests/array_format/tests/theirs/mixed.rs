@@ -17,7 +17,8 @@ fn arrays() -> Script {
     ["a", "b", "c"].into_iter().fold(Script::new(), define)
 }
 
-/// What we read of an attribute, what is said of it, and whether array-format reads the same.
+/// The value that we read of an attribute, our warnings about it, and whether array-format reads
+/// the same.
 async fn read(script: &Script, array: &str, key: &str) -> (AttributeValue, Vec<String>, bool) {
     let case = with_all("mixed", script).into_iter().next().unwrap();
     let (peer, own) = (Peer::of(&case), Own::of(&case));
@@ -38,9 +39,9 @@ async fn an_attribute_that_is_set_again_is_read_as_it_was_set_last() {
     assert_eq!(read(&script, "a", "units").await, (text("m"), vec![], true));
 }
 
-/// The number of the key of b is that of a in the layer below.
+/// The key of b has the same number as the key of a in the layer below.
 #[tokio::test]
-async fn an_attribute_that_may_be_that_of_another_array_is_said() {
+async fn an_attribute_that_may_belong_to_another_array_is_reported() {
     let script = arrays().attribute("a", "units", text("K")).flush();
     let script = script
         .attribute("b", "units", text("m"))
@@ -51,9 +52,9 @@ async fn an_attribute_that_may_be_that_of_another_array_is_said() {
     assert!(said.len() == 1 && said[0].contains("\"K\""), "{said:?}");
 }
 
-/// array-format looks up the number of a value in the newest layer that has so many.
+/// array-format looks up the number of a value in the newest layer that has so many values.
 #[tokio::test]
-async fn an_attribute_that_array_format_reads_wrongly_is_read_rightly_and_said() {
+async fn an_attribute_that_array_format_reads_wrongly_is_reported() {
     let script = arrays().attribute("a", "units", text("K")).flush();
     let script = script.attribute("b", "title", text("north")).flush();
     let (value, said, alike) = read(&script, "a", "units").await;
@@ -62,7 +63,7 @@ async fn an_attribute_that_array_format_reads_wrongly_is_read_rightly_and_said()
 }
 
 #[tokio::test]
-async fn whatever_is_set_is_read_alike_or_the_difference_is_said() {
+async fn both_read_the_same_attributes_or_the_difference_is_reported() {
     let mut seed = 7_u64;
     let mut next = |below: u64| {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

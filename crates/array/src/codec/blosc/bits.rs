@@ -1,13 +1,13 @@
 //! The bit shuffle: first all lowest bits of the elements, then all second ones, and so on.
 //!
-//! It is made of the byte shuffle, which has vector code already. Eight bytes of a byte plane are a
-//! matrix of 8 × 8 bits; turned round, its k-th byte holds the k-th bit of each, and a byte shuffle
-//! of such groups of eight brings the k-th bytes together. This is done for some elements at a time,
-//! which stay in the first cache meanwhile.
+//! It uses the byte shuffle, which has vector code already. Eight bytes of a byte plane are a
+//! matrix of 8 × 8 bits; transposed, its k-th byte holds the k-th bit of each, and a byte shuffle
+//! of such groups of eight brings the k-th bytes together. This is done for some elements at a
+//! time, which stay in the first cache meanwhile.
 
 use super::shuffle::{Planes, gather, spread, turn_bits};
 
-/// Bytes that are worked on at a time, about.
+/// About how many bytes are worked on at a time.
 const TILE_BYTES: usize = 16 << 10;
 
 /// Elements that are worked on at a time: rows of at least eight bytes.

@@ -6,11 +6,11 @@
 //! lll11111 [255 …] [more] 255 dd dd      the same from d + 8192 bytes back, d big-endian
 //! ```
 //!
-//! The first byte of a stream is literals, whatever its upper bits say. Our own code rather than
-//! that of c-blosc, which adds up lengths in an `int` until they are negative: a stream of nine
+//! A stream starts with literals, whatever the upper bits of its first byte say. This is our own
+//! code because c-blosc adds up lengths in an `int` until they are negative: a stream of nine
 //! megabytes of 255 makes it write outside of its output.
 
-/// A distance of this, less one, is continued by two more bytes.
+/// A distance of one less than this is continued by two more bytes.
 const DISTANCE_NEAR_MAX: usize = 8191;
 
 /// Short copies take this many bytes at once, where there is room for them.
@@ -64,7 +64,7 @@ fn take(bytes: &mut &[u8]) -> Option<u8> {
     Some(first)
 }
 
-/// Writes `len` bytes at `at`, equal to those `distance` before; the two may overlap.
+/// Copies `len` bytes to `at` from `distance` bytes before; the two may overlap.
 fn repeat(out: &mut [u8], at: usize, distance: usize, len: usize) -> Option<()> {
     let from = at.checked_sub(distance)?;
     let end = at.checked_add(len).filter(|&end| end <= out.len())?;
@@ -78,7 +78,7 @@ fn repeat(out: &mut [u8], at: usize, distance: usize, len: usize) -> Option<()> 
         *out.get_mut(at..)?.first_chunk_mut()? = step;
         return Some(());
     }
-    // What is repeated doubles with each turn.
+    // Each pass doubles the repeated stretch.
     let mut done = 0;
     while done < len {
         let step = (distance + done).min(len - done);

@@ -5,8 +5,8 @@
 //! block  = per stream: its length, i32, and its bytes
 //! ```
 //!
-//! A block has one stream, or one per byte of an element. A stream as long as what it decodes to is
-//! stored as it is. Nothing says that the blocks fill the buffer: there may be room behind them.
+//! A block has one stream, or one per byte of an element. A stream as long as its decoded bytes is
+//! uncompressed. The blocks need not fill the buffer: there may be room after them.
 
 use super::header::{HEADER_BYTES, Header, wrong};
 use crate::Result;
@@ -36,12 +36,12 @@ impl<'a> Buffer<'a> {
         &self.header
     }
 
-    /// The decoded bytes, where they lie in the buffer as they are.
+    /// The decoded bytes, if the buffer stores them uncompressed.
     pub(super) fn stored(&self) -> Option<&'a [u8]> {
         if self.header.is_stored() { self.bytes.get(HEADER_BYTES..) } else { None }
     }
 
-    /// Bytes of all that the buffer holds.
+    /// Decoded bytes of the whole buffer.
     pub(super) fn decoded_bytes(&self) -> usize {
         self.header.decoded_bytes as usize
     }

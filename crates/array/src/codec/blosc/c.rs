@@ -1,9 +1,9 @@
 //! The compressors that are C code, one stream at a time.
 //!
 //! c-blosc itself is not called: it decodes whole buffers, trusts more of them than it should and
-//! makes new contexts for every block. Its compressors are, so that what we write is equal to what it
-//! writes. Those that read bytes from outside, LZ4 and Snappy, check every length against the two
-//! slices they are given.
+//! makes new contexts for every block. Its compressors are, so that our output equals c-blosc's.
+//! The decoders of outside bytes, LZ4 and Snappy, check every length against the two slices they
+//! are given.
 #![expect(unsafe_code, reason = "the compressors of c-blosc are C code")]
 
 use std::ffi::c_int;
@@ -16,7 +16,7 @@ use snappy_src::{
     snappy_compress, snappy_max_compressed_length, snappy_status_SNAPPY_OK, snappy_uncompress,
 };
 
-/// BloscLZ reads and writes this much without looking.
+/// BloscLZ reads and writes this much without a check.
 const BLOSCLZ_INPUT_MIN: usize = 16;
 const BLOSCLZ_OUTPUT_MIN: usize = 66;
 
@@ -32,14 +32,14 @@ unsafe extern "C" {
 }
 
 /// A BloscLZ stream at the start of `out`, and its length; `None` if there is no such stream.
-/// `split` says whether blocks are cut into streams, which c-blosc lets decide how matches end.
+/// `split` says whether blocks are cut into streams, which in c-blosc decides how matches end.
 pub(super) fn blosclz_into(level: u8, split: bool, plain: &[u8], out: &mut [u8]) -> Option<usize> {
     if plain.len() < BLOSCLZ_INPUT_MIN || out.len() < BLOSCLZ_OUTPUT_MIN || level > 9 {
         return None;
     }
     let (length, room) = (int(plain.len())?, int(out.len())?);
-    // SAFETY: pointers and lengths are those of the slices, not less than what the function reads
-    // and writes without looking; the level is an index of its tables of ten.
+    // SAFETY: pointers and lengths come from the slices, not less than what the function reads and
+    // writes without a check; the level is an index of its tables of ten.
     let written = unsafe {
         let (input, output) = (plain.as_ptr(), out.as_mut_ptr());
         blosclz_compress(level.into(), input, length, output, room, split.into())
@@ -50,7 +50,7 @@ pub(super) fn blosclz_into(level: u8, split: bool, plain: &[u8], out: &mut [u8])
 /// An LZ4 block at the start of `out`, made `acceleration` times more hastily than well.
 pub(super) fn lz4_into(acceleration: u8, plain: &[u8], out: &mut [u8]) -> Option<usize> {
     let (length, room) = (int(plain.len())?, int(out.len())?);
-    // SAFETY: pointers and lengths are those of the slices.
+    // SAFETY: pointers and lengths come from the slices.
     let written = unsafe {
         let (input, output) = (plain.as_ptr().cast(), out.as_mut_ptr().cast());
         LZ4_compress_fast(input, output, length, room, acceleration.into())
@@ -61,7 +61,7 @@ pub(super) fn lz4_into(acceleration: u8, plain: &[u8], out: &mut [u8]) -> Option
 /// An LZ4 block at the start of `out`, made thoroughly.
 pub(super) fn lz4hc_into(level: u8, plain: &[u8], out: &mut [u8]) -> Option<usize> {
     let (length, room) = (int(plain.len())?, int(out.len())?);
-    // SAFETY: pointers and lengths are those of the slices.
+    // SAFETY: pointers and lengths come from the slices.
     let written = unsafe {
         let (input, output) = (plain.as_ptr().cast(), out.as_mut_ptr().cast());
         LZ4_compress_HC(input, output, length, room, level.into())
@@ -73,7 +73,7 @@ pub(super) fn lz4hc_into(level: u8, plain: &[u8], out: &mut [u8]) -> Option<usiz
 pub(super) fn zlib_into(level: u8, plain: &[u8], out: &mut [u8]) -> Option<usize> {
     let mut written = out.len().try_into().ok()?;
     let length = plain.len().try_into().ok()?;
-    // SAFETY: pointers and lengths are those of the slices; `written` is the room on the way in.
+    // SAFETY: pointers and lengths come from the slices; `written` is the room on the way in.
     let status = unsafe {
         compress2(out.as_mut_ptr(), &raw mut written, plain.as_ptr(), length, level.into())
     };
@@ -83,8 +83,8 @@ pub(super) fn zlib_into(level: u8, plain: &[u8], out: &mut [u8]) -> Option<usize
 /// A Snappy block at the start of `out`, which must have room for [`snappy_max`].
 pub(super) fn snappy_into(plain: &[u8], out: &mut [u8]) -> Option<usize> {
     let mut written = out.len();
-    // SAFETY: pointers and lengths are those of the slices; `written` is the room on the way in,
-    // and the function refuses less than it may need.
+    // SAFETY: pointers and lengths come from the slices; `written` is the room on the way in, and
+    // the function refuses less than it may need.
     let status = unsafe {
         let (input, output) = (plain.as_ptr().cast(), out.as_mut_ptr().cast());
         snappy_compress(input, plain.len(), output, &raw mut written)
@@ -101,7 +101,7 @@ pub(super) fn snappy_max(len: usize) -> usize {
 /// Decodes an LZ4 block and says how much of `out` it fills.
 pub(super) fn lz4_decode(stream: &[u8], out: &mut [u8]) -> Option<usize> {
     let (length, room) = (int(stream.len())?, int(out.len())?);
-    // SAFETY: pointers and lengths are those of the slices. This is the function of LZ4 that never
+    // SAFETY: pointers and lengths come from the slices. This is the function of LZ4 that never
     // reads or writes outside of them, whatever the block says.
     let written = unsafe {
         let (input, output) = (stream.as_ptr().cast(), out.as_mut_ptr().cast());
@@ -113,8 +113,8 @@ pub(super) fn lz4_decode(stream: &[u8], out: &mut [u8]) -> Option<usize> {
 /// Decodes a Snappy block and says how much of `out` it fills.
 pub(super) fn snappy_decode(stream: &[u8], out: &mut [u8]) -> Option<usize> {
     let mut written = out.len();
-    // SAFETY: pointers and lengths are those of the slices; `written` is the room on the way in,
-    // and the function refuses blocks that say they need more.
+    // SAFETY: pointers and lengths come from the slices; `written` is the room on the way in, and
+    // the function refuses blocks that say they need more.
     let status = unsafe {
         let (input, output) = (stream.as_ptr().cast(), out.as_mut_ptr().cast());
         snappy_uncompress(input, stream.len(), output, &raw mut written)
@@ -131,14 +131,14 @@ fn some(written: c_int) -> Option<usize> {
     usize::try_from(written).ok().filter(|&written| written > 0)
 }
 
-/// What c-blosc itself makes of the same, for tests and measurements.
+/// c-blosc itself, for tests and measurements.
 #[cfg(test)]
 pub(super) mod reference {
     use std::ffi::CString;
 
     use super::super::{HEADER_BYTES, Params, Shuffle};
 
-    /// `params.block_bytes` is passed on as it is, to be understood as c-blosc does.
+    /// `params.block_bytes` is passed on unchanged and has c-blosc's meaning.
     pub(in super::super) fn encode(params: &Params, plain: &[u8]) -> Vec<u8> {
         let mut out = vec![0; plain.len() + HEADER_BYTES];
         let name = CString::new(params.compressor.name()).unwrap();
@@ -147,7 +147,7 @@ pub(super) mod reference {
             Shuffle::Byte => 1,
             Shuffle::Bit => 2,
         };
-        // SAFETY: pointers and lengths are those of the slices.
+        // SAFETY: pointers and lengths come from the slices.
         let written = unsafe {
             blosc_src::blosc_compress_ctx(
                 params.level.into(),
@@ -168,7 +168,7 @@ pub(super) mod reference {
 
     /// Only for buffers that are known to be sound.
     pub(in super::super) fn decode_into(encoded: &[u8], out: &mut [u8]) {
-        // SAFETY: pointers and lengths are those of the slices, and the buffer is not hostile.
+        // SAFETY: pointers and lengths come from the slices, and the buffer is not hostile.
         let written = unsafe {
             let (input, output) = (encoded.as_ptr().cast(), out.as_mut_ptr().cast());
             blosc_src::blosc_decompress_ctx(input, output, out.len(), 1)

@@ -1,4 +1,4 @@
-//! Takes buffers apart: whole, by several threads, or only the blocks that are wanted.
+//! Decodes buffers: whole, with several threads, or only the wanted blocks.
 
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -62,16 +62,16 @@ pub fn decode_range(encoded: &[u8], range: Range<usize>, out: &mut [u8]) -> Resu
     Ok(())
 }
 
-/// Like [`decode_into`], with all threads of the pool this runs in: for a chunk somebody waits for.
+/// Like [`decode_into`], with all threads of the current pool: for a chunk that a caller waits for.
 ///
-/// Not to be called by those who hold memory of their thread: while it waits, the thread may take up
+/// Do not call it while holding scratch memory of the thread: while it waits, the thread may start
 /// another chunk.
 pub(in crate::codec) fn decode_into_together(encoded: &[u8], out: &mut [u8]) -> Result<()> {
     let buffer = parse_for(encoded, out)?;
     if buffer.header().is_stored() || buffer.blocks() < BLOCKS_TOGETHER_MIN {
         return decode_into(encoded, out);
     }
-    // This thread begins at once; others join when they have woken up, and take what is left.
+    // This thread starts at once; others join when they are awake, and take the rest.
     let blocks = Mutex::new(out.chunks_mut(buffer.block_bytes()).enumerate());
     let work = || loop {
         let next = blocks.lock().unwrap_or_else(PoisonError::into_inner).next();
@@ -113,7 +113,7 @@ pub(in crate::codec) fn decode_some(
     Ok(())
 }
 
-/// The decoded bytes, where they lie in the buffer as they are.
+/// The decoded bytes, if the buffer stores them uncompressed.
 pub(in crate::codec) fn borrow(encoded: &[u8]) -> Result<Option<&[u8]>> {
     Ok(Buffer::parse(encoded)?.stored())
 }

@@ -1,4 +1,4 @@
-//! Makes buffers, equal byte for byte to those of c-blosc 1.21 with one thread.
+//! Makes buffers that equal c-blosc 1.21's with one thread, byte for byte.
 
 use super::filter::Filter;
 use super::header::{DECODED_BYTES_MAX, HEADER_BYTES, Header, STREAM_BYTES_MIN, cuts};
@@ -18,8 +18,8 @@ pub fn encode_onto(params: &Params, plain: &[u8], out: &mut Vec<u8>) -> Result<(
     encode_onto_from(params, plain, &[], out)
 }
 
-/// The same, given a buffer in which the first of these bytes are already, made with these parameters:
-/// blocks of it that are whole are taken over. That they hold these bytes is believed.
+/// The same, given a buffer with the first of these bytes, made with these parameters: its whole
+/// blocks are taken over. The caller vouches that they hold these bytes.
 pub fn encode_onto_from(
     params: &Params,
     plain: &[u8],
@@ -99,7 +99,7 @@ fn push_blocks(
                 let most = maker.room(part.len()).min(left);
                 let written = maker.compress(part, &mut stream[..most]);
                 let bytes = match written {
-                    // A stream of full length would be taken for one stored as it is.
+                    // A reader takes a stream of full length for an uncompressed one.
                     Some(written) if written != part.len() => &stream[..written],
                     _ if part.len() > left => return Ok(false),
                     _ => part,
@@ -145,7 +145,7 @@ fn usual_block_bytes(params: &Params, decoded: usize) -> usize {
     }
 }
 
-/// Where a block is cut into streams, c-blosc means the size of a stream when it speaks of a block.
+/// Where a block is cut into streams, c-blosc's block size is the size of a stream.
 fn stretched(params: &Params, block_bytes: usize) -> usize {
     if params.level == 0 || !cuts(params.compressor, params.item, block_bytes) {
         return block_bytes;
@@ -154,7 +154,7 @@ fn stretched(params: &Params, block_bytes: usize) -> usize {
     (stream * usize::from(params.item)).clamp(64 << 10, 1 << 20)
 }
 
-/// What `block_bytes` must be for the blocks that c-blosc makes when asked for `size`.
+/// The `block_bytes` that gives the same blocks as c-blosc when asked for `size`.
 pub(super) fn block_bytes_asked(params: &Params, size: usize) -> usize {
     match size {
         0 => 0,

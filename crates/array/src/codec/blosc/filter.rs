@@ -3,8 +3,8 @@
 use super::params::Shuffle;
 use super::{bits, shuffle};
 
-/// The filter of one block. It may be none although the buffer has one: blocks that a filter cannot
-/// take stay as they are.
+/// The filter of one block. It may be none although the buffer has one: a block that the filter
+/// cannot handle stays unfiltered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Filter {
     None,

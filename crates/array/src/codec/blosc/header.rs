@@ -12,10 +12,10 @@
 use super::params::{Compressor, Shuffle};
 use crate::{Error, Result};
 
-/// Bytes of a header, and the most that a buffer is larger than what it holds.
+/// Bytes of a header, and the most by which a buffer exceeds its content.
 pub const HEADER_BYTES: usize = 16;
 
-/// The most that a buffer can hold: its sizes are numbers of 31 bits, the header included.
+/// The most that a buffer can hold: its sizes, with the header, are numbers of 31 bits.
 pub const DECODED_BYTES_MAX: usize = i32::MAX as usize - HEADER_BYTES;
 
 /// The most that a byte of a buffer can stand for. Zstandard does best: a block of 128 KiB takes at
@@ -31,12 +31,12 @@ const RESERVED: u8 = 8;
 const ONE_STREAM: u8 = 16;
 const COMPRESSOR_SHIFT: u8 = 5;
 
-/// Blosc does not cut blocks into streams for elements larger than this, nor into streams shorter
-/// than [`STREAM_BYTES_MIN`].
+/// Blosc does not cut blocks of larger elements into streams, nor makes streams shorter than
+/// [`STREAM_BYTES_MIN`].
 const STREAMS_MAX: usize = 16;
 pub(super) const STREAM_BYTES_MIN: usize = 128;
 
-/// What the header of a buffer says, checked for being possible.
+/// The header of a buffer, checked for being possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// Version of the format: 2.
@@ -57,8 +57,7 @@ pub struct Header {
 impl Header {
     /// Parses the first 16 of the bytes, whatever comes after them.
     ///
-    /// What is right in itself but not Blosc-1, such as the buffers of Blosc2, is
-    /// [`Error::Unsupported`].
+    /// A sound header of another format, such as Blosc2, is [`Error::Unsupported`].
     pub fn parse(bytes: &[u8]) -> Result<Self> {
         let Some(&[version, compressor_version, flags, item, ref sizes @ ..]) =
             bytes.first_chunk::<HEADER_BYTES>()
@@ -125,7 +124,7 @@ impl Header {
             let expected = format!("at least {least} bytes, for the offsets of {blocks} blocks");
             return Err(wrong(expected, encoded_bytes.to_string()));
         }
-        // Whoever decodes takes memory for what is said here.
+        // A decoder allocates this many bytes.
         if decoded_bytes > encoded_bytes.saturating_mul(EXPANSION_MAX) {
             let expected = format!("what {encoded_bytes} bytes can hold");
             return Err(wrong(expected, format!("{decoded_bytes} decoded bytes")));
@@ -207,7 +206,7 @@ impl Header {
 }
 
 /// Whether c-blosc cuts blocks of that size into one stream per byte of an element, in its default
-/// mode: for all compressors that are older than the flag which says so.
+/// mode: for all compressors older than the flag for it.
 pub(super) fn cuts(compressor: Compressor, item: u8, block_bytes: usize) -> bool {
     compressor != Compressor::Zstd && may_cut(item, block_bytes)
 }

@@ -1,4 +1,4 @@
-//! Blocks that were encoded before: a buffer that grows is encoded again, and most of it is as it was.
+//! Blocks that were encoded before: a growing buffer is encoded again, and most of it is unchanged.
 
 use super::header::{HEADER_BYTES, Header};
 
@@ -12,8 +12,8 @@ pub(super) struct Kept<'a> {
 }
 
 impl<'a> Kept<'a> {
-    /// The blocks of a buffer that one with the header `wanted` would have as they are. The last is
-    /// left: it may be shorter than the others, and nothing tells where it ends.
+    /// The blocks of a buffer that a buffer with the header `wanted` can take over. The last is
+    /// left out: it may be shorter than the others, and nothing tells where it ends.
     pub(super) fn of(before: &'a [u8], wanted: &Header) -> Option<Self> {
         let had = Header::parse(before).ok()?;
         let alike = had.flags == wanted.flags
@@ -24,7 +24,7 @@ impl<'a> Kept<'a> {
         let offsets = before.get(HEADER_BYTES..)?.get(..4 * (blocks + 1))?;
         let mut kept = Self { offsets, bytes: &[] };
         let (first, end) = (kept.offset(0)?, kept.offset(blocks)?);
-        // Others may have laid them in another order.
+        // Another program may have written them in another order.
         let in_order = (0..blocks).all(|block| kept.offset(block) < kept.offset(block + 1));
         kept.bytes = before.get(first..end).filter(|_| in_order)?;
         Some(kept)

@@ -17,9 +17,8 @@
 //! ```
 //!
 //! c-blosc makes new contexts for every block, decodes whole buffers and believes what they say.
-//! Here contexts and memory are those of the thread, a read decodes only the blocks it wants, and
-//! all lengths are checked before a compressor sees a byte. What is written is equal to what c-blosc
-//! writes.
+//! Here contexts and memory are kept per thread, a read decodes only the blocks it wants, and all
+//! lengths are checked before a compressor sees a byte. The output equals c-blosc's.
 //!
 //! ```
 //! use chunkyard_array::codec::blosc::{self, Compressor, Header, Params, Shuffle};

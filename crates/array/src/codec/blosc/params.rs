@@ -18,7 +18,7 @@ pub struct Params {
 }
 
 impl Params {
-    /// Refuses what no buffer can be made with.
+    /// Refuses impossible parameters.
     pub(super) fn check(&self) -> Result<()> {
         if self.level > 9 {
             return Err(Error::invalid(format!("blosc has levels 0 to 9, not {}", self.level)));
@@ -37,7 +37,7 @@ pub enum Compressor {
     BloscLz,
     /// LZ4 blocks, made quickly.
     Lz4,
-    /// LZ4 blocks, made thoroughly. A buffer does not tell them from [`Compressor::Lz4`].
+    /// LZ4 blocks, made thoroughly. A buffer does not distinguish them from [`Compressor::Lz4`].
     Lz4Hc,
     /// Snappy. Most builds of c-blosc lack it: fit for reading, not for passing on.
     Snappy,
@@ -72,12 +72,12 @@ impl Compressor {
         })
     }
 
-    /// Bytes of a block unless somebody chooses: a small read decodes no more than that.
+    /// Default bytes of a block: a small read decodes no more than that.
     ///
-    /// Blocks of 64 KiB cost a hundredth of the ratio with LZ4 (a walk of int64: 7.45 instead of 7.51 with
-    /// 256 KiB), and decode 1.4 times faster, because they stay in the nearest cache. The thorough
-    /// compressors live on what they have seen, and small frames take them longer: the figures are in
-    /// `docs/design/010-superchunk.md`.
+    /// Blocks of 64 KiB cost a hundredth of the ratio with LZ4 (a walk of int64: 7.45 instead of
+    /// 7.51 with 256 KiB), and decode 1.4 times faster, because they stay in the nearest cache. The
+    /// thorough compressors need earlier data, and small frames take them longer: the figures are
+    /// in `docs/design/010-superchunk.md`.
     pub fn block_bytes(self) -> usize {
         match self {
             Self::BloscLz | Self::Lz4 | Self::Lz4Hc | Self::Snappy => 64 << 10,

@@ -1,8 +1,8 @@
 //! The byte shuffle: first all first bytes of the elements, then all second ones, and so on.
 //!
 //! Plain loops that the compiler turns into vector code. It may use AVX2 only where the caller has
-//! looked for it, which is what the unsafe calls are about: with it the shuffle takes a quarter of
-//! the time (12 instead of 3 GB/s), without it it would cost as much as the compression.
+//! checked for it, hence the unsafe calls: with it the shuffle takes a quarter of the time (12
+//! instead of 3 GB/s), without it it would cost as much as the compression.
 #![cfg_attr(
     target_arch = "x86_64",
     expect(
@@ -69,8 +69,8 @@ pub(super) fn gather(item: usize, planes: &[u8], place: Planes, elements: &mut [
     gather_any(item, planes, place, elements);
 }
 
-/// Turns each group of eight bytes round, as a matrix of 8 × 8 bits; bytes after the last group
-/// stay as they are.
+/// Transposes each group of eight bytes, as a matrix of 8 × 8 bits; bytes after the last group stay
+/// as they are.
 pub(super) fn turn_bits(bytes: &mut [u8]) {
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx2") {

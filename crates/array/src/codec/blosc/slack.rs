@@ -5,7 +5,7 @@ use super::header::wrong;
 use crate::{Error, Result};
 
 /// Appends `slack` zero bytes to the buffer, as a part of it, so that a larger one may take its
-/// place later. `false` where that cannot be: a buffer that is stored as it is has its exact size.
+/// place later. `false` where that is impossible: an uncompressed buffer has its exact size.
 ///
 /// Every reader of Blosc-1 decodes such a buffer, since the blocks are found by their offsets.
 pub fn with_slack(encoded: &mut Vec<u8>, slack: usize) -> Result<bool> {

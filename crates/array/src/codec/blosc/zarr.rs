@@ -31,10 +31,10 @@ pub(in crate::codec) fn recognise(codec: &MetadataV3) -> Option<Params> {
     Some(params)
 }
 
-/// The chunk, if it is one buffer and nothing else.
+/// The chunk, if it is exactly one buffer.
 pub(in crate::codec) fn check(chunk: &[u8]) -> Result<&[u8]> {
     let header = Header::parse(chunk).map_err(|error| match error {
-        // The codec says Blosc-1: what else it may be does not matter here.
+        // The codec says Blosc-1: any other format is corrupt here.
         Error::Unsupported { ref what, .. } => {
             let found = what.clone();
             Error::corrupt("chunk", "a Blosc-1 buffer", found).because(error)

@@ -1,7 +1,7 @@
-//! Filters and compressors of version 2, whose names and configurations are those of numcodecs.
+//! Filters and compressors of version 2, with numcodecs' names and configurations.
 //!
-//! A filter is translated only if it is sure to decode to the numbers that numcodecs makes of it.
-//! `zarrs` offers a translation of its own; it forgets the compressor of variable-length strings.
+//! A filter is translated only if it surely decodes to the same numbers as numcodecs. `zarrs`
+//! offers a translation of its own; it forgets the compressor of variable-length strings.
 
 use serde_json::{Map, Value, json};
 
@@ -108,7 +108,7 @@ fn elements_to_bytes(stored: &Element) -> Result<Value> {
     Ok(codec)
 }
 
-/// numcodecs numbers the shuffles, and leaves the size of an item to what it is given.
+/// numcodecs numbers the shuffles, and takes the size of an item from its input.
 fn blosc(members: &Map<String, Value>, dtype: &DType) -> Result<Value> {
     let item_size = dtype.item_size().filter(|size| (1..=255).contains(size)).unwrap_or(1);
     let number = |key: &str| members.get(key).and_then(Value::as_i64);
@@ -139,7 +139,7 @@ fn fixed_scale_offset(members: &Map<String, Value>, stored: &mut Element) -> Res
         Error::unsupported(format!("codec 'fixedscaleoffset' for {} with {found}", stored.dtype))
     };
     // `zarrs` computes in the type of the elements, with scale and offset as `f32`; numcodecs in
-    // `f64` throughout. Only where that makes no difference the numbers are the same.
+    // `f64` throughout. The filter is accepted only where that makes no difference.
     let exact = |key: &str| {
         let number = members.get(key).and_then(Value::as_f64);
         number.is_some_and(|number| f64::from(number as f32) == number)
@@ -151,7 +151,7 @@ fn fixed_scale_offset(members: &Map<String, Value>, stored: &mut Element) -> Res
     let astype = text("astype").or(text("dtype"));
     let (Some(astype), true) = (astype, sound) else { return Err(unsupported()) };
     let (dtype, order) = DType::from_numpy(astype).map_err(|cause| unsupported().because(cause))?;
-    // `zarrs` wants descriptions without the `|` of single bytes, and no signed ones of them.
+    // `zarrs` wants descriptions without the `|` of single bytes, and no signed single bytes.
     if dtype.name() == "int8" {
         return Err(unsupported());
     }

@@ -1,4 +1,4 @@
-//! Data types of version 2: NumPy's descriptions, and fill values of them.
+//! Data types of version 2: NumPy's descriptions, and their fill values.
 
 use serde_json::{Value, json};
 
@@ -29,7 +29,7 @@ pub(super) fn parse(json: &Value, filters: &[Value]) -> Result<Element> {
             _ => Err(Error::unsupported(format!("data type '|O' with filters {ids:?}"))),
         };
     }
-    // As zarr-python calls them in version 3. It cannot open what Zarr itself calls raw bits.
+    // zarr-python's names in version 3. It cannot open Zarr's own raw bits.
     for (prefix, name) in [("|S", "null_terminated_bytes"), ("|V", "raw_bytes")] {
         if let Some(length) = descr.strip_prefix(prefix) {
             let length: Option<u64> = length.parse().ok().filter(|&length| length > 0);
@@ -78,7 +78,7 @@ impl Element {
     }
 }
 
-/// A float that is an integer, as one; Python does not always tell them apart.
+/// An integral float as an integer; Python does not always tell them apart.
 fn integral(value: f64) -> Value {
     // Up to there, floats and integers are one to one.
     const EXACT_MAX: f64 = 9_007_199_254_740_992.0;

@@ -1,7 +1,7 @@
 //! Zarr v2 metadata, read as the Zarr v3 metadata of the same array.
 //!
-//! Specification: Zarr v2, as zarr-python 2 and 3 write it. What version 2 keeps in `.zarray` and
-//! `.zattrs` becomes one [`ArraySpec`] whose codecs decode the chunks as they lie there:
+//! Specification: Zarr v2, as zarr-python 2 and 3 write it. The `.zarray` and `.zattrs` of version
+//! 2 become one [`ArraySpec`] whose codecs decode the existing chunks:
 //!
 //! | version 2 | version 3 |
 //! |---|---|
@@ -115,7 +115,7 @@ fn extents(members: &Map<String, Value>, key: &str) -> Result<Vec<u64>> {
     serde_json::from_value(value.clone()).map_err(|cause| wrong(key, value).because(cause))
 }
 
-/// Takes the names of the dimensions out of the attributes, if they are that.
+/// Takes the names of the dimensions out of the attributes, if they are valid names.
 fn take_dimension_names(attributes: &mut Attributes, rank: usize) -> Option<Vec<String>> {
     let names: Option<Vec<String>> = attributes
         .get(DIMENSIONS)?
@@ -128,7 +128,7 @@ fn take_dimension_names(attributes: &mut Attributes, rank: usize) -> Option<Vec<
     Some(names)
 }
 
-/// The error of a member that is missing or says what version 2 does not allow.
+/// The error of a member that is missing or not allowed in version 2.
 fn wrong(key: &str, found: &Value) -> Error {
     Error::invalid(format!("Zarr v2 metadata with {key} {found}"))
 }

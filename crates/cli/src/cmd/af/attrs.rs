@@ -1,9 +1,9 @@
 //! `chunkyard af attrs`: the attributes of an array or a group.
 
 use anyhow::Result;
-use chunkyard_engine::Error;
 use chunkyard_engine::format::container::mapping::attribute_json;
 use chunkyard_engine::format::container::{AttributeType, ContainerEditor};
+use chunkyard_engine::{Error, Noun};
 use clap::Args;
 use serde_json::{Map, Value, json};
 
@@ -14,7 +14,7 @@ use crate::units::parse_pair;
 
 /// Print or change attributes
 ///
-/// Without options prints them as JSON. What is not named keeps its value and its type. A new value is
+/// Without options prints them as JSON. Other attributes keep their value and type. A new value is
 /// Int64, Float64, String or Bool, unless --type says otherwise; null, lists and objects are kept as
 /// text.
 #[derive(Debug, Args)]
@@ -35,7 +35,7 @@ pub(crate) struct Attrs {
     #[arg(long, value_name = "KEY=VALUE", value_parser = parse_pair, conflicts_with = "at")]
     set: Vec<(String, String)>,
 
-    /// The type of what is set: Bool, Int8 … UInt64, Float32, Float64, String; KEY=TYPE for one of
+    /// The type of the new values: Bool, Int8 … UInt64, Float32, Float64, String; KEY=TYPE for one of
     /// several
     #[arg(long = "type", value_name = "[KEY=]TYPE", requires = "set", value_parser = parse_type)]
     kind: Vec<(Option<String>, AttributeType)>,
@@ -44,7 +44,7 @@ pub(crate) struct Attrs {
     #[arg(long, value_name = "KEY", conflicts_with = "at")]
     remove: Vec<String>,
 
-    /// Print each with its type, and as it is stored
+    /// Print each with its type and its stored form
     #[arg(long, conflicts_with_all = ["set", "remove"])]
     types: bool,
 
@@ -73,7 +73,7 @@ impl Attrs {
         let mut attributes = editor.plain_attributes(&self.name).await?;
         for key in &self.remove {
             if attributes.shift_remove(key).is_none() {
-                return Err(Error::NotFound { what: "attribute", name: key.clone() }.into());
+                return Err(Error::NotFound { what: Noun::Attribute, name: key.clone() }.into());
             }
         }
         let mut types = Vec::new();
@@ -81,7 +81,7 @@ impl Attrs {
             let kind = self.kind_of(key);
             types.extend(kind.map(|kind| (key.clone(), kind)));
             let value = match kind {
-                // As it was typed: 007 is a text of three digits.
+                // Keep the text as typed: 007 has three digits.
                 Some(AttributeType::String) => Value::from(text.as_str()),
                 _ => attribute_value(text),
             };

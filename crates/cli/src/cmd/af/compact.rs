@@ -14,9 +14,9 @@ use crate::units::{count, size};
 
 /// Merge all layers into one file
 ///
-/// What was deleted or overwritten goes, and so do older states. The new file is complete before
-/// anything is deleted: whoever reads meanwhile reads on, whoever writes keeps their layer. With
-/// --codec all blocks are packed anew.
+/// Deleted and overwritten data goes, and so do older states. The new file is complete before
+/// anything is deleted: readers keep reading, and another writer keeps its layer. With --codec all
+/// blocks are packed anew.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -29,7 +29,7 @@ pub(crate) struct Compact {
     #[command(flatten)]
     codec: CodecArgs,
 
-    /// Nobody else writes: needed for large containers on object stores
+    /// No other program writes: needed for large containers on object stores
     #[arg(long)]
     alone: bool,
 }

@@ -9,8 +9,8 @@ use crate::context::Context;
 
 /// Create an empty container
 ///
-/// Refuses, with exit code 4, where there is one already, or a file that would be taken for a layer
-/// of it.
+/// Refuses, with exit code 4, if the container exists, or a file that would count as one of its
+/// layers.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  chunkyard af create buoys.af")]
 pub(crate) struct Create {

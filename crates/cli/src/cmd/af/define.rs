@@ -11,7 +11,7 @@ use crate::args::NewArrayArgs;
 use crate::context::Context;
 use crate::units::parse_shape;
 
-/// What the chunks of strings are reckoned with, whose lengths nobody knows yet.
+/// Assumed size of a string when chunks are chosen: the lengths are not known yet.
 const VARIABLE_ITEM_SIZE: usize = 32;
 
 /// Define an array; its elements are the fill value until they are set
@@ -28,7 +28,7 @@ pub(crate) struct Define {
     /// The array, such as north/temperature
     name: String,
 
-    // Not a comment for the documentation, where brackets are links.
+    // Not a doc comment, where brackets would be links.
     #[arg(
         long,
         value_name = "TYPE",
@@ -57,7 +57,7 @@ impl Define {
     }
 }
 
-/// Creates an array of the type that was typed: a type of containers, or one that Zarr has, which may be
+/// Creates an array of a type that the user names: a type of containers, or one of Zarr, which may be
 /// refused.
 pub(super) async fn create(
     editor: &ContainerEditor,
@@ -69,7 +69,7 @@ pub(super) async fn create(
     let known = mapping::parse_type(typed);
     let dtype = match &known {
         Ok(known) => mapping::data_type_of(known)?,
-        // Zarr may have it; then it is refused by its name.
+        // If Zarr has the type, the refusal names it.
         Err(_) if !typed.contains('<') => json!(typed),
         Err(error) => return Err(Error::invalid(error.to_string()).into()),
     };

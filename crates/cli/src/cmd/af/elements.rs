@@ -1,6 +1,6 @@
 //! Elements between arrays and files of JSON: lists within lists, one for each dimension.
 //!
-//! For what `.npy` has no types for: strings, bytes, lists; and for people.
+//! For types that `.npy` lacks (strings, bytes, lists), and for people.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::failure::Input;
 use crate::npy::Writer;
 
-/// Whether a file is one of JSON, by its name.
+/// Whether the name of a file says JSON.
 pub(super) fn is_json(file: &Path) -> bool {
     file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"))
 }
@@ -37,7 +37,7 @@ pub(super) fn leaf_of(dtype: &DType) -> &DType {
     }
 }
 
-/// How many dimensions the lists of a file have that hold elements of a type.
+/// How many levels of lists in a file are dimensions, for elements of a type.
 pub(super) fn rank_of(value: &Value, dtype: &DType) -> Result<usize> {
     let (lists, own) = (depth_of(value), depth_of_type(dtype));
     lists.checked_sub(own).ok_or_else(|| {
@@ -60,7 +60,7 @@ fn depth_of_type(dtype: &DType) -> usize {
     }
 }
 
-/// The extents of the first `rank` levels of lists, and what is within them.
+/// The extents of the first `rank` levels of lists, and the values in them.
 pub(super) fn flatten(value: &Value, rank: usize) -> Result<(Vec<u64>, Vec<&Value>)> {
     let (mut shape, mut items) = (Vec::new(), vec![value]);
     for axis in 0..rank {

@@ -15,8 +15,8 @@ use crate::units::{count, shape, size};
 
 /// Read an array, or a region of one, into a NumPy file or a file of JSON
 ///
-/// The file appears when it is complete; a failed get leaves what was there. JSON, for a file that ends
-/// in .json, or with --json on standard output, also has strings, bytes (base64) and lists.
+/// The file appears when it is complete; a failed get leaves an older file as it is. JSON, for a file
+/// that ends in .json, or with --json on standard output, also has strings, bytes (base64) and lists.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -34,7 +34,7 @@ pub(crate) struct Get {
     #[arg(long, short, value_name = "FILE")]
     output: PathBuf,
 
-    /// Read this instead of everything: start:end per dimension, negative from the end
+    /// Read only this region: start:end per dimension, negative from the end
     #[arg(long, value_name = "REGION", allow_hyphen_values = true)]
     region: Option<String>,
 

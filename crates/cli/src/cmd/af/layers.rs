@@ -1,4 +1,4 @@
-//! `chunkyard af layers`: what a container consists of.
+//! `chunkyard af layers`: the layers of a container.
 
 use anyhow::Result;
 use chunkyard_engine::format::container::{Ignored, LayerInfo};
@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::output::columns;
 use crate::units::{count, size};
 
-/// List the layers, and files that are named like layers and do not count
+/// List the layers, and files with names of layers that do not count
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  chunkyard af layers buoys.af")]
 pub(crate) struct Layers {

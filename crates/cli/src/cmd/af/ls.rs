@@ -10,7 +10,7 @@ use crate::cmd::facts::Facts;
 use crate::context::Context;
 use crate::output::columns;
 
-/// List arrays: data type, shape, chunks, and what is stored of them
+/// List arrays: data type, shape, chunks, and how much is stored
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

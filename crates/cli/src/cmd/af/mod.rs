@@ -17,12 +17,12 @@ mod stats;
 use std::sync::Arc;
 
 use anyhow::Result;
-use chunkyard_engine::Error;
 use chunkyard_engine::format::Place;
 use chunkyard_engine::format::container::{
-    Container, ContainerEditor, ContainerOptions, Reason, mapping,
+    Container, ContainerEditor, ContainerFormat, ContainerOptions, Reason, mapping,
 };
 use chunkyard_engine::store::{BlockCodec, Limits, block_codec, zstd_block_codec};
+use chunkyard_engine::{Error, Noun};
 use clap::{Args, Subcommand};
 use serde_json::json;
 
@@ -70,10 +70,10 @@ impl Af {
     }
 }
 
-/// Which state of a container is looked at.
+/// Which state of a container a command reads.
 #[derive(Debug, Args)]
 struct LayerArgs {
-    /// As it was when this layer was the newest
+    /// The state in which this layer was the newest
     #[arg(long, value_name = "LAYER")]
     at: Option<u64>,
 }
@@ -81,7 +81,7 @@ struct LayerArgs {
 /// How new blocks are packed.
 #[derive(Debug, Args)]
 struct CodecArgs {
-    /// How what is written is packed: none, lz4, zstd, zstd:LEVEL [default: zstd:3]
+    /// How new blocks are packed: none, lz4, zstd, zstd:LEVEL [default: zstd:3]
     #[arg(long, value_name = "CODEC", value_parser = parse_codec)]
     codec: Option<Arc<dyn BlockCodec>>,
 }
@@ -99,7 +99,7 @@ fn parse_codec(text: &str) -> Result<Arc<dyn BlockCodec>, String> {
 
 /// The place of a container.
 fn place(url: &str, context: &Context) -> Result<Place> {
-    context.about_container(url);
+    context.about_format(url, &ContainerFormat);
     Ok(Place::new(url, &context.store_options(Limits::default()))?)
 }
 
@@ -129,12 +129,12 @@ async fn writable(
     Ok(ContainerEditor::new(container))
 }
 
-/// The name of an array as it was typed: with a slash at its front or without.
+/// The name of an array as the user types it, with or without a slash at its front.
 fn name(typed: &str) -> &str {
     mapping::name_of(typed)
 }
 
-/// Flushes, and says what that wrote.
+/// Flushes, and prints what was written.
 async fn flush(editor: &ContainerEditor, what: &str, context: &Context) -> Result<()> {
     let Some(flushed) = editor.container().flush().await? else {
         return context.output.done(&json!({"layer": null}), || "nothing to change".to_owned());
@@ -147,7 +147,7 @@ async fn flush(editor: &ContainerEditor, what: &str, context: &Context) -> Resul
     })
 }
 
-/// An array that was asked for and is not there.
+/// The error for an array that does not exist.
 fn no_array(typed: &str, advice: &str) -> anyhow::Error {
-    Error::NotFound { what: "array", name: format!("{}{advice}", name(typed)) }.into()
+    Error::NotFound { what: Noun::Array, name: format!("{}{advice}", name(typed)) }.into()
 }

@@ -7,10 +7,10 @@ use serde_json::json;
 
 use crate::context::Context;
 
-/// Set a newest layer aside that cannot be read, and delete layers that a compaction left behind
+/// Set an unreadable newest layer aside, and delete layers that a compaction left behind
 ///
-/// A layer that cannot be read is renamed, not deleted: x.3.af becomes x.3.torn if its write was cut
-/// off, x.3.damaged if it was whole once; then its changes are lost, unless a copy of it is put back.
+/// An unreadable layer is renamed, not deleted: x.3.af becomes x.3.torn if its write was cut off, or
+/// x.3.damaged if it was whole once; then its changes are lost, unless you put a copy of it back.
 /// Damage elsewhere is not touched.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  chunkyard af repair buoys.af")]

@@ -1,4 +1,4 @@
-//! `chunkyard af resize`: an array gets other extents.
+//! `chunkyard af resize`: changes the extents of an array.
 
 use anyhow::Result;
 use clap::Args;
@@ -6,10 +6,10 @@ use clap::Args;
 use crate::context::Context;
 use crate::units::parse_shape;
 
-/// Give an array other extents
+/// Change the extents of an array
 ///
-/// What it grows by holds the fill value; what lies outside of what it shrinks to is gone, also when
-/// it grows again.
+/// New elements hold the fill value. Elements outside the new extents are gone, also when the array
+/// grows again.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  chunkyard af resize buoys.af north/temperature 1200,200")]
 pub(crate) struct Resize {

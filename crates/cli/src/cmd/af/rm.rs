@@ -23,7 +23,7 @@ impl Rm {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
         let editor = super::writable(&self.file, None, context).await?;
         let name = super::name(&self.name);
-        // By its name first, which may be no path.
+        // Try the name as it is first: it need not be a path.
         match editor.container().delete(name).await {
             Err(Error::NotFound { .. }) => editor.delete(&self.name).await?,
             other => other?,

@@ -1,4 +1,4 @@
-//! `chunkyard af set`: a NumPy file, or one of JSON, becomes an array, or a region of one, in one layer.
+//! `chunkyard af set`: writes a NumPy or JSON file into an array, or a region of one, as one layer.
 
 use std::path::PathBuf;
 
@@ -17,10 +17,10 @@ use crate::transfer;
 /// Write a NumPy file, or a file of JSON, into an array, or into a region of one
 ///
 /// A new name becomes an array of the file's shape and type. For an existing array the file must
-/// have its type, and its shape or that of the region. All of it is one more layer.
+/// have its type, and the shape of the array or of the region. The change is one more layer.
 ///
 /// A file of JSON ends in .json and holds lists within lists, one for each dimension: numbers, strings,
-/// bytes in base64, times such as "2026-01-31T12:00:00Z", or lists. For a new array --dtype says which.
+/// bytes in base64, times such as "2026-01-31T12:00:00Z", or lists. A new array needs --dtype.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -42,7 +42,7 @@ pub(crate) struct Set {
     #[arg(long, value_name = "TYPE")]
     dtype: Option<String>,
 
-    /// Write here instead of everywhere: start:end per dimension, negative from the end
+    /// Write only this region: start:end per dimension, negative from the end
     #[arg(long, value_name = "REGION", allow_hyphen_values = true)]
     region: Option<String>,
 
@@ -71,7 +71,7 @@ impl Set {
         super::flush(&editor, &format!("set {}", super::name(&self.name)), context).await
     }
 
-    /// Writes what a file of JSON holds.
+    /// Writes the elements of a JSON file.
     async fn set_json(&self, editor: &ContainerEditor) -> Result<()> {
         let (name, value) = (super::name(&self.name), elements::read(&self.input).await?);
         let array = match editor.container().array(name).await {

@@ -11,8 +11,8 @@ use crate::output::columns;
 
 /// Print statistics of arrays: min, max, and how many elements are null
 ///
-/// They are kept with the layers; no element is read. Null is what was never written, or equals the
-/// fill value.
+/// They are kept with the layers; no element is read. An element is null if it was never written, or
+/// equals the fill value.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  chunkyard af stats buoys.af north/temperature")]
 pub(crate) struct Stats {
@@ -31,7 +31,7 @@ impl Stats {
         let container = super::readable(&self.file, &self.layer, context).await?;
         let names = match &self.name {
             Some(typed) => vec![super::name(typed).to_owned()],
-            // What ends in a slash stands for a group.
+            // A slash at the end means a group.
             None => {
                 let names = container.names().await?;
                 names.into_iter().filter(|name| !name.ends_with('/')).collect()
@@ -80,7 +80,7 @@ fn document(name: &str, stats: Option<&ArrayStats>) -> Value {
     })
 }
 
-/// A value as JSON: numbers that it does not have, and bytes, as text.
+/// A value as JSON. Bytes, and numbers that JSON lacks, are text.
 fn json_of(value: Option<&StatValue>) -> Value {
     match value {
         None => Value::Null,

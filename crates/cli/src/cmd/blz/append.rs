@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
 use bytes::Bytes;
-use chunkyard_engine::Error;
 use chunkyard_engine::format::superchunk::{Blz, dtype};
+use chunkyard_engine::{Error, Noun};
 use clap::Args;
 use serde_json::json;
 
@@ -19,8 +19,8 @@ use crate::units::count;
 ///
 /// A .npy file must have the type of the rows; a table takes a structured one, fields by name. Of a CSV
 /// or TSV file the first line names the columns. Standard input may be a .npy file, or rows without a
-/// header: little-endian, columns one after another, for as long as they come. Nobody sees any of it
-/// before all of it, unless --durable-every says so.
+/// header: little-endian, columns one after another, until the stream ends. Readers see all rows at
+/// once, at the end; with --durable-every they see them earlier.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -35,15 +35,15 @@ pub(crate) struct Append {
     #[arg(default_value = "-")]
     input: PathBuf,
 
-    /// What the file is, if its name and its first bytes do not say so
+    /// The kind of file, if its name and its first bytes do not tell
     #[arg(long, value_name = "KIND")]
     format: Option<FileKind>,
 
-    /// Make rows durable and visible after every so many
+    /// Make rows durable and visible each time this many were added
     #[arg(long, value_name = "ROWS", value_parser = clap::value_parser!(u64).range(1..))]
     durable_every: Option<u64>,
 
-    /// Create the dataset if it is not there, of the type of the .npy file
+    /// Create the dataset if it does not exist, with the type of the .npy file
     #[arg(long)]
     create: bool,
 
@@ -54,7 +54,7 @@ pub(crate) struct Append {
 impl Append {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
         let (path, format) = (self.input.clone(), self.format);
-        // A pipe may let us wait; waiting must not keep Ctrl-C from being heard.
+        // Opening a pipe may block, and Ctrl-C must work meanwhile.
         let opening = tokio::task::spawn_blocking(move || Input::open(&path, format));
         let input = opening.await?.context(Unusable)?;
         let (dataset, created) = self.target(&input, context).await?;
@@ -80,7 +80,7 @@ impl Append {
         })
     }
 
-    /// The dataset, and whether it was created, if that is asked for.
+    /// Opens the dataset, or creates it if the options ask for that; and says whether it is new.
     async fn target(&self, input: &Input, context: &Context) -> Result<(Blz, bool)> {
         match (super::open(&self.place, context).await, input.row()) {
             (Err(error), row) if self.create && is_missing(&error) => {
@@ -99,7 +99,7 @@ impl Append {
         }
     }
 
-    /// Leaves nothing of a dataset that was created for rows that did not come.
+    /// Removes a dataset that was created for rows that did not come.
     async fn take_back(&self, dataset: Blz, context: &Context) {
         let gone = match super::place(&self.place, context) {
             Ok((place, _)) => dataset.take_back(&place).await.unwrap_or(false),
@@ -111,7 +111,7 @@ impl Append {
         }
     }
 
-    /// Adds block after block, the next one read meanwhile.
+    /// Adds block after block, and reads the next one meanwhile.
     async fn add(&self, dataset: &Blz, input: Input, context: &Context) -> Result<()> {
         let columns = dataset.columns();
         let row_bytes: u64 = columns.iter().map(|column| column.row_bytes()).sum();
@@ -123,7 +123,7 @@ impl Append {
         let reading = tokio::task::spawn_blocking(move || {
             while let Some(block) = blocks.next(step)? {
                 if sender.blocking_send(block).is_err() {
-                    // The writing side gave up and says why.
+                    // The writer gave up; it reports the reason.
                     break;
                 }
             }
@@ -146,5 +146,5 @@ impl Append {
 }
 
 fn is_missing(error: &anyhow::Error) -> bool {
-    matches!(error.downcast_ref(), Some(Error::NotFound { what: "BLZ dataset", .. }))
+    matches!(error.downcast_ref(), Some(Error::NotFound { what: Noun::BlzDataset, .. }))
 }

@@ -1,8 +1,8 @@
-//! `chunkyard blz attrs`: what is written beside the rows.
+//! `chunkyard blz attrs`: the attributes of a dataset.
 
 use anyhow::Result;
 use chunkyard_array::non_finite;
-use chunkyard_engine::Error;
+use chunkyard_engine::{Error, Noun};
 use clap::Args;
 use serde_json::json;
 
@@ -12,7 +12,7 @@ use crate::units::parse_pair;
 
 /// Print or change attributes
 ///
-/// Without options prints them as JSON, or the one that is named.
+/// Without options prints all as JSON, or only the named one.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -40,7 +40,7 @@ impl Attrs {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
         let dataset = super::open(&self.place, context).await?;
         let mut attributes = dataset.attributes();
-        let missing = |key: &str| Error::NotFound { what: "attribute", name: key.to_owned() };
+        let missing = |key: &str| Error::NotFound { what: Noun::Attribute, name: key.to_owned() };
         if self.set.is_empty() && self.remove.is_empty() {
             non_finite::seal(&mut attributes);
             return match &self.key {

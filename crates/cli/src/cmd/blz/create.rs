@@ -11,8 +11,8 @@ use crate::units::{parse_pair, parse_shape, parse_size};
 
 /// Create an empty array or table
 ///
-/// Refuses, with exit code 4, where there is anything already. What is not said is chosen: rows of a
-/// chunk and chunks of a file by how many rows are expected, compression by trying it out on the
+/// Refuses, with exit code 4, if the place is not empty. Options that are not given are chosen: rows
+/// of a chunk and chunks of a file by the expected number of rows, compression by a trial on the
 /// first chunk.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -31,7 +31,7 @@ pub(crate) struct Create {
     wishes: WishArgs,
 }
 
-/// What may be said of a new dataset beside its type.
+/// Options of a new dataset, besides its type.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Options of a new dataset")]
 pub(super) struct WishArgs {
@@ -39,7 +39,7 @@ pub(super) struct WishArgs {
     #[arg(long, value_name = "SHAPE")]
     row_shape: Option<String>,
 
-    /// Rows that it will have, about
+    /// Expected number of rows, about
     #[arg(long, value_name = "N")]
     expected_rows: Option<u64>,
 
@@ -59,23 +59,23 @@ pub(super) struct WishArgs {
     #[arg(long, value_name = "N")]
     level: Option<u8>,
 
-    /// What is done to the bytes before: none, byte or bit
+    /// Shuffle before compression: none, byte or bit
     #[arg(long, value_name = "KIND")]
     shuffle: Option<String>,
 
-    /// What lies behind each chunk: none, adler32, crc32, md5, sha1, sha224, sha256, sha384, sha512
+    /// Checksum after each chunk: none, adler32, crc32, md5, sha1, sha224, sha256, sha384, sha512
     #[arg(long, value_name = "KIND")]
     checksum: Option<String>,
 
-    /// Room in each chunk, so that it can be changed in its place, such as 4KiB
+    /// Spare room in each chunk, so that it can change in place, such as 4KiB
     #[arg(long, value_name = "BYTES", value_parser = parse_size)]
     slack: Option<u64>,
 
-    /// The row that nobody wrote, as JSON or plain text; of a table a list by field, or an object
+    /// Default row, as JSON or plain text; of a table a list by field, or an object
     #[arg(long, value_name = "VALUE", allow_hyphen_values = true)]
     default: Option<String>,
 
-    /// How it is laid out: superchunk, document or bcolz
+    /// Layout of the directory: superchunk, document or bcolz
     #[arg(long, value_name = "STYLE")]
     style: Option<String>,
 
@@ -85,7 +85,7 @@ pub(super) struct WishArgs {
 }
 
 impl WishArgs {
-    /// All that is said of a new dataset of a type.
+    /// The options of a new dataset of this type.
     pub(super) fn wanted(&self, dtype: String) -> Result<Wanted> {
         let pairs = self.attr.iter().map(|(key, text)| (key.clone(), attribute_value(text)));
         Ok(Wanted {
@@ -106,7 +106,7 @@ impl WishArgs {
     }
 }
 
-/// A value as JSON, or else as the text that it is.
+/// A value as JSON, or else as plain text.
 fn json_or_text(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| Value::from(text))
 }

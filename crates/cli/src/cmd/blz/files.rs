@@ -1,4 +1,4 @@
-//! `chunkyard blz files`: what a dataset consists of.
+//! `chunkyard blz files`: the files of a dataset.
 
 use anyhow::Result;
 use chunkyard_engine::format::superchunk::FileInfo;

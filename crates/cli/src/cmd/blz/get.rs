@@ -1,4 +1,4 @@
-//! `chunkyard blz get`: rows, as a file or for people.
+//! `chunkyard blz get`: rows, into a file or printed.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use crate::units::{count, size};
 /// Print rows, or write them into a file
 ///
 /// Without -o rows are printed as CSV, with --json as one object per line. A file appears when it is
-/// complete; a failed get leaves what was there. Only the columns that are named are read.
+/// complete; a failed get leaves an older file as it is. Only the named columns are read.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -46,7 +46,7 @@ pub(crate) struct Get {
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// What to write, if the name of the file does not say so
+    /// The kind of file, if its name does not tell
     #[arg(long, value_name = "KIND")]
     format: Option<FileKind>,
 }
@@ -94,7 +94,7 @@ impl Get {
     }
 
     async fn file(&self, path: &Path, kind: FileKind, wanted: &Wanted) -> Result<(Output, Target)> {
-        // One column that was asked for is an array by itself; text has a title in any case.
+        // One column that the user names becomes a plain array; text always has a title.
         let binary = matches!(kind, FileKind::Npy | FileKind::Raw);
         let alone = binary && self.column.len() == 1 && wanted.columns.len() == 1;
         let rows = match kind {
@@ -114,7 +114,7 @@ struct Wanted {
 }
 
 impl Wanted {
-    /// How many rows that are. A condition is looked at twice, since the head of a file says how many.
+    /// The number of rows. A condition is evaluated twice, since the header of a file holds the number.
     async fn count(&self) -> Result<u64> {
         let Some(filter) = &self.filter else { return Ok(self.span.count) };
         let mut count = 0;
@@ -124,7 +124,7 @@ impl Wanted {
         Ok(count)
     }
 
-    /// Ranges that hold all rows in question, one block each.
+    /// Ranges that cover all wanted rows, one block each.
     fn ranges(&self) -> impl Iterator<Item = Range<u64>> + use<> {
         let step = self.dataset.rows_of_bytes(&self.columns, BLOCK_BYTES);
         let (mut from, end) = (self.span.start, self.span.end());
@@ -141,7 +141,7 @@ impl Wanted {
         Ok(found)
     }
 
-    /// Which rows each block is.
+    /// Which rows of each block are wanted.
     async fn blocks(&self, at: Range<u64>) -> Result<Axis> {
         let Span { start, step, .. } = self.span;
         Ok(match &self.filter {
@@ -153,7 +153,7 @@ impl Wanted {
         })
     }
 
-    /// Writes block after block, each while the next one is read; gives the number of rows.
+    /// Writes block after block while the next one is read; gives the number of rows.
     async fn write(&self, output: Output, row_bytes: u64, context: &Context) -> Result<u64> {
         let bar = context.progress("get", (self.span.end() - self.span.start) * row_bytes);
         let mut pending = tokio::task::spawn_blocking(move || Ok::<_, Error>(output));

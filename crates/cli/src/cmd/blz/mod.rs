@@ -12,7 +12,7 @@ mod set;
 mod trim;
 
 use anyhow::Result;
-use chunkyard_engine::format::superchunk::{Blz as Dataset, BlzOptions};
+use chunkyard_engine::format::superchunk::{Blz as Dataset, BlzFormat, BlzOptions};
 use chunkyard_engine::format::{OpenOptions, Place};
 use chunkyard_engine::store::Limits;
 use clap::Subcommand;
@@ -23,8 +23,8 @@ use crate::units::count;
 
 /// Create, fill and read BLZ: compressed arrays and tables that grow at their end
 ///
-/// A dataset is a directory of Bloscpack files. Rows are added and cut off at the end; whoever reads
-/// sees them after a step that cannot be half done.
+/// A dataset is a directory of Bloscpack files. Rows are added and cut off at the end; readers see
+/// each change whole or not at all.
 #[derive(Debug, Subcommand)]
 #[command(after_help = "\
 Example:
@@ -63,14 +63,14 @@ impl Blz {
 
 /// The place of a dataset, and how it is opened.
 fn place(url: &str, context: &Context) -> Result<(Place, BlzOptions)> {
-    context.about_container(url);
+    context.about_format(url, &BlzFormat);
     let store = context.store_options(Limits::default());
     let place = Place::new(url, &store)?;
     let open = OpenOptions { store, allowed: context.options().allowed, version: None };
     Ok((place, BlzOptions { open, ..BlzOptions::default() }))
 }
 
-/// Opens a dataset, and says what its reader should know.
+/// Opens a dataset, and prints its cautions.
 async fn open(url: &str, context: &Context) -> Result<Dataset> {
     let (place, options) = place(url, context)?;
     let dataset = Dataset::open(&place, options).await?;
@@ -78,7 +78,7 @@ async fn open(url: &str, context: &Context) -> Result<Dataset> {
     Ok(dataset)
 }
 
-/// Says how long a dataset is now.
+/// Prints the new length of a dataset.
 fn rows_now(url: &str, dataset: &Dataset, context: &Context) -> Result<()> {
     let rows = dataset.len();
     context.output.done(&json!({"rows": rows}), || format!("{url}: {}", count(rows, "row")))

@@ -11,9 +11,9 @@ use crate::context::Context;
 
 /// Move full files to another place, and read them from there
 ///
-/// They are copied and compared before they count there and go here. Rows are still added at the old
-/// place. Whoever reads must allow the new one: --allow URL. Nothing that is there is ever replaced,
-/// and the same command finishes a move that was interrupted.
+/// Each file is copied and compared before the old one is deleted. New rows still go to the old
+/// place. Readers must allow the new place: --allow URL. No file at the new place is ever replaced,
+/// and the same command finishes an interrupted move.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
@@ -35,7 +35,7 @@ pub(crate) struct Move {
 impl Move {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
         let (place, mut options) = super::place(&self.place, context)?;
-        // Whoever names a place allows it.
+        // A user who names a place allows it.
         options.open.allowed.push(self.to.clone());
         let dataset = Blz::open(&place, options).await?;
         dataset.relocate(self.files.clone(), &self.to).await?;

@@ -1,4 +1,4 @@
-//! `chunkyard blz repair`: everything that is whole, up to the first damage.
+//! `chunkyard blz repair`: keeps the rows before the first damage.
 
 use anyhow::Result;
 use chunkyard_engine::format::superchunk::Blz;
@@ -8,11 +8,11 @@ use serde_json::json;
 use crate::context::Context;
 use crate::units::count;
 
-/// Bring back everything that is whole, up to the first damage
+/// Bring back all rows before the first damage
 ///
-/// Rows are never made up, and nothing is deleted: a file of which something does not count any more is
-/// kept under another name. Attributes that another program changed, so that their checksum does not
-/// hold, are accepted as they are.
+/// Rows are never made up, and nothing is deleted: a file whose content no longer counts in full is
+/// kept under another name. Attributes that another program changed, so that their checksum is wrong,
+/// are accepted as they are.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -22,7 +22,7 @@ pub(crate) struct Repair {
     /// The dataset
     place: String,
 
-    /// Only say what would be done
+    /// Only print what would be done
     #[arg(long)]
     dry_run: bool,
 }

@@ -1,7 +1,7 @@
-//! Which rows and which columns are meant.
+//! The rows and columns that a command selects.
 
 use chunkyard_engine::format::superchunk::{Blz, Column, names};
-use chunkyard_engine::{Error, Result};
+use chunkyard_engine::{Error, Noun, Result};
 
 /// Rows from `start`, every `step`-th, `count` of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub(super) struct Span {
 }
 
 impl Span {
-    /// `10:20:2`, `-5:`, `7`, as Python has it, of so many rows; steps forward only.
+    /// `10:20:2`, `-5:`, `7`, as in Python, of this many rows; steps forward only.
     pub(super) fn parse(text: &str, len: u64) -> Result<Self> {
         let wrong = || {
             Error::invalid(format!(
@@ -52,7 +52,7 @@ impl Span {
         Self { start: 0, step: 1, count: len }
     }
 
-    /// Behind the last row.
+    /// The end, after the last row.
     pub(super) fn end(self) -> u64 {
         match self.count.checked_sub(1) {
             Some(last) => self.start + last * self.step + 1,
@@ -66,7 +66,8 @@ impl Span {
     }
 }
 
-/// The columns of these names, in that order; all if none is named. A field of fields is all of them.
+/// The columns of these names, in that order; all if none is named. A field of fields means all of
+/// its columns.
 pub(super) fn columns(dataset: &Blz, wanted: &[String]) -> Result<Vec<Column>> {
     let all = dataset.columns();
     if wanted.is_empty() {
@@ -83,7 +84,7 @@ pub(super) fn columns(dataset: &Blz, wanted: &[String]) -> Result<Vec<Column>> {
         if chosen.len() == before {
             let known: Vec<_> = all.iter().map(crate::rows::title_of).collect();
             let name = format!("{name}; there are {}", known.join(", "));
-            return Err(Error::NotFound { what: "column", name });
+            return Err(Error::NotFound { what: Noun::Column, name });
         }
     }
     Ok(chosen)

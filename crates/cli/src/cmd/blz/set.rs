@@ -1,4 +1,4 @@
-//! `chunkyard blz set`: rows that are there become others.
+//! `chunkyard blz set`: replaces existing rows.
 
 use std::path::PathBuf;
 
@@ -16,10 +16,10 @@ use crate::failure::Input as Unusable;
 use crate::rows::{BLOCK_BYTES, FileKind, Input};
 use crate::units::count;
 
-/// Replace rows by those of a file
+/// Replace rows with the rows of a file
 ///
-/// Datasets are for adding and cutting off; that rows change is the exception, and must be meant:
-/// --mutable. The file has exactly as many rows.
+/// Datasets are for adding rows and cutting them off. To change rows is the exception and needs
+/// --mutable. The file must have exactly as many rows.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -40,11 +40,11 @@ pub(crate) struct Set {
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     column: Vec<String>,
 
-    /// What the file is, if its name and its first bytes do not say so
+    /// The kind of file, if its name and its first bytes do not tell
     #[arg(long, value_name = "KIND")]
     format: Option<FileKind>,
 
-    /// Rows that are there may change
+    /// Existing rows may change
     #[arg(long)]
     mutable: bool,
 }

@@ -1,4 +1,4 @@
-//! `chunkyard blz trim` and `resize`: how long a dataset is.
+//! `chunkyard blz trim` and `resize`: change the length of a dataset.
 
 use anyhow::Result;
 use clap::Args;
@@ -7,7 +7,7 @@ use crate::context::Context;
 
 /// Cut rows off the end
 ///
-/// For everybody, at once. The bytes of files go where whole files hold nothing else.
+/// All readers see this at once. Files that hold no other rows are deleted.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  chunkyard blz trim ticks.blz 100")]
 pub(crate) struct Trim {
@@ -26,14 +26,14 @@ impl Trim {
     }
 }
 
-/// Make it so many rows long: cut rows off, or add default rows
+/// Set the number of rows: cut rows off, or add default rows
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  chunkyard blz resize ticks.blz 1000000")]
 pub(crate) struct Resize {
     /// The dataset
     place: String,
 
-    /// How many rows it is to have
+    /// The new number of rows
     rows: u64,
 }
 

@@ -9,20 +9,20 @@ use serde_json::{Value, json};
 use crate::output::{Output, columns};
 use crate::units::{count, lasting, shape, short, size};
 
-/// The two places, as they were typed, and what they are.
+/// The two places as the user typed them, and their formats.
 pub(super) struct Sides<'a> {
     pub(super) source: (&'a str, &'a dyn Format),
     pub(super) target: (&'a str, &'a dyn Format),
 }
 
-/// A conversion that is complete.
+/// A complete conversion.
 pub(super) struct Done<'a> {
     pub(super) outcome: &'a Outcome,
     pub(super) time: Duration,
     pub(super) verified: bool,
 }
 
-/// The plan, and what came of it, as JSON.
+/// The plan, and its outcome, as JSON.
 pub(super) fn document(sides: &Sides<'_>, plan: &Plan, done: Option<&Done<'_>>) -> Value {
     let side = |(url, format): (&str, &dyn Format)| json!({"url": url, "format": format.name()});
     let arrays: Vec<Value> = plan.arrays.iter().map(array_document).collect();

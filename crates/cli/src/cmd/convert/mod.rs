@@ -24,10 +24,10 @@ use crate::units::{parse_shape, parse_size};
 
 /// Convert arrays from any format to any other
 ///
-/// The format of the source is recognised by its content, that of the target by what is there, or
-/// by its name: .zarr is plain Zarr, .repo a repository, .blz superchunks, .blp a single Bloscpack
-/// file of one array. The target appears when it is complete. A conversion that was interrupted
-/// goes on where it ended when the same command is run again.
+/// The source's format is recognised by its content. The target's format follows from existing data
+/// at that place, or from its name: .zarr is plain Zarr, .repo a repository, .blz superchunks, .blp a
+/// single Bloscpack file of one array. The target appears when it is complete. The same command, run
+/// again, continues an interrupted conversion.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -61,7 +61,7 @@ pub(crate) struct Convert {
     dry_run: bool,
 }
 
-/// What is to come out.
+/// What the target is to hold.
 #[derive(Debug, Args)]
 struct Wished {
     /// Only this array, or all in this group; may be repeated
@@ -72,11 +72,11 @@ struct Wished {
     #[arg(long, value_name = "REGION", allow_hyphen_values = true)]
     region: Option<String>,
 
-    /// Chunk shape, such as 64,64,64; that of the source if not given
+    /// Chunk shape, such as 64,64,64; by default as in the source
     #[arg(long, value_name = "SHAPE")]
     chunks: Option<String>,
 
-    /// Shard shape, such as 512,512,512, or none; that of the source if not given
+    /// Shard shape, such as 512,512,512, or none; by default as in the source
     #[arg(long, value_name = "SHAPE|none")]
     shards: Option<String>,
 
@@ -104,11 +104,11 @@ struct Written {
     #[arg(long, value_name = "FORMAT")]
     to: Option<String>,
 
-    /// Replace what is there, in the moment the new is complete
+    /// Replace existing data, once the new data is complete
     #[arg(long)]
     overwrite: bool,
 
-    /// Forget what an interrupted conversion to the same target has done
+    /// Begin anew, without the work of an interrupted conversion to the same target
     #[arg(long)]
     restart: bool,
 
@@ -153,6 +153,7 @@ impl Convert {
         let target = Place::new(&self.target, &options.store)?;
         refuse_overlap(&*source, &place, &target)?;
         let to = self.written.format(&target).await.context(Target)?;
+        context.writes_to(&self.target, to);
         let name = self.name_of_root(&*source, to);
         let plan = Plan::new(&*source, &wishes, to, &name)?;
         plan.check(&limits)?;
@@ -182,7 +183,7 @@ impl Convert {
         context.output.done(&document, || describe::summary(&sides, &plan, &done))
     }
 
-    /// The name of a source that is one array without a name, where the target needs one.
+    /// A name for a source that is one array without a name, if the target needs one.
     fn name_of_root(&self, source: &dyn Source, to: &dyn Format) -> String {
         let is_array = matches!(source.dataset().nodes.get("/"), Some(Node::Array(_)));
         if !is_array || (to.name() != RepoFormat.name() && self.wished.into.is_none()) {
@@ -193,7 +194,7 @@ impl Convert {
 }
 
 impl Wished {
-    /// What was typed, as the engine takes it.
+    /// The options, as the engine takes them.
     fn wishes(&self) -> Result<Wishes> {
         let shards = match self.shards.as_deref() {
             None => None,
@@ -215,7 +216,7 @@ impl Wished {
 }
 
 impl Written {
-    /// The format that the target is to have.
+    /// The format of the target.
     async fn format(&self, target: &Place) -> Result<&'static dyn Format> {
         let format = match &self.to {
             Some(name) => format_named(name)?,
@@ -251,7 +252,7 @@ impl Written {
 }
 
 impl Machine {
-    /// The limits, of which that on threads holds for the whole process.
+    /// The limits. The limit on threads holds for the whole process.
     fn apply(&self) -> Result<Limits> {
         let mut limits = Limits {
             bytes_in_flight: usize::try_from(self.memory).unwrap_or(usize::MAX),

@@ -71,7 +71,7 @@ pub(super) fn values(region: &Region, offset: f32) -> Vec<u8> {
             let mean = 300.0 - 45.0 * degrees.sin().powi(2) + 15.0 * season * degrees.sin();
             for lon in axis(2) {
                 let kelvin = mean + weather(day, lat, lon) + offset;
-                // Instruments give tenths; it also is what makes such data compressible.
+                // Instruments give tenths, which also makes such data compressible.
                 bytes.extend(((kelvin * 10.0).round() / 10.0).to_le_bytes());
             }
         }

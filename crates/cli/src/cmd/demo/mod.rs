@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::Result;
-use chunkyard_engine::Error;
 use chunkyard_engine::repo::{CreateOptions, Repository};
+use chunkyard_engine::{Error, Noun};
 use clap::Args;
 use serde_json::json;
 
@@ -21,8 +21,8 @@ const MARKER: &str = "chunkyard-demo";
 
 /// See all of it on generated data, in some seconds
 ///
-/// Makes a repository in DIR. An earlier demonstration there is replaced, anything else is left
-/// alone and refused.
+/// Makes a repository in DIR. It replaces an earlier demonstration, and refuses a directory with
+/// anything else in it.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  chunkyard demo /tmp/demo-repo")]
 pub(crate) struct Demo {
@@ -67,7 +67,7 @@ fn look_further(place: &str) -> String {
     .join("\n")
 }
 
-/// Makes sure that nothing but an earlier demonstration is in the way, and removes that.
+/// Removes an earlier demonstration, and refuses anything else.
 async fn make_room(dir: &Path, place: &str, context: &Context) -> Result<()> {
     let failed = |error| Error::store("look into", place, error);
     match fs::read_dir(dir) {
@@ -85,9 +85,9 @@ async fn make_room(dir: &Path, place: &str, context: &Context) -> Result<()> {
     };
     if !ours {
         let name = format!("{place}, and it is no earlier demonstration; name another directory");
-        return Err(Error::AlreadyExists { what: "directory", name }.into());
+        return Err(Error::AlreadyExists { what: Noun::Directory, name }.into());
     }
-    // Only what a repository consists of. The state goes last: it holds the mark.
+    // Only files of a repository. The state goes last: it holds the mark.
     let locks = ["state.next", "state.turn", "state.lock"];
     for name in
         ["c", "i", "s", "a", "gc", ".tmp", "g"].into_iter().chain(locks).chain(["state.json"])

@@ -1,4 +1,4 @@
-//! What the demonstration does, step by step, and what it says about it.
+//! The steps of the demonstration, and the text it prints about them.
 
 use anyhow::{Result, bail};
 use chunkyard_array::Region;
@@ -43,7 +43,7 @@ pub(super) struct Told {
     verify: Report,
 }
 
-/// One grid cell over the year, as some version knows it.
+/// One grid cell over the year, in one version.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 struct Reading {
@@ -57,7 +57,7 @@ impl<'a> Story<'a> {
         Self { repo, context, output: context.output }
     }
 
-    /// Tells it from beginning to end.
+    /// Runs all steps.
     pub(super) async fn tell(&self) -> Result<Told> {
         let seasons = self.commit_seasons().await?;
         self.branch_and_tag().await?;

@@ -27,7 +27,7 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// Looks at everything; what is stored is counted, not read.
+    /// Looks at everything; chunks are counted, not read.
     pub(super) async fn look(
         place: Place,
         format: &'static dyn Format,

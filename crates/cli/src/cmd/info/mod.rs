@@ -13,7 +13,7 @@ use clap::Args;
 use crate::args::VersionArgs;
 use crate::context::Context;
 
-/// Describe what is at a place, whatever its format
+/// Describe a dataset of any format
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -27,7 +27,7 @@ pub(crate) struct Info {
     version: VersionArgs,
 }
 
-/// What the files at a place take.
+/// The number and size of the files at a place.
 #[derive(Debug, Clone, Copy, Default)]
 struct Stored {
     files: u64,

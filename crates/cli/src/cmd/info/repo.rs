@@ -1,4 +1,4 @@
-//! A repository: its history as well as what a version holds.
+//! A repository: its history, and the content of a version.
 
 use std::sync::Arc;
 

@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 use chunkyard_array::non_finite;
-use chunkyard_engine::Error;
 use chunkyard_engine::repo::{Version, normalise_path};
+use chunkyard_engine::{Error, Noun};
 use clap::Args;
 use serde_json::{Map, Value};
 
@@ -51,7 +51,7 @@ impl Attrs {
         let mut attributes = session.plain_attributes(&self.path).await?;
         for key in &self.unset {
             if attributes.shift_remove(key).is_none() {
-                return Err(Error::NotFound { what: "attribute", name: key.clone() }.into());
+                return Err(Error::NotFound { what: Noun::Attribute, name: key.clone() }.into());
             }
         }
         if let Some(text) = &self.set {

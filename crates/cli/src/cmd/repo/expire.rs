@@ -9,7 +9,7 @@ use crate::units::{count, parse_limit};
 
 /// Forget old snapshots
 ///
-/// What branches and tags point at stays. Files are removed by `gc`.
+/// Snapshots that branches and tags point at stay. `gc` removes the files.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  chunkyard repo expire weather --older-than 30d --keep-last 10")]
 #[group(id = "limit", required = true, multiple = true, args = ["older_than", "keep_last"])]
@@ -21,7 +21,7 @@ pub(crate) struct Expire {
     #[arg(long, value_name = "AGE|TIME", value_parser = parse_limit)]
     older_than: Option<i64>,
 
-    /// Each branch keeps its newest snapshots, so many
+    /// Each branch keeps this many of its newest snapshots
     #[arg(long, value_name = "COUNT")]
     keep_last: Option<usize>,
 

@@ -16,11 +16,11 @@ pub(crate) struct Gc {
     /// The repository
     repo: String,
 
-    /// Leave younger files alone, for writers at work
+    /// Leave younger files alone: writers may need them
     #[arg(long, value_name = "AGE", default_value = "24h", value_parser = parse_duration)]
     min_age: i64,
 
-    /// Only say what would be removed
+    /// Only print what would be removed
     #[arg(long)]
     dry_run: bool,
 }

@@ -14,7 +14,7 @@ use crate::units::{shape, short, size};
 
 /// Read an array, or a region of one, into a NumPy file
 ///
-/// The file appears when it is complete; a failed get leaves what was there.
+/// The file appears when it is complete; a failed get leaves an older file as it is.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -31,7 +31,7 @@ pub(crate) struct Get {
     #[arg(long, short, value_name = "FILE")]
     output: PathBuf,
 
-    /// Read this instead of everything: start:end per dimension, negative from the end
+    /// Read only this region: start:end per dimension, negative from the end
     #[arg(long, value_name = "REGION", allow_hyphen_values = true)]
     region: Option<String>,
 

@@ -10,7 +10,7 @@ use crate::units::parse_pair;
 
 /// Create a repository
 ///
-/// Refuses, with exit code 4, where there is one already.
+/// Refuses, with exit code 4, if there is one already.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  chunkyard repo init weather --property 'title=Daily means'")]
 pub(crate) struct Init {
@@ -25,13 +25,13 @@ pub(crate) struct Init {
     #[arg(long, value_name = "NAME", default_value = "main")]
     default_branch: String,
 
-    /// Create although files of an older repository lie around
+    /// Create even if files of an older repository are left
     #[arg(long)]
     force: bool,
 
     /// Keep the data files at another URL than the state file
     ///
-    /// Whoever opens the repository must allow that URL with `--allow`.
+    /// Every command that opens the repository must allow that URL with `--allow`.
     #[arg(long, value_name = "URL")]
     store_root: Option<String>,
 

@@ -21,7 +21,7 @@ pub(crate) struct Log {
     /// The repository
     repo: String,
 
-    /// Show at most so many snapshots
+    /// Show at most this many snapshots
     #[arg(short = 'n', long, value_name = "COUNT")]
     number: Option<usize>,
 

@@ -78,7 +78,7 @@ impl Repo {
     }
 }
 
-/// A session on the branch that was named, or on the default one.
+/// A session on the named branch, or on the default one.
 async fn writable(repo: &Repository, args: &CommitArgs) -> Result<Arc<Session>> {
     let branch = branch_or_default(repo, args.branch.as_deref()).await?;
     Ok(repo.writable_session(&branch).await?)

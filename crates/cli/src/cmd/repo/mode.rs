@@ -18,7 +18,7 @@ pub(crate) struct ModeCommand {
     #[arg(value_enum)]
     mode: Wanted,
 
-    /// Why, for those who are refused
+    /// The reason, which refused writers see
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
 }

@@ -9,17 +9,17 @@ use crate::context::Context;
 
 /// Move an array or a group
 ///
-/// Nothing is copied, whatever it holds.
+/// No chunk is copied.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  chunkyard repo mv weather /t /air/temperature -m 'tidy up'")]
 pub(crate) struct Mv {
     /// The repository
     repo: String,
 
-    /// Where it is
+    /// Its path
     from: String,
 
-    /// Where it shall be; groups above it are created
+    /// Its new path; groups above it are created
     to: String,
 
     #[command(flatten)]

@@ -11,7 +11,7 @@ use crate::units::{count, short, size};
 
 /// Move live chunks out of packs that are mostly dead
 ///
-/// The old packs go when the snapshots that need them expire and garbage is collected.
+/// `gc` removes the old packs once the snapshots that need them have expired.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  chunkyard repo repack weather --live-share 0.3")]
 pub(crate) struct Repack {

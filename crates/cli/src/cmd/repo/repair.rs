@@ -12,7 +12,7 @@ use crate::units::{count, short};
 
 /// Repair a damaged repository, one named action at a time
 ///
-/// Nothing is repaired by itself: run `chunkyard verify` first, then the action that fits.
+/// Run `chunkyard verify` first, then the action that fits.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  chunkyard repo repair weather republish")]
 pub(crate) struct Repair {
@@ -36,9 +36,9 @@ enum Action {
     RebuildState,
     /// Forget unreadable snapshots that no branch or tag points at
     DropUnreadable,
-    /// Replace lost manifests of a branch by what the packs' own indexes say
+    /// Rebuild lost manifests of a branch from the packs' own indexes
     RecoverReferences,
-    /// Commit that chunks whose bytes are lost read as fill value
+    /// Commit that chunks with lost bytes read as the fill value
     ForgetMissing,
 }
 

@@ -10,7 +10,7 @@ use crate::units::short;
 
 /// Point a branch at another version
 ///
-/// What it pointed at stays readable by its id until it expires.
+/// The snapshot it pointed at stays readable by its id until it expires.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  chunkyard repo reset weather main v1")]
 pub(crate) struct Reset {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use chunkyard_array::{ArraySpec, Region, codec};
-use chunkyard_engine::Error;
 use chunkyard_engine::repo::{Array, Session, normalise_path};
+use chunkyard_engine::{Error, Noun};
 use clap::Args;
 
 use super::{commit, writable};
@@ -18,7 +18,7 @@ use crate::transfer;
 /// Commit a NumPy file, or a region of one
 ///
 /// A new path becomes an array of the file's shape and type. For an existing array the file must
-/// have its type, and its shape or that of the region.
+/// have its type, and the shape of the array or of the region.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -34,7 +34,7 @@ pub(crate) struct Set {
     /// A .npy file, or - for standard input
     file: PathBuf,
 
-    /// Write here instead of everywhere: start:end per dimension, negative from the end
+    /// Write only this region: start:end per dimension, negative from the end
     #[arg(long, value_name = "REGION", allow_hyphen_values = true)]
     region: Option<String>,
 
@@ -79,7 +79,7 @@ impl Set {
         }
         if !exists {
             let name = format!("{path}; without --region the file would become one");
-            return Err(Error::NotFound { what: "array", name }.into());
+            return Err(Error::NotFound { what: Noun::Array, name }.into());
         }
         let array = session.array(&path).await?;
         if self.new.any() || self.codec.is_some() {

@@ -28,7 +28,7 @@ enum Action {
         /// What it names: a branch, a tag or a snapshot; the default branch if not given
         #[arg(long, value_name = "REF")]
         at: Option<String>,
-        /// Use the name of a deleted tag again, though somebody may remember the old one
+        /// Use the name of a deleted tag again, although users may remember the old one
         #[arg(long)]
         reuse: bool,
     },

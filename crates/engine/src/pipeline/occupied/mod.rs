@@ -1,10 +1,10 @@
-//! Which packs hold anything: those that a stored chunk reaches into.
+//! Which packs hold anything: a stored chunk reaches into them.
 //!
-//! An array may have room for 10¹² chunks and store ten. The source lists what is stored, and each cell
-//! of that list is noted with every pack that it reaches into, so that all else is never looked at. The
-//! notes are bounded: when there are too many, those of the first packs are kept, and the list is read
-//! again for the packs that follow. Where most of the grid is stored, or where to list costs more than
-//! to look, no notes are kept, and all packs are visited in their order.
+//! An array may have room for 10¹² chunks and store ten. The source lists its stored chunks, and
+//! each cell of that list is noted with every pack that it reaches into, so that other packs are
+//! never visited. The notes are bounded: when there are too many, only notes of the first packs are
+//! kept, and the list is read again for the packs after them. Where most of the grid is stored, or
+//! where a list costs more than a look, no notes are kept, and all packs are visited in order.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -24,16 +24,16 @@ mod tests;
 const SHARE: usize = 32;
 /// Notes that are kept at least.
 const NOTES_MIN: usize = 1 << 12;
-/// To ask for each of so few chunks is no worse than a list.
+/// Asking for each of this few chunks is no worse than a list.
 const FEW_CELLS: u64 = 256;
-/// So many chunks are gone through one by one at most where they cannot be listed.
+/// The most chunks that are tried one by one if they cannot be listed.
 const UNLISTED_MAX: u64 = 1 << 30;
 
-/// A stored cell in a pack. They sort in the order in which packs are visited.
+/// A stored cell in a pack. Notes sort in the order in which packs are visited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Note {
     pack: u64,
-    /// Which of the sides it is of.
+    /// The side it belongs to.
     side: u32,
     /// Its number among the cells that the pack touches; `WHOLE` for most of them.
     cell: u64,
@@ -67,7 +67,7 @@ pub(super) struct Slice {
 enum Which {
     /// All with these numbers.
     All(Range<u64>),
-    /// Those that have notes, sorted.
+    /// The packs that have notes, sorted.
     Noted { notes: Arc<[Note]>, sides: Arc<[Cells]> },
 }
 
@@ -79,7 +79,7 @@ pub(super) struct Visit {
     pub(super) pieces: Vec<Region>,
 }
 
-/// Reads what is stored of an array, slice by slice.
+/// Lists the stored chunks of an array, slice by slice.
 #[derive(Debug, Clone)]
 pub(super) struct Scan {
     plan: Arc<ArrayPlan>,
@@ -90,7 +90,7 @@ pub(super) struct Scan {
 }
 
 impl Scan {
-    /// A scan of what the source of a plan stores, and of what other sides do.
+    /// A scan of the chunks that the source of a plan and other sides store.
     pub(super) fn new(plan: &Arc<ArrayPlan>, sides: Vec<Side>, notes_max: usize) -> Self {
         Self { plan: plan.clone(), sides, notes_max: notes_max.max(1), next: Some(0) }
     }
@@ -120,7 +120,7 @@ impl Scan {
         Ok(Some(Slice { plan: self.plan.clone(), which }))
     }
 
-    /// What is stored in the packs from one on; `None` where that is not worth knowing.
+    /// The notes of the packs from this one on; `None` if they are not worth having.
     async fn noted(&mut self, first: u64) -> Result<Option<Which>> {
         let mut listed = Vec::with_capacity(self.sides.len());
         for side in &self.sides {
@@ -151,7 +151,7 @@ impl Scan {
             sides.push(map);
         }
         notes.shrink(&self.plan);
-        // To read the list again and again must not cost more than to look at every chunk.
+        // Reading the list again and again must not cost more than trying every chunk.
         let slices = seen / self.notes_max as u64 + 1;
         if first == 0 && notes.end.is_some() && slices.saturating_mul(seen) >= total {
             return Ok(None);
@@ -160,7 +160,7 @@ impl Scan {
         Ok(Some(Which::Noted { notes: notes.all.into(), sides: sides.into() }))
     }
 
-    /// Whether an array whose stored chunks cannot be listed is worth going through.
+    /// Whether an array whose chunks cannot be listed is small enough to try every chunk.
     fn may_go_through_all(&self, error: Error) -> Result<()> {
         let chunks = self.plan.from.grid()?.num_chunks();
         match error {
@@ -175,11 +175,11 @@ impl Scan {
     }
 }
 
-/// Notes of the first packs, as many as there is room for.
+/// Notes of the first packs, as many as fit.
 #[derive(Debug)]
 struct Notes {
     first: u64,
-    /// The packs from here on had no room.
+    /// Packs from here on did not fit.
     end: Option<u64>,
     all: Vec<Note>,
     max: usize,
@@ -196,14 +196,14 @@ impl Notes {
         }
     }
 
-    /// Sorts, and forgets what there is no room for.
+    /// Sorts, and drops notes that do not fit.
     fn shrink(&mut self, plan: &ArrayPlan) {
         self.all.sort_unstable();
         self.all.dedup();
         if self.all.len() <= self.max {
             return;
         }
-        // A pack of many notes is visited as a whole.
+        // A pack with many notes is visited as a whole.
         let many = (self.max / 2).max(1);
         let mut kept: Vec<Note> = Vec::with_capacity(self.max);
         for notes in self.all.chunk_by(|a, b| a.pack == b.pack) {
@@ -224,7 +224,7 @@ impl Notes {
     }
 }
 
-/// Whether so many cells are about half of a pack, if cells are chunks of the source.
+/// Whether this many cells, as chunks of the source, are about half of a pack.
 fn is_mostly(plan: &ArrayPlan, pack: u64, cells: u64) -> bool {
     let Some(pack) = plan.pack(pack) else { return false };
     let (Ok(grid), Ok(region)) = (plan.from.grid(), plan.in_source(&pack.region)) else {
@@ -238,7 +238,7 @@ fn is_mostly(plan: &ArrayPlan, pack: u64, cells: u64) -> bool {
 struct Cells {
     grid: Grid,
     offset: Vec<u64>,
-    /// What of the side is wanted.
+    /// The wanted part of the side.
     wanted: Region,
 }
 
@@ -248,7 +248,7 @@ impl Cells {
         Ok(Self { grid, offset: offset.to_vec(), wanted })
     }
 
-    /// Where a cell is in the target; `None` where nothing of it is wanted.
+    /// Where a cell is in the target; `None` if no part of it is wanted.
     fn in_target(&self, cell: &[u64]) -> Option<Region> {
         let wanted = self.grid.clipped_region(cell).intersect(&self.wanted)?;
         wanted.relative_to(&self.offset).ok()
@@ -261,7 +261,7 @@ impl Cells {
         self.grid.cells_in(&there)
     }
 
-    /// The number of a pack, and of a cell among those that the pack touches.
+    /// The number of a pack, and of a cell among the cells that the pack touches.
     fn note(&self, plan: &ArrayPlan, pack: &[u64], cell: &[u64]) -> Result<(u64, u64)> {
         let found = || {
             let number = plan.packs.number_of(pack)?;
@@ -380,7 +380,7 @@ impl Slice {
     }
 }
 
-/// The visit that the notes of a pack ask for.
+/// The visit that results from the notes of a pack.
 fn visit(plan: &ArrayPlan, sides: &[Cells], notes: &[Note]) -> Option<Visit> {
     let pack = plan.pack(notes.first()?.pack)?;
     let crowded = |(number, side): (usize, &Cells)| {

@@ -32,7 +32,7 @@ async fn visits(source: &Arc<dyn Source>, plan: &Arc<ArrayPlan>, notes_max: usiz
     Scan::new(plan, sides, notes_max).visits().try_collect().await.unwrap()
 }
 
-/// A hundred chunks: some neighbours, some alone.
+/// A hundred chunks: some adjacent, some alone.
 fn stored() -> Vec<u64> {
     let chunks = SHAPE / 4;
     let near = (0..40).map(|n| 1000 + n).chain((0..10).map(|n| 63 + 64 * n));
@@ -81,7 +81,7 @@ async fn chunks_of_another_grid_and_a_region_reach_into_their_packs() {
 }
 
 #[tokio::test]
-async fn what_is_nearly_all_there_is_gone_through_and_nothing_is_no_pack() {
+async fn dense_arrays_visit_all_packs_and_empty_arrays_visit_none() {
     let (source, plan) = planned(&[], Wishes::default()).await;
     assert_eq!(visits(&source, &plan, 10).await.len(), 0);
     let region = Wishes { region: Some("0:2048".into()), ..Wishes::default() };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use chunkyard_format::{CreateOptions, Pack, Sink, Source};
-use chunkyard_store::{Durability, Error, Limits, Result};
+use chunkyard_store::{Durability, Error, Limits, Noun, Result};
 
 use super::order::{Address, Done, Order, PackRange, Task, public};
 use crate::pipeline::conversion::Conversion;
@@ -14,31 +14,31 @@ use crate::pipeline::route::survey;
 use crate::pipeline::run::{Outcome, RunOptions};
 use crate::pipeline::verify;
 
-/// Elements of a task in bytes, at most, unless a pack has more: what a worker needs a few seconds
-/// for, so that little is lost when it is killed.
+/// Element bytes of a task at most, unless a single pack has more: a few seconds of work, so that
+/// little is lost when a worker is killed.
 const TASK_BYTES: u64 = 256 << 20;
-/// Packs of a task at most, however small, and boxes in them.
+/// The most packs of a task, however small, and boxes in them.
 const TASK_PACKS: usize = 1024;
-/// Grids that are gone through where too much is stored in them to be listed at once.
+/// The largest grid whose packs are all visited if it stores too many chunks to list at once.
 const GRID_MAX: u64 = 1 << 32;
-/// Tasks per worker, at least, where there are so many packs: the last ones end at different times.
+/// Tasks per worker at least, if there are enough packs: the last tasks end at different times.
 const TASKS_PER_WORKER: u64 = 4;
 
-/// A conversion that others carry out.
+/// A conversion that workers carry out.
 #[derive(Debug)]
 pub struct Coordinator {
     source: Arc<dyn Source>,
     plan: Plan,
     /// The packs to be written, array by array.
     route: Vec<Slice>,
-    /// How many they are, and the bytes of their elements.
+    /// Their number, and the bytes of their elements.
     extent: (u64, u64),
     sink: Box<dyn Sink>,
     journal: Journal,
     order: Arc<Order>,
     options: RunOptions,
     resumed: u64,
-    /// What is done, by an earlier attempt as well.
+    /// Finished packs, also from an earlier attempt.
     done: Resumed,
     /// A pack was taken over and could not be made durable: nothing may be committed.
     unsound: bool,
@@ -97,8 +97,8 @@ impl Coordinator {
         (self.done.packs, self.extent.0)
     }
 
-    /// The packs that are not done now, as tasks for so many workers, made one by one. May be asked
-    /// for again when tasks were lost.
+    /// The unfinished packs, as tasks for this many workers, made one by one. Call it again when
+    /// tasks were lost.
     pub fn tasks(&self, workers: usize) -> impl Iterator<Item = Task> + Send + use<> {
         let shares = (workers.max(1) as u64).saturating_mul(TASKS_PER_WORKER);
         let bytes_max = self.extent.1.div_ceil(shares).clamp(1, TASK_BYTES);
@@ -147,8 +147,8 @@ impl Coordinator {
         })
     }
 
-    /// Takes over what a worker has done, and from time to time writes it down. Gives the number of
-    /// packs that were not done before: a task that was repeated adds nothing.
+    /// Adopts the packs of a worker, and from time to time records them. Returns how many packs
+    /// were new: a repeated task adds none.
     pub async fn adopt(&mut self, done: &Done) -> Result<u64> {
         self.require_sound()?;
         if done.plan != self.plan.name {
@@ -163,7 +163,7 @@ impl Coordinator {
         let mut adopted = 0;
         for (array, number, receipt) in records {
             let pack = pack_of(&self.plan, &array, number)
-                .ok_or_else(|| Error::NotFound { what: "pack of the plan", name: array.clone() })?;
+                .ok_or_else(|| Error::NotFound { what: Noun::Pack, name: array.clone() })?;
             if self.journal.has(&pack) {
                 continue;
             }
@@ -185,7 +185,7 @@ impl Coordinator {
         Ok(adopted)
     }
 
-    /// Writes down what is done, for whoever goes on later.
+    /// Records finished packs, so that a later run can continue.
     pub async fn pause(&mut self) -> Result<()> {
         self.require_sound()?;
         self.unsound = true;
@@ -206,7 +206,7 @@ impl Coordinator {
     /// Makes the result visible, when all packs are done.
     pub async fn finish(mut self) -> Result<Outcome> {
         let (done, packs) = self.packs();
-        // Receipts may also be of packs that hold nothing by now, so counting is not enough.
+        // Some receipts may be for packs that are empty by now, so counting is not enough.
         if self.tasks(1).next().is_some() {
             let left = packs.saturating_sub(done);
             return Err(Error::invalid(format!("{left} of {packs} packs are not done")));

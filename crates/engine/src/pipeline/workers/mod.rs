@@ -9,14 +9,14 @@
 //!    finish: verify, commit, once
 //! ```
 //!
-//! Who carries tasks and receipts to and fro, and who starts workers, is not for this module: whatever
-//! can send bytes will do.
+//! This module does not carry tasks and receipts, and does not start workers: any transport for
+//! bytes will do.
 //!
-//! - A task may fail, be killed, be slow, or be done twice at the same time. Only what is adopted
-//!   counts, each pack once; the rest is rubbish that is deleted, or collected as garbage.
-//! - Worker and coordinator make the same plan or none: the order says its name. A source that changed
-//!   in between is an error.
-//! - A coordinator that dies is replaced by the same one again: what was adopted is in the journal.
+//! - A task may fail, be killed, be slow, or be done twice at the same time. Only adopted packs
+//!   count, each once; the rest is deleted, or collected as garbage.
+//! - Worker and coordinator make the same plan or fail: the order contains the plan's name. A
+//!   source that changed in between is an error.
+//! - After a coordinator dies, start the same one again: adopted packs are in the journal.
 
 mod coordinator;
 mod order;

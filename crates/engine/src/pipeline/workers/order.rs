@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::pipeline::wishes::Wishes;
 
 /// The options of a store that may travel. All others may be secrets, and each worker has its own:
-/// from its environment, or from whoever started it.
+/// from its environment, or from the program that started it.
 const PUBLIC: [&str; 16] = [
     "account_name",
     "allow_http",
@@ -33,7 +33,7 @@ const PUBLIC: [&str; 16] = [
     "virtual_hosted_style_request",
 ];
 
-/// How object stores begin the names of options, some of the time.
+/// Prefixes that object stores put before some names of options.
 const PREFIXES: [&str; 3] = ["aws_", "google_", "azure_"];
 
 /// A conversion as every worker needs to know it. Holds no secrets.
@@ -48,16 +48,16 @@ pub struct Order {
     pub(super) wishes: Wishes,
     /// The name of an array that had none.
     pub(super) name: String,
-    /// Options of the stores, those that are no secrets.
+    /// Options of the stores that are no secrets.
     pub(super) storage: BTreeMap<String, String>,
     /// Whether `sync` reaches the disk.
     pub(super) durable: bool,
-    /// Names the plan that must come out.
+    /// Name of the plan that a worker must arrive at.
     pub(super) plan: String,
     pub(super) ticket: Ticket,
 }
 
-/// Where something is, and what.
+/// A place and its format.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Address {
     pub(super) url: String,
@@ -71,13 +71,13 @@ pub struct PackRange {
     pub array: Arc<str>,
     /// Their numbers.
     pub packs: Range<u64>,
-    /// Where the source stores anything of a pack, if that is not everywhere: boxes of whole chunks of
-    /// the target, by origin and shape. Then it is a single pack.
+    /// The parts of a pack for which the source stores anything, unless it is all of it: boxes of
+    /// whole target chunks, by origin and shape. Then there is a single pack.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub boxes: Vec<(Vec<u64>, Vec<u64>)>,
 }
 
-/// What one worker is to do. It may be done by several, at any time, and more than once.
+/// Work for one worker. Several workers may do it, at any time, and more than once.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Task {
     /// Which conversion it belongs to.
@@ -107,7 +107,7 @@ pub(super) fn public(options: &Options) -> BTreeMap<String, String> {
 }
 
 impl Order {
-    /// The options of stores, with what the worker has itself.
+    /// The options of stores, together with the worker's own.
     pub(super) fn store_options(&self, own: &Options) -> Options {
         let mut values = self.storage.clone();
         values.extend(own.values.clone());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use chunkyard_array::Region;
 use chunkyard_format::{Meter, OpenOptions, Pack, PackSink, Place, Receipt, Source};
-use chunkyard_store::{Error, Options, Result};
+use chunkyard_store::{Error, Noun, Options, Result};
 use futures::{StreamExt, TryStreamExt, stream};
 
 use super::order::{Done, Order, PackRange, Task};
@@ -17,11 +17,11 @@ use crate::pipeline::occupied::Visit;
 use crate::pipeline::plan::{ArrayPlan, Plan};
 use crate::pipeline::run::move_pack;
 
-/// What a worker brings along.
+/// A worker's own settings.
 #[derive(Debug, Clone, Default)]
 pub struct WorkOptions {
-    /// Options of stores that orders do not carry, such as secrets, and how much of this machine may
-    /// be used.
+    /// Options of stores that orders do not carry, such as secrets, and the limits for this
+    /// machine.
     pub store: Options,
     /// Advanced as packs are written.
     pub meter: Arc<Meter>,
@@ -44,7 +44,7 @@ pub async fn work(task: &Task, options: &WorkOptions) -> Result<Done> {
 }
 
 impl Worker {
-    /// Makes ready to work on the tasks of an order.
+    /// Prepares for the tasks of an order.
     pub async fn join(order: &Order, options: &WorkOptions) -> Result<Self> {
         let store = order.store_options(&options.store);
         let limits = store.limits;
@@ -108,7 +108,7 @@ impl Worker {
     }
 }
 
-/// The pack of a number, with the boxes of it that a task says hold anything.
+/// The pack with a number, and its boxes that hold anything according to the task.
 fn visit(plan: &ArrayPlan, number: u64, boxes: Vec<(Vec<u64>, Vec<u64>)>) -> Result<Visit> {
     let pack = plan.pack(number).ok_or_else(|| unknown(&plan.target))?;
     if boxes.is_empty() {
@@ -117,7 +117,7 @@ fn visit(plan: &ArrayPlan, number: u64, boxes: Vec<(Vec<u64>, Vec<u64>)>) -> Res
     let (grid, mut pieces) = (plan.to.grid()?, Vec::with_capacity(boxes.len()));
     for (origin, shape) in boxes {
         let piece = Region::new(origin, shape)?;
-        // Half a chunk would be written as if it were a whole one.
+        // Otherwise half a chunk would be written as a whole one.
         let ends = piece.end();
         let axes = grid.chunk_shape().iter().zip(grid.array_shape()).enumerate();
         let is_whole = |(axis, (chunk, extent)): (usize, (&u64, &u64))| {
@@ -136,5 +136,5 @@ fn visit(plan: &ArrayPlan, number: u64, boxes: Vec<(Vec<u64>, Vec<u64>)>) -> Res
 }
 
 fn unknown(array: &str) -> Error {
-    Error::NotFound { what: "pack of the plan", name: array.to_owned() }
+    Error::NotFound { what: Noun::Pack, name: array.to_owned() }
 }

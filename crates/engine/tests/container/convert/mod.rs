@@ -14,7 +14,7 @@ use super::support::{directory, furnished};
 use crate::convert::sample::{Sample, dtypes};
 use crate::convert::support::{From, To, Yard, convert, opened, read_back, try_convert, zarray};
 
-/// Wishes for chunks of a shape, packed so.
+/// Wishes for chunks of a shape and a codec.
 fn wishes(chunks: &[u64], codec: &str) -> Wishes {
     Wishes {
         chunks: Some(chunks.to_vec()),
@@ -24,12 +24,12 @@ fn wishes(chunks: &[u64], codec: &str) -> Wishes {
     }
 }
 
-/// Other chunks than these.
+/// A chunk shape other than this.
 fn others(chunks: &[u64]) -> Vec<u64> {
     chunks.iter().map(|extent| extent * 2 / 3 + 1).collect()
 }
 
-/// From everything into a container and on into everything.
+/// From every format into a container, and from there into every format.
 async fn there_and_on(yard: &Yard, sample: &Sample, label: &str) {
     let chunks = sample.spec.chunk_shape().unwrap().to_vec();
     for from in From::ALL {
@@ -101,13 +101,13 @@ async fn every_data_type_goes_into_a_container_and_on_or_is_refused() {
             }
         }
     }
-    // Those of numbers, strings and bytes, that a container has a type for.
+    // Types of numbers, strings and bytes that a container has.
     for kept in ["bool", "int8", "int64", "uint64", "float32", "float64", "string", "bytes"] {
         assert!(!refused.iter().any(|label| label == kept), "{refused:?}");
     }
 }
 
-/// A hierarchy with groups that say something, groups that do not, and arrays at several depths.
+/// A hierarchy with groups with and without attributes, and arrays at several depths.
 async fn hierarchy(store: &Store) {
     let document = |value: Value| -> Attributes { value.as_object().unwrap().clone() };
     let group = |value: Value| GroupSpec::new(document(value)).render();
@@ -184,7 +184,7 @@ async fn a_container_with_layers_is_a_source() {
         let expected = container.statistics(name).await.unwrap().unwrap();
         assert_eq!((&stats.min, &stats.max), (&expected.min, &expected.max), "{name}");
     }
-    // What came by a conversion is a container like any other.
+    // A converted container is a container like any other.
     back.set_attribute("text", "k", crate::container::defects::text("v")).await.unwrap();
     back.flush().await.unwrap();
     back.compact(&CompactOptions::default()).await.unwrap();

@@ -10,14 +10,14 @@ use crate::container::support::{
 use crate::convert::crash::Work;
 use crate::convert::support::{PATH, To, Yard};
 
-/// A conversion that replaces the container that is there.
+/// A conversion that replaces an existing container.
 async fn replacing() -> Work {
     let mut work = Work::new(&Yard::memory(), To::Container).await;
     (work.name, work.overwrite) = ("x", true);
     work
 }
 
-/// What is replaced is the old one, layers and all, until it is the new one.
+/// Readers see the old container, layers and all, until they see the new one.
 #[tokio::test]
 async fn every_operation_of_replacing_a_container_can_be_the_last() {
     let work = replacing().await;
@@ -56,7 +56,7 @@ async fn every_operation_of_replacing_a_container_can_be_the_last() {
     }
 }
 
-/// Whoever still has the old container open cannot write into the new one, and is told so.
+/// A writer that still has the old container open cannot write into the new one, and gets an error.
 #[tokio::test]
 async fn a_writer_of_a_container_that_was_replaced_gets_a_conflict() {
     let (_temp, store) = directory();

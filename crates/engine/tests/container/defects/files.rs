@@ -1,4 +1,4 @@
-//! Files that are damaged, or that say what cannot be.
+//! Files that are damaged, or whose content is impossible.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::container::support::{
     write,
 };
 
-/// Turns all bits around.
+/// Inverts all bits.
 #[derive(Debug)]
 struct Inverted;
 
@@ -48,7 +48,7 @@ async fn a_registered_codec_reads_what_it_wrote() {
     container.define(definition("a", &[40_000], &[20_000])).await.unwrap();
     write(&container, "a", &[0], (0..40_000).collect()).await;
     container.flush().await.unwrap();
-    // Written again by a handle that packs otherwise; statistics read what was there.
+    // Written again by a handle with another codec; the statistics need the old chunk.
     let other = open(&store).await;
     write(&other, "a", &[5], vec![-1]).await;
     other.flush().await.unwrap();
@@ -165,7 +165,7 @@ async fn cut(store: &Store, path: &str, keep: usize) {
 }
 
 #[tokio::test]
-async fn a_torn_newest_layer_is_left_out_and_said() {
+async fn a_torn_newest_layer_is_left_out_and_reported() {
     let store = memory();
     let container = furnished(&store).await;
     let before = contents(&container).await.unwrap();
@@ -177,7 +177,7 @@ async fn a_torn_newest_layer_is_left_out_and_said() {
     assert_eq!(contents(&container).await.unwrap(), before);
     let ignored = container.ignored();
     assert_eq!((ignored[0].number, ignored[0].reason), (3, Reason::Torn));
-    // Whoever writes must not build on what nobody knows.
+    // A writer must not build on an unknown state.
     let strict = ContainerOptions { strict: true, ..Default::default() };
     let error = Container::open(&place(&store), strict).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
@@ -224,8 +224,8 @@ async fn a_flipped_bit_of_a_block_is_corrupt() {
     assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
 }
 
-/// Three arrays of another program: the chunks of the first two share a block of a codec that is not
-/// known here, that of the third has none.
+/// Three arrays of another program: the chunks of the first two share a block with an unknown codec,
+/// the block of the third has no codec.
 fn with_unknown_codec() -> Bytes {
     let meta = |name: &str| ArrayMeta {
         name: name.to_owned(),
@@ -256,11 +256,11 @@ fn with_unknown_codec() -> Bytes {
 }
 
 #[tokio::test]
-async fn an_unknown_codec_does_not_stop_what_needs_no_elements() {
+async fn an_unknown_codec_does_not_stop_work_that_needs_no_elements() {
     let store = memory();
     store.put("x.af", vec![with_unknown_codec()]).await.unwrap();
     let container = open(&store).await;
-    // Of the array itself, and of another one.
+    // Attributes of the array itself, and of another one.
     for name in ["a", "c"] {
         container.set_attribute(name, "units", AttributeValue::Int8(5)).await.unwrap();
     }

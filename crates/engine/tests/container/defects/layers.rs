@@ -25,7 +25,7 @@ async fn a_deleted_array_does_not_come_back_when_its_name_is_used_again() {
     assert_eq!(read(&container, "a").await, [0, 0, 7, 0, 0, 0]);
     container.flush().await.unwrap();
     assert_eq!(read(&open(&store).await, "a").await, [0, 0, 7, 0, 0, 0]);
-    // Deleted and made anew within one layer, for which there is no tombstone.
+    // Deleted and made anew within one layer, so there is no tombstone.
     container.delete("a").await.unwrap();
     container.define(definition("a", &[6], &[2])).await.unwrap();
     container.flush().await.unwrap();
@@ -78,9 +78,9 @@ async fn a_number_of_a_layer_is_never_used_twice() {
     assert_eq!(read(&open(&store).await, "a").await, [3, 2]);
 }
 
-/// Its name is free again once its layer was merged, so that creating it tells nothing.
+/// The number is free again once its layer was merged, so creating the file proves nothing.
 #[tokio::test]
-async fn whoever_slept_through_a_compaction_cannot_write_under_a_number_that_was_merged() {
+async fn a_writer_that_slept_through_a_compaction_cannot_use_a_merged_number() {
     let (_temp, local) = directory();
     for store in [memory(), local] {
         for compactions in 1..=3 {
@@ -103,7 +103,7 @@ async fn whoever_slept_through_a_compaction_cannot_write_under_a_number_that_was
             }
             assert_eq!(files(&store).await, ["x.af", "x.stats"]);
             assert_eq!(contents(&open(&store).await).await.unwrap(), expected);
-            // It changed what others changed too, and is told so again.
+            // It changed the same array as others, so it gets the conflict again.
             assert_eq!(asleep.refresh().await.unwrap_err().kind(), ErrorKind::Conflict);
             asleep.discard().await;
             asleep.refresh().await.unwrap();
@@ -114,7 +114,7 @@ async fn whoever_slept_through_a_compaction_cannot_write_under_a_number_that_was
     }
 }
 
-/// It dies before it could take back what it wrote in vain.
+/// The writer dies before it can delete its useless layer.
 #[tokio::test]
 async fn a_layer_that_was_written_in_vain_does_not_count() {
     let store = memory();
@@ -149,7 +149,7 @@ async fn a_layer_made_on_a_base_that_was_packed_anew_since_counts() {
         let repack = CompactOptions { repack: true, ..CompactOptions::default() };
         open(&store).await.compact(&repack).await.unwrap();
     }
-    // What it read is gone, what it wrote is not.
+    // The chunks that it read are gone; the chunks that it wrote are not.
     if let Err(error) = writer.flush().await {
         assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
         writer.refresh().await.unwrap();
@@ -164,7 +164,7 @@ async fn a_file_named_like_a_layer_is_not_adopted() {
     let container = create(&store).await;
     container.define(definition("a", &[2], &[2])).await.unwrap();
     container.flush().await.unwrap();
-    // A container of its own, ours or not, and a layer of yet another one.
+    // A container of its own, ours or not, and a layer of yet another container.
     store.put("x.5.af", vec![layer_file(&[], &empty_footer(0, ""))]).await.unwrap();
     let other = memory();
     create(&other).await.define(definition("b", &[1], &[1])).await.unwrap();
@@ -184,7 +184,7 @@ async fn a_file_named_like_a_layer_is_not_adopted() {
     let left = files(&store).await;
     assert_eq!(left, ["x.5.af", "x.6.af", "x.7.af", "x.af", "x.stats"]);
     assert_eq!(read(&open(&store).await, "a").await, [1, 2]);
-    // One that says it is a layer, but of another base: somebody must say what it is.
+    // A file that says it is a layer, but of another base: the user must decide.
     store.put("x.9.af", vec![layer_file(&[], &empty_footer(9, "d/y.af"))]).await.unwrap();
     let error = Container::open(&place(&store), ContainerOptions::default()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
@@ -204,7 +204,7 @@ async fn creating_over_a_container_is_refused() {
         let error = create().await.unwrap_err();
         assert!(matches!(error, Error::AlreadyExists { .. }), "{error:?}");
         assert_eq!(contents(&open(&store).await).await.unwrap(), before);
-        // The base alone is gone: its sidecars would be those of the new one.
+        // Only the base is gone: its sidecars would become sidecars of the new one.
         store.delete(&["x.af".to_owned()]).await.unwrap();
         let error = create().await.unwrap_err();
         assert!(matches!(error, Error::AlreadyExists { .. }), "{error:?}");
@@ -252,7 +252,7 @@ async fn a_rewritten_path_is_never_served_from_a_cache() {
             assert_eq!(read(&container, "a").await, [value, value]);
             assert_eq!(read(&open(&store).await, "a").await, [value, value]);
         }
-        // Somebody else rewrites what this handle has read: it says so, or is right.
+        // Another handle rewrites data that this one has read: this one fails, or is right.
         let other = open(&store).await;
         write(&other, "a", &[0], vec![9, 9]).await;
         other.compact(&CompactOptions::default()).await.unwrap();

@@ -119,7 +119,7 @@ async fn rewriting_a_chunk_leaves_no_dead_bytes() {
 }
 
 #[tokio::test]
-async fn a_fill_value_of_strings_is_what_was_never_written() {
+async fn strings_that_were_never_written_are_the_fill_value() {
     let store = memory();
     let container = create(&store).await;
     let definition = Definition {
@@ -142,7 +142,7 @@ async fn a_fill_value_of_strings_is_what_was_never_written() {
 }
 
 #[tokio::test]
-async fn a_string_that_is_no_text_is_corrupt() {
+async fn a_string_that_is_not_utf8_is_corrupt() {
     let container = create(&memory()).await;
     container.define(Definition::new("s", DType::String, &[1])).await.unwrap();
     let array = container.array("s").await.unwrap();

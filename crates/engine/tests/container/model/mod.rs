@@ -1,4 +1,4 @@
-//! Whatever one does to a container, it is what a naive model says: arrays as plain lists.
+//! After any steps, a container equals a naive model: arrays as plain lists.
 
 mod naive;
 
@@ -16,7 +16,7 @@ use self::naive::{FILL, KINDS, Kind, Naive, positions};
 use super::support::{memory, open, place};
 use crate::cases::cases;
 
-/// Something that is done. Numbers are taken modulo what there is.
+/// A step of a test. Numbers are taken modulo the number of choices.
 #[derive(Debug, Clone)]
 enum Step {
     Define {
@@ -54,7 +54,7 @@ enum Step {
         repack: bool,
     },
     Reopen,
-    /// Somebody else flushes an array of its own.
+    /// Another writer flushes an array of its own.
     Other,
 }
 
@@ -89,7 +89,7 @@ struct Run {
     store: Store,
     container: Container,
     options: ContainerOptions,
-    /// What is there now, and what was there at the last flush.
+    /// The state now, and the state at the last flush.
     now: BTreeMap<String, Naive>,
     flushed: BTreeMap<String, Naive>,
 }
@@ -101,7 +101,7 @@ impl Run {
         Self { store, container, options, now: BTreeMap::new(), flushed: BTreeMap::new() }
     }
 
-    /// A box inside of an array, or nothing if it has no elements there.
+    /// A box inside an array, or nothing if it has no elements there.
     fn region(&self, name: &str, origin: &[u64], shape: &[u64]) -> Option<(Vec<u64>, Vec<u64>)> {
         let array = self.now.get(name)?;
         let axes = array.shape.iter().zip(origin.iter().zip(shape));
@@ -276,13 +276,13 @@ proptest! {
     #![proptest_config(cases(48))]
 
     #[test]
-    fn a_container_is_what_the_model_says(steps in steps()) {
+    fn a_container_equals_the_model(steps in steps()) {
         run(steps, ContainerOptions::default());
     }
 
     /// Blocks of a few bytes, and changes that do not fit in memory.
     #[test]
-    fn it_is_so_when_everything_is_small(steps in steps()) {
+    fn a_container_with_small_limits_equals_the_model(steps in steps()) {
         let codec = block_codec("lz4").unwrap();
         run(steps, ContainerOptions { codec, block_bytes: 20, pending_bytes_max: 60, ..Default::default() });
     }

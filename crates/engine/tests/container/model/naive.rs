@@ -1,11 +1,11 @@
-//! Arrays as plain lists of elements, and what their statistics are.
+//! Arrays as plain lists of elements, and their statistics.
 
 use std::collections::BTreeMap;
 
 use chunkyard_array::ElementsBuf;
 use chunkyard_engine::format::container::model::{ArrayStats, DType, FillValue, StatValue};
 
-/// The types that are tried, each with a fill value and a way to write down a small number.
+/// The types under test, each with a fill value and a way to write a small number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Int8,
@@ -117,7 +117,7 @@ impl Kind {
     }
 }
 
-/// An array as the model has it: every element by its position, as the number it was written as.
+/// An array of the model: every element by its position, as the number that was written.
 #[derive(Debug, Clone)]
 pub(super) struct Naive {
     pub(super) kind: Kind,

@@ -14,7 +14,7 @@ use super::{elsewhere, request};
 const SHAPE: [u64; 2] = [9, 5];
 const CHUNKS: [u64; 2] = [4, 3];
 
-/// Carries out a conversion whose coordinator reaches its target through a store of his own.
+/// Carries out a conversion whose coordinator reaches its target through a store of its own.
 async fn attempt(yard: &Yard, parent: &Store, to: To) -> Result<Outcome> {
     let name = to.named("target");
     let target = Place::within(parent.clone(), &name)?;
@@ -68,7 +68,7 @@ async fn every_operation_of_a_coordinator_can_be_its_last() {
     }
 }
 
-/// Whether the target is there; if it looks so, it must be complete.
+/// Whether the target exists; if it seems to, it must be complete.
 async fn is_there(yard: &Yard, to: To, sample: &Sample, what: &str) -> bool {
     let url = yard.at(&format!("place/{}", to.named("target")));
     if let Err(error) = recognise(&Place::new(&url, &options()).unwrap()).await {

@@ -1,7 +1,7 @@
 //! One conversion by many workers, each of which opens everything for itself.
 //!
-//! Tasks are done in any order, twice, at the same time, or in vain. What comes out is what one
-//! process makes, and nothing else is left.
+//! Tasks are done in any order, twice, at the same time, or in vain. The result is the same as of
+//! one process, and nothing else is left.
 
 mod crash;
 
@@ -44,14 +44,14 @@ async fn begin(conversion: &Conversion) -> Result<Coordinator> {
     Coordinator::begin(conversion, CreateOptions::default(), options).await
 }
 
-/// Does a task as another process would, which knows nothing but what it is sent.
+/// Does a task as another process would, which knows only the task.
 pub(crate) async fn elsewhere(task: &Task) -> Result<Done> {
     let sent: Task = serde_json::from_slice(&serde_json::to_vec(task).unwrap()).unwrap();
     let done = work(&sent, &WorkOptions { store: options(), ..WorkOptions::default() }).await?;
     Ok(serde_json::from_slice(&serde_json::to_vec(&done).unwrap()).unwrap())
 }
 
-/// Puts things into an order that depends on `seed` only.
+/// Shuffles things in an order that depends on `seed` only.
 fn shuffle<T>(things: &mut [T], seed: u64) {
     let mut state = seed.wrapping_mul(2).wrapping_add(1);
     for last in (1..things.len()).rev() {
@@ -220,7 +220,7 @@ async fn receipts_of_another_plan_and_damaged_ones_are_refused() {
 }
 
 #[tokio::test]
-async fn a_source_that_changed_since_it_was_planned_is_an_error_that_says_so() {
+async fn a_source_that_changed_after_planning_is_a_clear_error() {
     let yard = Yard::directory();
     From::Zarr3.write(&yard, "source", &sample()).await;
     let conversion = prepare_at(&yard, "source", "target", To::Zarr3, Movement::Copy).await;
@@ -232,9 +232,9 @@ async fn a_source_that_changed_since_it_was_planned_is_an_error_that_says_so() {
     assert!(error.to_string().contains("has changed"), "{error}");
 }
 
-/// A branch that moves on is no change of what is converted.
+/// A branch that moves on does not change the version that is converted.
 #[tokio::test]
-async fn a_repository_is_read_as_it_was_when_it_was_planned() {
+async fn a_repository_is_read_as_it_was_at_planning() {
     let yard = Yard::directory();
     let sample = sample();
     From::Repo.write(&yard, "source", &sample).await;
@@ -253,7 +253,7 @@ async fn a_repository_is_read_as_it_was_when_it_was_planned() {
 }
 
 #[tokio::test]
-async fn whoever_comes_after_the_end_is_told_and_changes_nothing() {
+async fn a_worker_that_comes_after_the_end_gets_an_error_and_changes_nothing() {
     for yard in Yard::both() {
         From::Zarr3.write(&yard, "source", &sample()).await;
         let conversion = prepare_at(&yard, "source", "target", To::Shards, Movement::Copy).await;
@@ -267,7 +267,7 @@ async fn whoever_comes_after_the_end_is_told_and_changes_nothing() {
         let error = elsewhere(&tasks[0]).await.unwrap_err();
         assert!(matches!(error, Error::Conflict { .. }), "{error}");
         assert!(objects(&yard.store("")).await == before);
-        // Nor does he disturb another conversion that is under way there.
+        // Nor does it disturb another conversion that is under way there.
         yard.store("").delete_dir("target").await.unwrap();
         let other = prepare_at(&yard, "source", "target", To::Zarr3, Movement::Regrid).await;
         let other = begin(&other).await.unwrap();
@@ -276,7 +276,7 @@ async fn whoever_comes_after_the_end_is_told_and_changes_nothing() {
     }
 }
 
-/// A worker of another machine sees a directory of its own by the name of the target.
+/// A worker on another machine sees another directory under the name of the target.
 #[tokio::test]
 async fn a_directory_that_workers_do_not_share_is_an_error() {
     let yard = Yard::directory();

@@ -1,4 +1,4 @@
-//! Documents: what is kept of them, and what they do to nodes.
+//! Documents: which parts are kept, and how they change nodes.
 
 use serde_json::json;
 
@@ -50,7 +50,7 @@ async fn writing_a_document_replaces_its_attributes_and_members() {
 }
 
 #[tokio::test]
-async fn writing_what_is_there_is_no_change() {
+async fn writing_the_same_document_is_no_change() {
     let (repo, keys) = fresh().await;
     let large = group(&json!({ "text": "x".repeat(10_000) }));
     set(&keys, "g/zarr.json", large.clone()).await;
@@ -110,7 +110,7 @@ async fn a_group_whose_document_is_deleted_keeps_what_is_in_it() {
 }
 
 #[tokio::test]
-async fn a_document_that_contradicts_what_is_there_is_refused() {
+async fn a_document_that_contradicts_the_hierarchy_is_refused() {
     let (_, keys) = fresh().await;
     refused(keys.set("zarr.json", array(&[4])).await, &["root", "group"]);
     set(&keys, "a/zarr.json", array(&[4])).await;

@@ -26,7 +26,7 @@ async fn writing(repo: &Repository) -> Keys {
     Keys::new(repo.writable_session("main").await.unwrap())
 }
 
-/// What somebody sees who opens the repository now.
+/// The keys that a fresh reader of the repository sees.
 async fn reading(repo: &Repository) -> Keys {
     let repo = reopen(repo.store()).await;
     Keys::new(repo.readonly_session(&Version::Default).await.unwrap())
@@ -70,7 +70,7 @@ async fn list(keys: &Keys, prefix: &str) -> Vec<String> {
     all
 }
 
-/// That something was refused as the caller's mistake, with these words.
+/// Checks that a call was refused as the caller's mistake, with these words.
 fn refused<T: std::fmt::Debug>(result: Result<T>, words: &[&str]) {
     let error = result.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
@@ -137,7 +137,7 @@ async fn folders_list_their_names_once() {
         assert_eq!(keys.list_dir(folder).await.unwrap(), expected, "{folder}");
         assert_eq!(keys.is_empty(folder).await.unwrap(), expected.is_empty(), "{folder}");
     }
-    // A prefix is one of text, not of folders.
+    // A prefix is a text prefix, not a folder.
     assert_eq!(list(&keys, "g/a/c/3").await, ["g/a/c/3/1"]);
     assert_eq!(list(&keys, "ga").await, ["ga/c/0", "ga/zarr.json"]);
     assert_eq!(list(&keys, "g/a/zarr").await, ["g/a/zarr.json"]);
@@ -233,7 +233,7 @@ async fn sizes_are_known_without_a_chunk_being_read() {
 }
 
 #[tokio::test]
-async fn of_many_who_set_a_key_that_is_not_there_one_does() {
+async fn one_of_many_writers_creates_a_missing_key() {
     let (_, keys) = fresh().await;
     set(&keys, "a/zarr.json", array(&[4])).await;
     for key in ["a/c/0", "g/zarr.json", "waits"] {

@@ -1,8 +1,8 @@
 //! Random work against a session's keys and against a map, compared after each step.
 //!
-//! The map does not predict refusals of documents: where the session refuses, nothing may have
-//! changed; where it accepts, the result must be what the map says. It does predict which keys wait,
-//! and so whether a commit is refused.
+//! The map does not predict refusals of documents: if the session refuses, nothing may have
+//! changed; if it accepts, the result must match the map. It does predict which keys wait, and so
+//! whether a commit is refused.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use super::{array, array_with, commit, group, list, writing};
 use crate::cases::cases;
 use crate::repo::support::{create, memory, noise, reopen, repetitions, sound, tiny};
 
-/// Folders in which nodes may be; each lies in the one before it, or in the root.
+/// Folders that may hold nodes; each lies in the one before it, or in the root.
 const FOLDERS: [&str; 5] = ["", "a/", "a/b/", "a/b/c/", "g/"];
 
 #[derive(Debug, Clone)]
@@ -27,14 +27,14 @@ enum Step {
     Commit,
 }
 
-/// A map from keys to values, and what Zarr makes of them.
+/// A map from keys to values, and their meaning in Zarr.
 #[derive(Debug, Clone, Default)]
 struct Model(BTreeMap<String, Bytes>);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Group,
-    /// With so many chunks.
+    /// With this many chunks.
     Array(u64),
 }
 
@@ -47,7 +47,7 @@ fn parse(bytes: &[u8]) -> Option<(Kind, Value)> {
 }
 
 impl Model {
-    /// The nodes that have a document: those that parse and do not lie in an array.
+    /// The nodes with a document that parses and does not lie in an array.
     fn nodes(&self) -> BTreeMap<&'static str, Kind> {
         let mut nodes: BTreeMap<&'static str, Kind> = BTreeMap::new();
         for folder in FOLDERS {
@@ -63,7 +63,7 @@ impl Model {
         nodes
     }
 
-    /// The chunk of an array that a key is.
+    /// The chunk of an array that a key names.
     fn chunk(&self, key: &str) -> bool {
         self.nodes().iter().any(|(folder, kind)| match kind {
             Kind::Array(count) => (0..*count).any(|n| key == format!("{folder}c/{n}")),
@@ -87,7 +87,7 @@ impl Model {
         }
     }
 
-    /// A chunk that waits because it has no bytes is not one of the array's.
+    /// A chunk that waits because it has no bytes does not count as a chunk of the array.
     fn drop_chunks(&mut self, folder: &str, from: u64, to: u64) {
         for n in from..to {
             let key = format!("{folder}c/{n}");
@@ -182,7 +182,7 @@ impl Runner {
                 self.committed = self.model.clone();
             }
             Err(error) if error.to_string().contains("nothing to commit") => {
-                // What a commit would add to the map is there, if anything ever was.
+                // The documents that a commit adds exist already, if anything was ever committed.
                 let mut full = self.model.clone();
                 full.commit();
                 assert!(!waits && (full.0 == self.committed.0 || self.model.0.is_empty()));

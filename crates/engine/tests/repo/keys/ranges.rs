@@ -87,7 +87,7 @@ async fn a_part_of_a_chunk_that_has_one_checksum_is_checked_with_the_whole() {
     set(&keys, "a/c/0", noise(900, 1)).await;
     set(&keys, "s/c/0", noise(900, 2)).await;
     commit(&keys).await.unwrap();
-    // The last byte of each chunk is damaged; the first is asked for.
+    // The last byte of each chunk is damaged; the first is read.
     let store = repo.store();
     for (path, index) in [("/a", 0), ("/s", 0)] {
         let session =

@@ -35,7 +35,7 @@ async fn two_views_of_a_session_see_the_same_keys_waiting() {
 }
 
 #[tokio::test]
-async fn what_waits_can_be_deleted_and_the_commit_goes_through() {
+async fn a_waiting_key_can_be_deleted_and_the_commit_goes_through() {
     let (_, keys) = fresh().await;
     set(&keys, "zarr.json", group(&json!({}))).await;
     for key in ["x", "y/z", "y/c/0"] {
@@ -60,7 +60,7 @@ async fn a_chunk_outside_the_grid_waits_until_the_array_grows() {
 }
 
 #[tokio::test]
-async fn a_chunk_of_no_bytes_is_kept_aside_and_stands_for_what_was_there() {
+async fn an_empty_chunk_waits_in_place_of_the_old_one() {
     let (_, keys) = fresh().await;
     set(&keys, "a/zarr.json", array(&[4])).await;
     set(&keys, "a/c/0", vec![1]).await;
@@ -88,7 +88,7 @@ async fn a_document_that_does_not_parse_waits_where_there_is_no_node() {
 
 /// Chunks of extent 0, for example. It would wait forever, and the commit would be the first to say so.
 #[tokio::test]
-async fn a_document_of_what_no_array_can_be_is_refused_at_once() {
+async fn a_document_of_an_impossible_array_is_refused_at_once() {
     let (_, keys) = fresh().await;
     let mut document: serde_json::Value = serde_json::from_slice(&array(&[4])).unwrap();
     document["chunk_grid"]["configuration"]["chunk_shape"] = json!([0]);
@@ -120,7 +120,7 @@ async fn keys_of_version_2_say_what_reads_them() {
 }
 
 #[tokio::test]
-async fn paths_that_a_repository_has_not_wait_forever() {
+async fn keys_with_invalid_paths_wait_forever() {
     let (_, keys) = fresh().await;
     for key in ["/zarr.json", "a//zarr.json", "../zarr.json", "a/./zarr.json", "/"] {
         set(&keys, key, group(&json!({}))).await;

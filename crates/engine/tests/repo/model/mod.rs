@@ -1,8 +1,8 @@
 //! Random work against the repository and against a naive model of it, compared after each step.
 //!
-//! The model keeps every version as plain vectors and knows nothing of files, runs or packs. It does
-//! not predict conflicts: where the repository refuses, nothing may have changed; where it accepts,
-//! the result must be what the model says.
+//! The model keeps every version as plain vectors and knows nothing about files, runs or packs. It
+//! does not predict conflicts: if the repository refuses, nothing may have changed; if it accepts,
+//! the result must match the model.
 
 mod naive;
 mod steps;

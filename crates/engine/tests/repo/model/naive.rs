@@ -71,7 +71,7 @@ impl Draft {
         *shape = to;
     }
 
-    /// What the session did, laid over another version; there must be no conflicts.
+    /// The session's changes on top of another version; there must be no conflicts.
     pub(super) fn onto(&self, theirs: &Nodes) -> Nodes {
         let uids = |nodes: &Nodes| -> BTreeMap<u64, String> {
             nodes.iter().map(|(path, node)| (node.uid, path.clone())).collect()
@@ -157,7 +157,7 @@ impl Model {
         self.branches.values().chain(self.tags.values()).cloned().collect()
     }
 
-    /// Keeps what references name and the newest of each branch.
+    /// Keeps referenced snapshots and the newest of each branch.
     pub(super) fn expire(&mut self, keep_last: usize) {
         let mut keep = self.targets();
         for tip in self.branches.values() {

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use super::super::support::{Place, bytes_spec, collect, create, reopen, sound, tiny};
 use super::naive::{CHUNK, Draft, Model, Node, Nodes, Version, chunk_count};
 
-/// One step. Numbers choose among what there is, so that most steps do something.
+/// One step. Numbers choose among existing things, so that most steps do something.
 #[derive(Debug, Clone)]
 pub(super) enum Step {
     Open { who: usize, branch: usize },
@@ -313,7 +313,7 @@ impl Runner {
             state.refs.values().map(|r| (&r.name, &r.snapshot_id)).collect();
         assert_eq!(found, references);
         for version in &self.model.versions {
-            // What was read through these caches once stays; a reopened repository reads all again.
+            // These caches keep what was read once; a reopened repository reads everything again.
             if self.compared.get(&version.id) == Some(&version.nodes) {
                 continue;
             }
@@ -326,7 +326,7 @@ impl Runner {
     }
 }
 
-/// A session that others overtook may be told so, and nothing else.
+/// The only error allowed for a session that another writer overtook.
 fn refused(writer: &Writer, error: &Error) {
     assert!(writer.outlived, "{error}");
     let expected = matches!(error, Error::SnapshotExpired { .. } | Error::SessionCollected { .. });

@@ -1,4 +1,4 @@
-//! The little of HTTP/1.1 that passing requests on takes.
+//! The little HTTP/1.1 that passing requests on needs.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -7,7 +7,8 @@ const END: &[u8] = b"\r\n\r\n";
 
 /// A request with its body.
 pub(super) struct Request {
-    /// Request line and headers, without those about the connection, and without the empty line.
+    /// Request line and headers, without the headers about the connection and without the empty
+    /// line.
     head: String,
     body: Vec<u8>,
 }

@@ -1,7 +1,7 @@
-//! A proxy between client and server that counts requests and does them harm by a plan.
+//! A proxy between client and server that counts requests and damages them by a plan.
 //!
-//! It speaks as little HTTP as it can: one request per connection, heads passed on as they are, so that
-//! signatures stay valid. A thread per connection, because there are few and they mostly wait.
+//! It speaks as little HTTP as possible: one request per connection, heads passed on unchanged, so
+//! that signatures stay valid. A thread per connection, because there are few and they mostly wait.
 
 mod http;
 mod plan;
@@ -48,7 +48,7 @@ impl Proxy {
         std::thread::spawn(move || {
             for connection in listener.incoming().flatten() {
                 let shared = of_thread.clone();
-                // A broken connection is what this is about: the client will notice.
+                // Broken connections are the purpose: the client will notice.
                 std::thread::spawn(move || shared.serve(connection).ok());
             }
         });

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-/// What clients of a harmful proxy should wait for a reply.
+/// How long clients of a harmful proxy should wait for a reply.
 pub(crate) const TIMEOUT: &str = "400ms";
-/// How long a request or a reply is held back: longer than anybody waits.
+/// How long a request or a reply is held back: longer than any client waits.
 pub(crate) const STALL: Duration = Duration::from_millis(700);
 
 /// What can happen to a request.
@@ -16,7 +16,7 @@ pub(crate) enum Harm {
     LoseReply,
     /// It is done; the client has given up when the reply comes.
     HoldReply,
-    /// The request arrives after so long, when the client has given up, and then it is done.
+    /// The request arrives this late, when the client has given up, and then it is done.
     DelayRequest(Duration),
     /// The service refuses.
     Answer(u16),

@@ -1,4 +1,4 @@
-//! What a check says of a dataset that is damaged.
+//! What a check reports for a damaged dataset.
 
 use std::path::Path;
 
@@ -28,7 +28,7 @@ fn path(place: &Place, name: &str) -> std::path::PathBuf {
     Path::new(place.url()).join(name)
 }
 
-/// Damages a file, and expects to be told of it with these words.
+/// Damages a file, and expects these words in the report.
 async fn expect(name: &str, level: Level, damage: impl Fn(Vec<u8>) -> Vec<u8>, words: &[&str]) {
     let (_temp, place) = dataset().await;
     assert!(report(&place, Level::Bytes).await.is_sound());
@@ -53,7 +53,7 @@ async fn a_sound_dataset_has_no_findings() {
 }
 
 #[tokio::test]
-async fn a_byte_that_is_another_fails_the_checksum() {
+async fn a_changed_byte_fails_the_checksum() {
     let flip = |mut bytes: Vec<u8>| {
         let at = bytes.len() - 10;
         bytes[at] ^= 1;
@@ -86,7 +86,7 @@ async fn a_missing_file_is_named() {
 }
 
 #[tokio::test]
-async fn what_writers_leave_behind_is_a_note() {
+async fn leftovers_of_writers_are_a_note() {
     let (_temp, place) = dataset().await;
     std::fs::write(path(&place, "data/.tmp-1"), b"half").unwrap();
     std::fs::write(path(&place, "data/__9__.bin"), b"old").unwrap();
@@ -107,7 +107,7 @@ async fn a_full_file_in_the_place_of_the_tail_is_a_note() {
     let blz = Blz::create(&place, &creation("<i8", 10, 3), options).await.unwrap();
     blz.append(vec![rows(0..45)]).await.unwrap();
     blz.flush().await.unwrap();
-    // So many that a file is full whose name is that of the tail; none of them is committed.
+    // Enough rows to fill a file with the name of the tail; none of them is committed.
     blz.append(vec![rows(45..145)]).await.unwrap();
     drop(blz);
     let found = report(&place, Level::Bytes).await;

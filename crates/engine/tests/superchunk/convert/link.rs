@@ -1,4 +1,4 @@
-//! Chunks of superchunks under version control, where they are.
+//! Chunks of superchunks under version control, without a copy.
 
 use chunkyard_engine::Meter;
 use chunkyard_engine::format::superchunk::{Blz, BlzOptions};

@@ -26,7 +26,7 @@ fn wishes(codec: &str) -> Wishes {
     Wishes { codec: Some(codec.to_owned()), shards: Some(None), ..Wishes::default() }
 }
 
-/// From everything into BLZ and on into everything.
+/// Converts from every format into BLZ, and on into every format.
 async fn there_and_on(yard: &Yard, sample: &Sample, label: &str) {
     let chunks = sample.spec.chunk_shape().unwrap().to_vec();
     for from in From::ALL {
@@ -189,7 +189,7 @@ async fn single_bloscpack_files_are_arrays() {
     assert!(shapes.iter().any(|name| name != "uint8"), "{shapes:?}");
 }
 
-/// Replaces what is there if told to; what anything else is said to be.
+/// Replaces the target if told to; gives the error for a target of another kind.
 async fn replace(to: To, spoil: impl AsyncFn(&Store)) -> String {
     let yard = Yard::directory();
     let store = yard.store("place");
@@ -208,7 +208,7 @@ async fn replace(to: To, spoil: impl AsyncFn(&Store)) -> String {
 }
 
 #[tokio::test]
-async fn what_is_there_is_replaced_only_when_told_to() {
+async fn a_target_is_replaced_only_when_told_to() {
     let refused = replace(To::Superchunk, async |store| {
         store.delete(&["target.blz/meta/sizes".to_owned()]).await.unwrap();
     });

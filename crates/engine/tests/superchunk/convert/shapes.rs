@@ -1,4 +1,4 @@
-//! What becomes an array, a table, or a tree.
+//! Which datasets become an array, a table, or a tree.
 
 use std::sync::Arc;
 
@@ -59,7 +59,7 @@ async fn assert_same(found: &Arc<dyn Source>, expected: &Arc<dyn Source>) {
     }
 }
 
-/// Converts to BLZ and looks at what comes back. Gives the place.
+/// Converts to BLZ and compares the result. Gives the place.
 async fn there_and_back(
     yard: &Yard,
     name: &str,

@@ -11,7 +11,7 @@ use super::wishes;
 use crate::convert::sample::{Sample, dtypes};
 use crate::convert::support::{From, PATH, Yard, convert, opened, read, try_convert, write_zarr3};
 
-/// Writes an array by itself as a file, reads it back and on; what the file says of it.
+/// Writes an array as a single file, reads it back and converts it on; gives the metadata of the file.
 async fn there_and_back(yard: &Yard, sample: &Sample, label: &str) -> Value {
     From::Zarr3.write(yard, label, sample).await;
     let source = opened(&yard.at(&format!("{label}{PATH}"))).await;
@@ -20,7 +20,7 @@ async fn there_and_back(yard: &Yard, sample: &Sample, label: &str) -> Value {
     convert(&source, &file, "blz", &small).await;
     let single = opened(&file).await;
     assert!(read(&single, "/").await == sample.array, "{label}");
-    // It is chunks in a row, so superchunks are made of them as they are.
+    // Its chunks are whole rows, so superchunks are made of them as they are.
     let done = convert(&single, &blz, "blz", &Wishes::default()).await;
     assert_eq!(done.movement(), Movement::Copy, "{label}");
     assert!(read(&opened(&blz).await, "/").await == sample.array, "{label}");
@@ -76,7 +76,7 @@ async fn attributes_and_names_of_dimensions_stay_with_a_single_file() {
 }
 
 #[tokio::test]
-async fn what_is_not_one_array_with_elements_in_a_directory_is_refused() {
+async fn only_one_array_with_elements_in_a_directory_is_accepted() {
     let (here, memory) = (Yard::directory(), Yard::memory());
     let sample = Sample::new(&[25, 3], &[4, 3], "float64");
     let group = From::Zarr3.write(&here, "source", &sample).await;

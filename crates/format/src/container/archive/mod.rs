@@ -1,4 +1,4 @@
-//! Archives of rkyv 0.8, by hand: what footers and statistics are written in.
+//! Archives of rkyv 0.8, by hand: the encoding of footers and statistics.
 //!
 //! ```text
 //!  children before parents, the root last        everything little-endian, padding zero
@@ -11,12 +11,12 @@
 //!  enum      u8 tag, then the fields of the variant as in a C struct
 //! ```
 //!
-//! By hand because the layout that the library writes depends on features any crate of a build can
-//! turn on, because it reads an archive whole or not at all, and because a footer of a million chunks
-//! is 36 MB. Parsers here are pure functions over a [`View`]: the bytes of an archive as far as they
-//! are here. One that needs more stops with [`Stop::Lack`]; whoever drives it fetches them and calls
-//! it again. Every position is checked against the length of the archive before it is followed, and
-//! every count before anything is allocated for it.
+//! By hand because the layout that the library writes depends on features that any crate of a build
+//! can turn on, because it reads an archive whole or not at all, and because a footer of a million
+//! chunks is 36 MB. Parsers here are pure functions over a [`View`]: the bytes of an archive, as far
+//! as they are in memory. A parser that needs more stops with [`Stop::Lack`]; its caller fetches them
+//! and calls it again. Every position is checked against the length of the archive before it is
+//! followed, and every count before anything is allocated for it.
 
 mod read;
 mod write;
@@ -41,9 +41,9 @@ const INLINE_MAX: usize = 16;
 /// Why a parser returned without a result.
 #[derive(Debug)]
 pub enum Stop {
-    /// It needs these bytes of the archive, which are not here yet.
+    /// It needs these bytes of the archive, which are not in memory yet.
     Lack(Range<u64>),
-    /// The bytes are here and cannot be meant.
+    /// The bytes are wrong.
     Corrupt(Error),
 }
 
@@ -53,12 +53,12 @@ impl From<Error> for Stop {
     }
 }
 
-/// The bytes of an archive, as far as they are here.
+/// The bytes of an archive, as far as they are in memory.
 pub trait View {
     /// Bytes of the whole archive.
     fn len(&self) -> u64;
 
-    /// Whether the archive has no bytes at all, which none is.
+    /// Whether the archive has no bytes; every archive has some.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -67,7 +67,7 @@ pub trait View {
     fn get(&self, range: Range<u64>) -> Result<Bytes, Stop>;
 }
 
-/// An archive of which all bytes are here.
+/// An archive that is wholly in memory.
 #[derive(Debug, Clone)]
 pub struct Resident(pub Bytes);
 
@@ -107,8 +107,8 @@ impl Table {
         Ok(Self { at, len })
     }
 
-    /// Where elements of `item` bytes are that have these numbers. `what` they are called is for the
-    /// error, should there not be so many.
+    /// The places of the elements with these numbers, of `item` bytes each. An error, if there are
+    /// too few, calls them `what`.
     pub(crate) fn items(
         &self,
         range: Range<u64>,
@@ -122,7 +122,7 @@ impl Table {
         Ok(self.position(range.start, item)..self.position(range.end, item))
     }
 
-    /// Where the element of that number is.
+    /// The place of the element with that number.
     pub(crate) fn item(&self, number: u64, item: u64, what: &str) -> Result<u64, Stop> {
         if number >= self.len {
             let found = format!("{what} {number}");
@@ -131,18 +131,18 @@ impl Table {
         Ok(self.position(number, item))
     }
 
-    /// A table was checked to end within the archive, so that this saturates only in one that was
-    /// made up; what is read there is checked again.
+    /// A table was checked to end within the archive, so this saturates only for an invented one; and
+    /// every read there is checked again.
     fn position(&self, number: u64, item: u64) -> u64 {
         self.at.saturating_add(number.saturating_mul(item))
     }
 }
 
-/// What is at a position is not what it must be.
+/// The error of a wrong value at a position.
 pub(crate) fn corrupt(at: u64, expected: impl Into<String>, found: impl Into<String>) -> Stop {
     Stop::Corrupt(Error::Corrupt {
         file: "archive".into(),
-        what: format!("what is at byte {at}"),
+        what: format!("the value at byte {at}"),
         expected: expected.into(),
         found: found.into(),
     })

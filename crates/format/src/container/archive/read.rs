@@ -1,10 +1,10 @@
-//! Reading values of an archive, each wherever it is.
+//! Reads values of an archive, wherever they are.
 
 use bytes::Bytes;
 
 use super::{INLINE_MAX, STRING_LEN, Stop, Table, VEC_LEN, View, corrupt};
 
-/// Bytes of an archive, once they are known to be within it.
+/// Bytes of an archive, after checking that they are within it.
 pub(crate) fn bytes(view: &dyn View, at: u64, len: u64) -> Result<Bytes, Stop> {
     let table = Table::new(at, len, 1, view.len())?;
     let bytes = view.get(at..at + table.len)?;
@@ -26,8 +26,8 @@ pub(crate) fn numbers<const N: usize, T>(
 
 /// All strings of a table.
 ///
-/// Archives share nothing, so that together they cannot be longer than the archive; without this
-/// check, a table of many strings that are the same bytes is a bomb.
+/// Values in an archive share no bytes, so the strings together cannot be longer than the archive.
+/// Without this check, a table of many strings that are the same bytes is a bomb.
 pub(crate) fn strings(view: &dyn View, table: &Table) -> Result<Vec<String>, Stop> {
     let mut left = view.len();
     let record = Record::read(view, table.at, table.len.saturating_mul(STRING_LEN))?;
@@ -42,7 +42,7 @@ pub(crate) fn strings(view: &dyn View, table: &Table) -> Result<Vec<String>, Sto
     Ok(strings)
 }
 
-/// A value of known size, and what its pointers lead to.
+/// A value of known size, whose pointers can be followed.
 pub(crate) struct Record<'a> {
     view: &'a dyn View,
     at: u64,
@@ -62,7 +62,7 @@ impl<'a> Record<'a> {
         })
     }
 
-    /// Position of what is at an offset.
+    /// Position of an offset in the archive.
     pub(crate) fn position(&self, offset: usize) -> u64 {
         self.at.saturating_add(offset as u64)
     }
@@ -101,12 +101,12 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// A tag that no variant has.
+    /// The error of a tag that no variant has.
     pub(crate) fn bad_tag(&self, offset: usize, what: &str, tag: u8) -> Stop {
         corrupt(self.position(offset), format!("the tag of {what}"), tag.to_string())
     }
 
-    /// Where the pointer at an offset points.
+    /// The target of the pointer at an offset.
     pub(crate) fn target(&self, offset: usize) -> Result<u64, Stop> {
         self.follow(offset, self.i64(offset)?)
     }
@@ -142,7 +142,7 @@ impl<'a> Record<'a> {
             let expected = format!("more than {INLINE_MAX} bytes out of line");
             return Err(corrupt(self.position(offset), expected, len.to_string()));
         }
-        // Measured from the start of the String, not from where the distance is.
+        // Measured from the start of the String, not from the field that holds the distance.
         let start = self.follow(offset, self.i64(offset + 8)?)?;
         Table::new(start, len, 1, self.view.len()).map(Some)
     }

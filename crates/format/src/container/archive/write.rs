@@ -2,14 +2,15 @@
 
 use super::INLINE_MAX;
 
-/// An archive that grows. What a parent points to is written before it, and its position kept.
+/// An archive that grows. The caller writes the target of a pointer before its parent, and keeps
+/// its position.
 #[derive(Debug, Default)]
 pub(crate) struct Writer {
     bytes: Vec<u8>,
 }
 
 impl Writer {
-    /// Room for that many bytes; more is found when needed.
+    /// Room for that many bytes; it grows if needed.
     pub(crate) fn with_capacity(len: usize) -> Self {
         Self { bytes: Vec::with_capacity(len) }
     }
@@ -24,7 +25,7 @@ impl Writer {
         self.bytes.len() as u64
     }
 
-    /// Zeros up to a multiple of `align`; the position that is then next.
+    /// Adds zeros up to a multiple of `align`; returns the next position.
     pub(crate) fn pad(&mut self, align: usize) -> u64 {
         self.bytes.resize(self.bytes.len().next_multiple_of(align), 0);
         self.position()
@@ -46,7 +47,7 @@ impl Writer {
         self.put(&value.to_le_bytes());
     }
 
-    /// Elements of a `Vec` of numbers; where they are.
+    /// Writes the elements of a `Vec` of numbers; returns their position.
     pub(crate) fn u32s(&mut self, values: &[u32]) -> u64 {
         let at = self.pad(4);
         self.bytes.reserve(4 * values.len());
@@ -54,7 +55,7 @@ impl Writer {
         at
     }
 
-    /// The bytes of a string that is too long to be held in place; where they are.
+    /// Writes the bytes of a string that is too long to be held in place; returns their position.
     pub(crate) fn text(&mut self, text: &str) -> u64 {
         let at = self.position();
         if text.len() > INLINE_MAX {
@@ -63,7 +64,8 @@ impl Writer {
         at
     }
 
-    /// Elements of a `Vec` of strings, with their bytes before them; where the elements are.
+    /// Writes the elements of a `Vec` of strings, after their bytes; returns the position of the
+    /// elements.
     pub(crate) fn strings(&mut self, strings: &[String]) -> u64 {
         let texts: Vec<u64> = strings.iter().map(|text| self.text(text)).collect();
         let at = self.pad(8);

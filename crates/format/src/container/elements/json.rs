@@ -8,8 +8,8 @@
 //! | TimestampNs | a time such as `"2026-01-31T12:00:00.5Z"`, a date, `"NaT"`, or nanoseconds since 1970 |
 //! | List, FixedSizeList | a list of its children |
 //!
-//! An element is as the model has it: one of fixed size, or bytes of any length. See
-//! [`list_chunk_to_offsets_bytes`](super::list_chunk_to_offsets_bytes) for those of lists.
+//! An element is in the form of the model: of fixed size, or bytes of any length. For lists see
+//! [`list_chunk_to_offsets_bytes`](super::list_chunk_to_offsets_bytes).
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -22,10 +22,10 @@ use serde_json::{Value, json};
 use super::{Values, decode, encode};
 use crate::container::model::DType;
 
-/// What stands for no time.
+/// Stands for no time.
 const NO_TIME: &str = "NaT";
 
-/// The bytes of an element that JSON says.
+/// The bytes of an element that is given as JSON.
 pub fn element_of_json(dtype: &DType, value: &Value) -> Result<Vec<u8>> {
     let refused = || {
         let text: String = value.to_string().chars().take(80).collect();
@@ -57,7 +57,7 @@ pub fn json_of_element(dtype: &DType, element: &[u8]) -> Result<Value> {
         DType::List { child } => {
             let (count, children) = match child.item_size().filter(|&size| size > 0) {
                 Some(size) => ((element.len() / size) as u64, element),
-                // What was never written has not even a number of children.
+                // An element that was never written lacks even the number of children.
                 None if element.is_empty() => return Ok(json!([])),
                 None => {
                     let (count, rest) = element.split_first_chunk().ok_or_else(damaged)?;
@@ -75,7 +75,7 @@ pub fn json_of_element(dtype: &DType, element: &[u8]) -> Result<Value> {
     }
 }
 
-/// Children of a list, put together.
+/// The children of a list, as values.
 fn values_of(dtype: &DType, all: &[&Value]) -> Result<Values> {
     let refused = |value: &Value| {
         let text: String = value.to_string().chars().take(80).collect();
@@ -121,7 +121,7 @@ fn values_of(dtype: &DType, all: &[&Value]) -> Result<Values> {
     })
 }
 
-/// These of some values, as JSON; `None` where they are not there.
+/// A range of some values, as JSON; `None` if the values do not cover it.
 fn json_of(dtype: &DType, values: &Values, range: std::ops::Range<u64>) -> Option<Vec<Value>> {
     let at = |offsets: &[u64], index: u64| offsets.get(usize::try_from(index).ok()?).copied();
     range
@@ -199,7 +199,7 @@ fn json_of_scalar(dtype: &DType, element: &[u8]) -> Option<Value> {
         DType::UInt16 => json!(number!(u16)),
         DType::UInt32 => json!(number!(u32)),
         DType::UInt64 => json!(number!(u64)),
-        // By its own digits, not by those of the double that it is equal to.
+        // By the digits of the float itself, not of the double that it equals.
         DType::Float32 => match number!(f32) {
             single if single.is_finite() => serde_json::from_str(&format!("{single:?}")).ok()?,
             single => word(single.into()),

@@ -1,16 +1,16 @@
 //! A chunk of lists as a chunk of `bytes`, and back.
 //!
-//! An element of the model is the encoding of the children of a list: where these have a fixed size,
-//! one after the other and nothing else; where they have not, their number as a little-endian `u32`
-//! first. The chunk is as the codec `chunkyard.offsets` has it. With children of fixed size only the
-//! offsets change, which count bytes in place of children.
+//! An element of the model is the encoding of the children of a list. Children of fixed size follow
+//! one after the other and nothing else; children of variable size come after their number, a
+//! little-endian `u32`. The chunk has the layout of the codec `chunkyard.offsets`. With children of
+//! fixed size only the offsets change: they count bytes in place of children.
 
 use chunkyard_store::{Error, Result};
 
 use super::{Values, corrupt, decode, split_offsets};
 use crate::container::model::DType;
 
-/// A chunk of `count` lists of `child`, as a container has it, as the model has it.
+/// Turns a container's chunk of `count` lists of `child` into the model's chunk.
 pub fn list_chunk_to_offsets_bytes(child: &DType, count: u64, chunk: &[u8]) -> Result<Vec<u8>> {
     if let Some(size) = self_evident(child) {
         let (offsets, children) = split_offsets(count, chunk)?;
@@ -30,7 +30,7 @@ pub fn list_chunk_to_offsets_bytes(child: &DType, count: u64, chunk: &[u8]) -> R
     let (mut ends, mut bytes) = (vec![0], Vec::new());
     for pair in offsets.windows(2) {
         let &[start, end] = pair else { continue };
-        // Offsets have 32 bits, so their differences have.
+        // Offsets have 32 bits, and so do their differences.
         bytes.extend_from_slice(&(end.saturating_sub(start) as u32).to_le_bytes());
         children.encode_part(child, start, end, &mut bytes)?;
         ends.push(bytes.len() as u64);
@@ -38,7 +38,7 @@ pub fn list_chunk_to_offsets_bytes(child: &DType, count: u64, chunk: &[u8]) -> R
     join(&ends, &bytes)
 }
 
-/// The other way round.
+/// Turns the model's chunk into the container's.
 pub fn list_chunk_from_offsets_bytes(child: &DType, count: u64, chunk: &[u8]) -> Result<Vec<u8>> {
     let (ends, bytes) = split_offsets(count, chunk)?;
     if ends.last() != Some(&(bytes.len() as u64)) {
@@ -71,12 +71,12 @@ pub fn list_chunk_from_offsets_bytes(child: &DType, count: u64, chunk: &[u8]) ->
     super::encode(&dtype, &Values::List { offsets, child: Box::new(all) })
 }
 
-/// Bytes of a child, where the length of a list tells how many there are.
+/// Bytes of a child, where the length of a list tells how many children it has.
 fn self_evident(child: &DType) -> Option<u64> {
     child.item_size().filter(|&size| size > 0).map(|size| size as u64)
 }
 
-/// Offsets, and what they lead into.
+/// Offsets, followed by the bytes that they lead into.
 fn join(offsets: &[u64], bytes: &[u8]) -> Result<Vec<u8>> {
     if offsets.last().is_some_and(|&last| u32::try_from(last).is_err()) {
         return Err(Error::invalid(format!(

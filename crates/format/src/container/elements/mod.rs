@@ -7,13 +7,12 @@
 //! | List | N + 1 offsets *counted in children*, `u32`; the encoding of all children |
 //! | FixedSizeList | the encoding of N · size children |
 //!
-//! array-format describes the last two and has no code for them; this is the reading of its words in
-//! which every type nests in every other. A chunk does not say how many elements it holds: its shape
-//! does.
+//! array-format describes the last two and has no code for them; this is our reading of its text, in which every type
+//! nests in every other. A chunk does not say how many elements it holds: its shape does.
 //!
-//! The model has no lists. One of fixed size is a dimension of the array, and its chunks are the same
-//! bytes. Any other is an element of type `bytes`: [`list_chunk_to_offsets_bytes`] and [`list_chunk_from_offsets_bytes`] turn the one chunk
-//! into the other.
+//! The model has no lists. A list of fixed size is a dimension of the array, and its chunks are the same bytes. Any
+//! other list is an element of type `bytes`: [`list_chunk_to_offsets_bytes`] and [`list_chunk_from_offsets_bytes`]
+//! convert the chunks.
 
 mod json;
 mod lists;
@@ -28,10 +27,10 @@ use chunkyard_store::{Error, Result};
 
 use super::model::DType;
 
-/// How deep types may nest. A type within a type costs a call within a call.
+/// How deep types may nest: each level costs a nested call.
 pub const DEPTH_MAX: usize = 16;
 
-/// Takes a chunk of `count` elements apart, all of it.
+/// Decodes a whole chunk of `count` elements.
 pub fn decode(dtype: &DType, count: u64, bytes: &[u8]) -> Result<Values> {
     decode_at(0, dtype, count, bytes)
 }
@@ -75,8 +74,8 @@ fn decode_at(depth: usize, dtype: &DType, count: u64, bytes: &[u8]) -> Result<Va
     }
 }
 
-/// Puts a chunk together. Values that are not of the type, or whose offsets do not rise from the
-/// first child to the last, are refused.
+/// Encodes a chunk. Refuses values that are not of the type, or whose offsets do not rise from the first child to the
+/// last.
 pub fn encode(dtype: &DType, values: &Values) -> Result<Vec<u8>> {
     let count = values.count(dtype);
     if !count.is_some_and(|count| values.holds(dtype, count)) {
@@ -87,7 +86,7 @@ pub fn encode(dtype: &DType, values: &Values) -> Result<Vec<u8>> {
     Ok(out)
 }
 
-/// The offsets of `count` elements, which must rise from 0, and what follows them.
+/// The offsets of `count` elements, which must rise from 0, and the bytes after them.
 fn split_offsets(count: u64, bytes: &[u8]) -> Result<(Vec<u64>, &[u8])> {
     let table = count.checked_add(1).and_then(|entries| entries.checked_mul(4));
     let table = table.and_then(|bytes| usize::try_from(bytes).ok());

@@ -82,7 +82,7 @@ fn types_that_nest_too_deep_are_refused() {
     assert_eq!(decode(&deep, 1, &[1]).unwrap_err().kind(), chunkyard_store::ErrorKind::Unsupported);
 }
 
-/// A type, and values of it in the number that is asked for.
+/// A type, and as many values of it as asked for.
 fn typed() -> impl Strategy<Value = DType> {
     let leaf = prop::sample::select(vec![
         DType::Bool,
@@ -142,7 +142,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_understood_is_encoded_to_the_same_bytes(
+    fn decoded_bytes_encode_to_the_same_bytes(
         dtype in typed(),
         count in 0..4u64,
         bytes in prop::collection::vec(0..3u8, 0..48),

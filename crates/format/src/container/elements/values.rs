@@ -48,8 +48,8 @@ impl Values {
         }
     }
 
-    /// How many elements these are, if they are of the type at all; lists of no children are taken
-    /// for none.
+    /// The number of elements; `None` if they are not of the type. Lists of fixed size 0 count as
+    /// no elements.
     pub(super) fn count(&self, dtype: &DType) -> Option<u64> {
         match (self, dtype) {
             (Self::Fixed(bytes), dtype) => {
@@ -100,7 +100,7 @@ impl Values {
         }
     }
 
-    /// Appends the encoding of the elements from `start` to `end`, of values that
+    /// Appends the encoding of the elements from `start` to `end`. The values must
     /// [hold](Self::holds) them.
     pub(super) fn encode_part(
         &self,
@@ -157,8 +157,8 @@ impl Values {
     }
 }
 
-/// Appends the offsets of the elements from `start` to `end`, counted from the first of them; gives
-/// where that begins and where the last one ends.
+/// Appends the offsets of the elements from `start` to `end`, counted from the first of them;
+/// returns where the first begins and where the last ends.
 fn encode_offsets(offsets: &[u64], start: u64, end: u64, out: &mut Vec<u8>) -> Result<(u64, u64)> {
     let offsets = part(offsets, start, end.saturating_add(1))?;
     let (Some(&first), Some(&last)) = (offsets.first(), offsets.last()) else {

@@ -1,4 +1,4 @@
-//! What a footer says of an array, except for its chunks.
+//! The description of an array in a footer, without its chunks.
 
 use std::ops::Range;
 
@@ -9,13 +9,13 @@ use super::super::model::{ArrayMeta, ArrayStats, DType, FillValue, IndexWidth};
 use super::super::stats_file;
 use super::{CHUNK_LEN, DEPTH_MAX, DTYPE_LEN, Root};
 
-/// The most dimensions that an array may have. The format has no limit; but every chunk repeats them.
+/// The most dimensions of an array. The format has no limit, but every chunk repeats them.
 pub const RANK_MAX: usize = 255;
 
 /// An array, and where its chunks are.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ArrayHead {
-    /// What the layer says of it.
+    /// Its description in this layer.
     pub meta: ArrayMeta,
     /// Its chunk table; see [`super::chunks`].
     pub chunks: Table,
@@ -30,8 +30,8 @@ pub fn array_name(view: &dyn View, root: &Root, position: u64) -> Result<String,
 }
 
 /// The names of the arrays at these positions, and whether each is deleted; nothing else of them is
-/// read. Names share no bytes, so that together they are no longer than the footer; one by one, a
-/// footer could make its reader keep far more than it has.
+/// read. Names share no bytes, so that together they are no longer than the footer. Otherwise a
+/// footer could make its reader keep far more bytes than the footer has.
 pub fn array_names(
     view: &dyn View,
     root: &Root,
@@ -52,7 +52,7 @@ pub fn array_names(
     Ok(names)
 }
 
-/// Whether an array is gone; version 6 knows no such thing.
+/// Whether an array is deleted; version 6 has no deleted arrays.
 fn deleted(root: &Root, record: &Record<'_>) -> Result<bool, Stop> {
     if root.version == 6 { Ok(false) } else { record.bool(136) }
 }
@@ -94,7 +94,7 @@ pub fn array(view: &dyn View, root: &Root, position: u64) -> Result<ArrayHead, S
     Ok(ArrayHead { meta, chunks: record.table(88, CHUNK_LEN)?, stats })
 }
 
-/// Pairs of indices: the `Vec` of them is at an offset.
+/// The pairs of indices in the `Vec` at an offset.
 fn pairs(
     view: &dyn View,
     record: &Record<'_>,

@@ -8,8 +8,8 @@ use super::super::archive::{
 use super::super::model::AttributeValue;
 use super::{Root, VALUE_LEN};
 
-/// The most text that a list may have whose strings are numbers of strings (version 6). There, a list
-/// can repeat a long string for four bytes each time.
+/// The most text of a list whose strings are given by number (version 6). There, a list can repeat a
+/// long string for four bytes each time.
 const TEXT_MAX: usize = 64 << 20;
 
 /// How many keys there are.
@@ -22,13 +22,13 @@ pub fn values_len(root: &Root) -> u64 {
     root.values.len
 }
 
-/// The key of that number.
+/// The key with that number.
 pub fn attribute_key(view: &dyn View, root: &Root, index: u64) -> Result<String, Stop> {
     let at = root.keys.item(index, STRING_LEN, "attribute key")?;
     Record::read(view, at, STRING_LEN)?.string(0)
 }
 
-/// The value of that number.
+/// The value with that number.
 pub fn attribute_value(view: &dyn View, root: &Root, index: u64) -> Result<AttributeValue, Stop> {
     let at = root.values.item(index, VALUE_LEN, "attribute value")?;
     let record = Record::read(view, at, VALUE_LEN)?;
@@ -39,7 +39,7 @@ pub fn attribute_value(view: &dyn View, root: &Root, index: u64) -> Result<Attri
     if tag > 11 { list(view, root, &record, tag) } else { scalar(view, root, &record, tag) }
 }
 
-/// The numbers of strings that a value of version 6 consists of; `None` if it is no text.
+/// The numbers of the strings in a value of version 6; `None` if it is not text.
 pub(super) fn string_numbers(
     view: &dyn View,
     root: &Root,
@@ -54,7 +54,7 @@ pub(super) fn string_numbers(
     }
 }
 
-/// A value that is one thing: at the offset that is its own size.
+/// A single value, at the offset that equals its size.
 fn scalar(
     view: &dyn View,
     root: &Root,
@@ -81,7 +81,7 @@ fn scalar(
     })
 }
 
-/// A value that is many things: a `Vec`, or a `Box` of a slice, which is the same.
+/// A list of values: a `Vec`, or a boxed slice, which has the same layout.
 fn list(
     view: &dyn View,
     root: &Root,
@@ -117,7 +117,7 @@ fn bools(view: &dyn View, table: &Table) -> Result<Vec<bool>, Stop> {
     Ok(bytes.iter().map(|byte| *byte == 1).collect())
 }
 
-/// The strings of these numbers.
+/// The strings with these numbers.
 fn pooled(view: &dyn View, root: &Root, table: &Table) -> Result<Vec<String>, Stop> {
     let mut text = 0;
     let mut list = Vec::new();
@@ -133,7 +133,7 @@ fn pooled(view: &dyn View, root: &Root, table: &Table) -> Result<Vec<String>, St
     Ok(list)
 }
 
-/// All byte strings of a table; as with strings, they share nothing.
+/// All byte strings of a table; like strings, they share no bytes.
 fn blobs(view: &dyn View, table: &Table) -> Result<Vec<Vec<u8>>, Stop> {
     let mut left = view.len();
     let record = Record::read(view, table.at, table.len.saturating_mul(VEC_LEN))?;

@@ -1,8 +1,7 @@
 //! Chunk tables: a million entries in one go, or one entry among a million.
 //!
-//! An entry is where the chunk is and a `Vec` of its coord, which is elsewhere: the writers put all
-//! coords of a table back to back before it. They are read together where that is so, and one by one
-//! where it is not.
+//! An entry holds the chunk's place and a `Vec` of its coord, whose content is elsewhere: writers put
+//! all coords of a table back to back before it. If so they are read together, otherwise one by one.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -11,10 +10,10 @@ use super::super::archive::{Stop, Table, View, bytes, corrupt};
 use super::super::model::{ChunkAddress, ChunkEntry};
 use super::{CHUNK_LEN, RANK_MAX};
 
-/// [`CHUNK_LEN`], where memory is counted.
+/// [`CHUNK_LEN`] as a size in memory.
 const ENTRY: usize = 32;
 
-/// Bytes between coords that are not worth reading them one by one.
+/// Gaps of up to this many bytes between coords are read through.
 const SLACK: u64 = 4096;
 
 /// The entries of these numbers. Coords of another rank are refused.
@@ -31,8 +30,8 @@ pub fn chunks(
     Ok(entries)
 }
 
-/// The same, without a `Vec` for each. `each` is called when everything is here and has been checked,
-/// so never before this returns an error.
+/// The same, without a `Vec` for each. `each` is called only after all bytes are here and checked, so
+/// never if this returns an error.
 pub fn chunk_flat(
     view: &dyn View,
     chunks: &Table,
@@ -68,7 +67,7 @@ pub fn chunk_flat(
     Ok(())
 }
 
-/// Where coords that are anywhere are read one by one.
+/// Reads scattered coords one by one.
 fn scattered(
     view: &dyn View,
     entries: &[[u8; ENTRY]],
@@ -87,8 +86,8 @@ fn scattered(
     Ok(())
 }
 
-/// The bytes that all coords are within, once each of them is known to be in the archive and of that
-/// rank; `None` if there are none.
+/// The byte range that holds all coords; checks that each lies in the archive and has that rank.
+/// `None` if there are none.
 fn span(
     entries: &[[u8; ENTRY]],
     start: u64,
@@ -108,7 +107,7 @@ fn positions(start: u64) -> impl Iterator<Item = u64> {
     (0..).map(move |number: u64| start + number * CHUNK_LEN)
 }
 
-/// An entry, except that the coord is elsewhere.
+/// An entry without the content of its coord.
 struct Fields {
     distance: i64,
     rank: u64,
@@ -149,9 +148,9 @@ fn coord_of(view: &dyn View, at: u64, fields: &Fields, rank: usize) -> Result<by
 
 /// Finds the chunk of a coord in a table whose coords ascend, row-major.
 ///
-/// Looks at `guess` first, which is where the chunk is if none before it is missing, then ever farther
-/// from it, and halves what is left once it has gone past: in a table that lacks little, everything it
-/// looks at is close together. In a table that does not ascend it may miss the chunk, no worse.
+/// Looks at `guess` first: the chunk is there if none before it is missing. Then it looks ever farther
+/// away, and halves the rest once it has gone past: in a table that lacks little, all entries it looks
+/// at are close together. In a table that does not ascend it may miss the chunk, no worse.
 pub fn find_chunk(
     view: &dyn View,
     chunks: &Table,

@@ -1,4 +1,4 @@
-//! Footers: what is in a layer and where, read piece by piece.
+//! Footers: the content of a layer and where it lies, read piece by piece.
 //!
 //! ```text
 //!  version 4, 5   Root 96 ─┬─ blocks       Vec of Block 56        0.9, 0.10 write 4; 0.11 to 0.14 write 5
@@ -12,9 +12,9 @@
 //!                          └─ arrays       Vec of Array 256       with statistics
 //! ```
 //!
-//! Nothing here reads more of a footer than it was asked for. [`root`] finds the tables; the other
-//! functions read elements of them by number. [`validate`] reads everything, and [`render`] writes
-//! version 4, byte for byte as 0.9 does.
+//! No function reads more of a footer than it is asked for. [`root`] finds the tables; the other functions
+//! read elements of them by number. [`validate`] reads everything, and [`render`] writes version 4, byte
+//! for byte as 0.9 does.
 //!
 //! Verified with files written by 0.9.0 (every variant of every type of version 4), 0.11.0, 0.12.0 and
 //! 0.14.0 (version 5, every sort of attribute) and 0.15.0 (version 6, every sort of attribute, with
@@ -48,7 +48,7 @@ const CHUNK_LEN: u64 = 32;
 const DTYPE_LEN: u64 = 24;
 const VALUE_LEN: u64 = 24;
 
-/// How deep the types of lists may be nested; what 0.9 can write has no limit and no use either.
+/// How deep the types of lists may be nested; 0.9 has no limit, and no use for more.
 const DEPTH_MAX: usize = 64;
 
 /// The tables of a footer.
@@ -60,7 +60,7 @@ pub struct Root {
     pub blocks: Table,
     /// Its arrays; see [`array()`].
     pub arrays: Table,
-    /// Which layer it is, as its writer says; the name of the file counts. Zero in version 6.
+    /// The number of the layer according to its writer; the name of the file counts. Zero in version 6.
     pub overlay_index: u32,
     /// Path of the base, as the writer of a sidecar knew it. Empty in version 6.
     pub base_file_hint: String,
@@ -76,7 +76,7 @@ impl Root {
     }
 }
 
-/// Finds the tables. A version that is none of 4, 5 and 6 is unsupported.
+/// Finds the tables. Versions other than 4, 5 and 6 are unsupported.
 pub fn root(view: &dyn View) -> Result<Root, Stop> {
     let (version, at) = version(view)?;
     if version == 6 {
@@ -105,9 +105,9 @@ pub fn root(view: &dyn View) -> Result<Root, Stop> {
 
 /// The version of a footer, and where its root is.
 ///
-/// A root is the last thing of a footer and begins with the version, padded to eight bytes; but how
-/// long it is depends on the version. What is in version 4 where version 6 has its number is a
-/// pointer backwards, so that 6 is never there; the other way round, any number may be.
+/// A root is the last part of a footer and begins with the version, padded to eight bytes; but its length
+/// depends on the version. Where version 6 has its number, version 4 has a pointer backwards, so that 6 is
+/// never there; the other way round, any number may be.
 fn version(view: &dyn View) -> Result<(u32, u64), Stop> {
     let len = view.len().min(ROOT_LEN);
     let Some(short_at) = view.len().checked_sub(ROOT_LEN_6) else {
@@ -121,7 +121,8 @@ fn version(view: &dyn View) -> Result<(u32, u64), Stop> {
         (_, 6) => Ok((6, short_at)),
         (4, _) => Ok((4, long_at)),
         (5, _) => Ok((5, long_at)),
-        // Later versions may be there where that of 6 is. Those with the root of 4 are all known.
+        // Later versions may have their number where version 6 has it. All versions with the root of 4 are
+        // known.
         (_, number @ 7..1000) => {
             let what = format!("a container with a footer of version {number}");
             Err(Error::unsupported(what).into())
@@ -137,7 +138,7 @@ fn version(view: &dyn View) -> Result<(u32, u64), Stop> {
     }
 }
 
-/// Whether what is at the end of a footer is the root of version 4 or 5, whatever its number says.
+/// Whether a footer ends in the root of version 4 or 5, whatever its number says.
 fn is_root(root: &Record<'_>) -> bool {
     let tables = [(8, BLOCK_LEN), (24, ARRAY_LEN), (40, STRING_LEN), (56, VALUE_LEN)];
     tables.into_iter().all(|(offset, item)| root.table(offset, item).is_ok())

@@ -1,8 +1,8 @@
 //! Footers of version 4, byte for byte as 0.9 writes them.
 //!
-//! Its readers check more than that pointers point somewhere: children come before their parents and
-//! in the order of the fields. So the order here is not free, nor is padding: even an empty `Vec` is
-//! aligned.
+//! Readers of 0.9 check more than that pointers point somewhere: children must come before their
+//! parents and in the order of the fields. So the order here is fixed, and so is padding: even an
+//! empty `Vec` is aligned.
 
 use chunkyard_store::{Error, Result};
 
@@ -12,10 +12,10 @@ use super::super::model::{
 };
 use super::{ARRAY_LEN, BLOCK_LEN, DEPTH_MAX, RANK_MAX};
 
-/// The version that is written.
+/// The version that we write.
 const VERSION: u32 = 4;
 
-/// What a footer is to say.
+/// The content of a new footer.
 #[derive(Debug, Clone, Copy)]
 pub struct NewFooter<'a> {
     /// The blocks of the layer, with ids that count from zero.
@@ -35,9 +35,9 @@ pub struct NewFooter<'a> {
 /// An array and its chunks.
 #[derive(Debug, Clone, Copy)]
 pub struct NewArray<'a> {
-    /// What is said of the array.
+    /// Its description.
     pub meta: &'a ArrayMeta,
-    /// The coords of all its chunks, one after another: as many numbers each as there are dimensions.
+    /// The coords of all its chunks, one after another: one number per dimension each.
     pub coords: &'a [u32],
     /// Where its chunks are.
     pub addresses: &'a [ChunkAddress],
@@ -73,7 +73,7 @@ pub fn render(footer: &NewFooter<'_>) -> Result<Vec<u8>> {
     Ok(out.finish())
 }
 
-/// What could be written and not be read again.
+/// Refuses an array that could be written but not read again.
 fn check(array: &NewArray<'_>) -> Result<()> {
     let ArrayMeta { name, shape, .. } = array.meta;
     if shape.len() > RANK_MAX {
@@ -111,7 +111,7 @@ fn blocks(out: &mut Writer, blocks: &[BlockMeta]) -> u64 {
     at
 }
 
-/// Where that is what an array points to.
+/// Where the targets of an array's pointers are.
 struct Children {
     name: u64,
     dtype: u64,
@@ -160,7 +160,7 @@ fn array_entry(out: &mut Writer, array: &NewArray<'_>, children: &Children) {
 
 /// All coords, then all entries.
 fn chunks(out: &mut Writer, array: &NewArray<'_>) -> u64 {
-    // No chunk, no coord, no padding for one.
+    // Without chunks there are no coords, and no padding for them.
     let mut coord =
         if array.addresses.is_empty() { out.position() } else { out.u32s(array.coords) };
     let (rank, len) = (array.meta.shape.len() as u64, 4 * array.meta.shape.len() as u64);
@@ -177,7 +177,7 @@ fn chunks(out: &mut Writer, array: &NewArray<'_>) -> u64 {
     at
 }
 
-/// The type that a type of lists points to.
+/// The child that a list type points to.
 fn dtype_child(out: &mut Writer, parent: &DType, depth: usize) -> Result<u64> {
     let (DType::FixedSizeList { child, .. } | DType::List { child }) = parent else {
         return Ok(out.position());

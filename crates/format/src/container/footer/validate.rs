@@ -11,13 +11,13 @@ use super::{
     keys_len, root, values_len,
 };
 
-/// The most findings that are listed; a footer that is wrong in a hundred places is wrong.
+/// The most findings that are listed; a footer with a hundred errors is bad enough.
 pub const FINDINGS_MAX: usize = 100;
 
-/// Checks all of a footer: that the readers of array-format accept it (`walk`), that names
-/// are unique, that indices of attributes lead somewhere, that chunks are on their grid and in their
-/// blocks, and that blocks are within the `data_len` bytes before the footer (and before the seal).
-/// Empty if nothing is wrong. The view must be of a footer that is here; one that is not is a finding.
+/// Checks a whole footer: that readers of array-format accept it (`walk`), that names are unique, that
+/// indices of attributes lead somewhere, that chunks are on their grid and in their blocks, and that
+/// blocks are within the `data_len` bytes before the footer (and before the seal). Empty if nothing is
+/// wrong. The view must hold the whole footer; missing bytes are a finding.
 pub fn validate(view: &dyn View, data_len: u64) -> Vec<String> {
     let mut findings = Findings(Vec::new());
     if let Err(stop) = check(view, data_len, &mut findings) {
@@ -42,7 +42,7 @@ impl Findings {
         });
     }
 
-    /// What a parser returned, or what stopped it as a finding.
+    /// The result of a parser; if it stopped, the reason becomes a finding.
     fn take<T>(&mut self, what: &str, result: Result<T, Stop>) -> Option<T> {
         result.map_err(|stop| self.stopped(what, stop)).ok()
     }
@@ -54,12 +54,12 @@ fn check(view: &dyn View, data_len: u64, findings: &mut Findings) -> Result<(), 
     let sound = findings.take("readers of array-format refuse the footer", walk(&view, &root));
     let sizes = check_blocks(&view, &root, data_len, findings);
     let order = check_keys(&view, &root, findings);
-    // Values that share bytes, which the walk refuses, would take forever.
+    // Values that share bytes would take forever; the walk refuses them.
     if sound.is_some() {
         check_values(&view, &root, findings);
     }
     let mut names = HashSet::new();
-    // For the same reason, no more is read of arrays than there is in a sound footer.
+    // For the same reason, no more of the arrays is read than a sound footer holds.
     let mut left = view.len();
     for position in 0..root.arrays.len {
         if findings.0.len() >= FINDINGS_MAX {
@@ -81,7 +81,7 @@ fn check(view: &dyn View, data_len: u64, findings: &mut Findings) -> Result<(), 
     Ok(())
 }
 
-/// What an array takes of a footer at least.
+/// The least bytes that an array takes in a footer.
 fn size(head: &ArrayHead) -> u64 {
     let meta = &head.meta;
     let text = meta.dimension_names.iter().map(String::len).sum::<usize>() + meta.name.len();
@@ -89,7 +89,7 @@ fn size(head: &ArrayHead) -> u64 {
     head.chunks.len.saturating_mul(CHUNK_LEN).saturating_add((text + 4 * numbers) as u64)
 }
 
-/// A name as it is said in a finding: a hostile one may be long.
+/// A name in a finding: a hostile one may be long.
 fn shown(name: &str) -> String {
     match name.char_indices().nth(80) {
         None => format!("{name:?}"),
@@ -133,8 +133,8 @@ fn check_blocks(
     sizes
 }
 
-/// Where each key is in the order of keys that attributes are sorted by: that of their text in version
-/// 6, that of their numbers before.
+/// The rank of each key in the order that attributes are sorted by: by text in version 6, by number
+/// before.
 fn check_keys(view: &Resident, root: &Root, findings: &mut Findings) -> Vec<usize> {
     let mut keys = Vec::new();
     // As for arrays: strings share no bytes.
@@ -172,7 +172,8 @@ fn check_keys(view: &Resident, root: &Root, findings: &mut Findings) -> Vec<usiz
 fn check_values(view: &Resident, root: &Root, findings: &mut Findings) {
     for index in 0..values_len(root) {
         let what = format!("attribute value {index}");
-        // Strings that are numbers may repeat a long one without end; the strings have been checked.
+        // A list of string numbers may repeat a long string without end; the strings themselves are
+        // checked.
         let read = match string_numbers(view, root, index) {
             Ok(None) => attribute_value(view, root, index).map(|_| Vec::new()),
             Ok(Some(numbers)) => Ok(numbers),
@@ -196,7 +197,7 @@ fn check_array(root: &Root, head: &ArrayHead, order: &[usize], findings: &mut Fi
     if names != 0 && names != rank {
         findings.add(format!("array {name} has {rank} dimensions and names for {names}"));
     }
-    // Keys that are not there are a finding of their own.
+    // Missing keys are a finding of their own.
     let keys = meta.attributes.iter().map(|(key, _)| usize::try_from(*key).ok());
     let places = keys.filter_map(|key| order.get(key?).copied());
     if !places.is_sorted_by(|a, b| a < b) {
@@ -223,7 +224,7 @@ fn check_chunks(
     if meta.deleted && head.chunks.len > 0 {
         findings.add(format!("array {name} is deleted and has {} chunks", head.chunks.len));
     }
-    // Where a chunk has no extent, the grid has one place (0.13 and later store one instead).
+    // Where a chunk has extent 0, the grid has one place (0.13 and later store 1 instead).
     let extents = meta.shape.iter().zip(&meta.chunk_shape);
     let grid: Vec<u32> = extents.map(|(len, chunk)| len.div_ceil((*chunk).max(1)).max(1)).collect();
     let mut last: Vec<u32> = Vec::new();
@@ -247,7 +248,7 @@ fn check_chunks(
     }
 }
 
-/// What is wrong with the place of a chunk.
+/// The error in the place of a chunk, if any.
 fn misplaced(address: ChunkAddress, sizes: &HashMap<u32, u64>) -> Option<String> {
     let ChunkAddress { block, offset, size } = address;
     let Some(len) = sizes.get(&block) else { return Some(format!("there is no block {block}")) };
@@ -255,7 +256,7 @@ fn misplaced(address: ChunkAddress, sizes: &HashMap<u32, u64>) -> Option<String>
     (end > *len).then(|| format!("bytes {offset}..{end} of block {block}, which has {len}"))
 }
 
-/// Chunks that are there twice, in a table that is not sorted.
+/// Chunks that occur twice, in a table that is not sorted.
 fn check_twins(view: &Resident, head: &ArrayHead, findings: &mut Findings) {
     let (name, rank) = (shown(&head.meta.name), head.meta.shape.len());
     let mut seen = HashSet::new();

@@ -1,14 +1,14 @@
-//! Walks all of a footer as the readers of array-format do before they read it.
+//! Walks a whole footer as the readers of array-format do before they read it.
 //!
-//! They use the checks of rkyv, and refuse a file whole where one fails: pointers are aligned; what
-//! they point to lies before what they are in, after whatever the fields before them point to, and
+//! They use the checks of rkyv, and refuse the whole file if one fails: pointers are aligned; a
+//! target lies before the record that points to it, after the targets of the fields before, and
 //! overlaps nothing; tags, booleans and strings are sound. A writer that shared equal strings would
 //! make files that look right here and nowhere else.
 
 use super::super::archive::{Record, Resident, STRING_LEN, Stop, VEC_LEN, View, corrupt};
 use super::{BLOCK_LEN, CHUNK_LEN, DEPTH_MAX, DTYPE_LEN, ROOT_LEN, ROOT_LEN_6, Root, VALUE_LEN};
 
-/// Stops at what the first reader of array-format would stop at.
+/// Stops at the first error at which a reader of array-format would stop.
 pub(super) fn walk(view: &Resident, root: &Root) -> Result<(), Stop> {
     let mut walk = Walk { view, low: 0, high: view.len() };
     let six = root.version == 6;
@@ -33,7 +33,7 @@ pub(super) fn walk(view: &Resident, root: &Root) -> Result<(), Stop> {
     })
 }
 
-/// Where the next thing that is pointed to must be.
+/// The range where the next target must be.
 struct Walk<'a> {
     view: &'a Resident,
     low: u64,
@@ -44,7 +44,7 @@ struct Walk<'a> {
 type Each<'e> = &'e mut dyn FnMut(&mut Walk<'_>, &Record<'_>, usize) -> Result<(), Stop>;
 
 impl Walk<'_> {
-    /// Checks what is at a place; what it points to comes before it, the next thing after it.
+    /// Checks the value at a place; its targets come before it, the next value after it.
     fn inside(
         &mut self,
         at: u64,
@@ -86,10 +86,10 @@ impl Walk<'_> {
         })
     }
 
-    /// A `Vec` of what points nowhere.
+    /// A `Vec` of values without pointers.
     fn plain(&mut self, record: &Record<'_>, offset: usize, item: u64) -> Result<(), Stop> {
         let table = record.table(offset, item)?;
-        // Pairs of numbers are aligned as one of them.
+        // Pairs of numbers are aligned like single numbers.
         self.inside(table.at, table.len * item, item, |_| Ok(()))
     }
 

@@ -1,12 +1,12 @@
 //! Attributes: the values of a container as JSON, and back.
 //!
-//! Booleans, numbers and strings are the same on both sides; an integer is Int64, or UInt64 where it
-//! must be. What a container does not have (null, lists, objects, numbers that fit neither 64 bits nor
-//! a float64) is kept as text, under the key `json:` + key. A key of the user that begins with `json:` gets another one, whatever its value.
-//! The lists and the bytes that version 5 has are read as lists and as base64.
+//! Booleans, numbers and strings are the same on both sides; an integer is Int64, or UInt64 if it must be. Values that
+//! a container does not have (null, lists, objects, numbers that fit neither 64 bits nor a float64) are kept as text,
+//! under the key `json:` + key. A key of the user that begins with `json:` gets that prefix too, whatever its value.
+//! The lists and the bytes of version 5 are read as lists and as base64.
 //!
-//! Numbers that JSON does not have, NaN and the infinities, are strings in the model, with a list
-//! of where they are beside the attributes (see [`chunkyard_array::non_finite`]).
+//! Numbers that JSON does not have, NaN and the infinities, are strings in the model, with a list of their places
+//! beside the attributes (see [`chunkyard_array::non_finite`]).
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::container::model::AttributeValue;
 
-/// What the key of an attribute begins with whose value is JSON.
+/// The prefix of the key of an attribute whose value is JSON.
 const JSON: &str = "json:";
 
 /// Attributes of a container as JSON, and pointers to those that are numbers spelled as strings.
@@ -34,7 +34,7 @@ pub(super) fn to_json(stored: &[(String, AttributeValue)]) -> (Attributes, Vec<S
                 let before = non_finite.len();
                 let value = json_of(value, &pointer_to(key), &mut non_finite);
                 if attributes.insert(key.clone(), value).is_some() {
-                    // A key that is there twice counts as the last one.
+                    // Of a key that comes twice the last value counts.
                     let twice = non_finite.split_off(before);
                     non_finite.retain(|pointer| !is_at(pointer, key));
                     non_finite.extend(twice);
@@ -45,7 +45,7 @@ pub(super) fn to_json(stored: &[(String, AttributeValue)]) -> (Attributes, Vec<S
     (attributes, non_finite)
 }
 
-/// Attributes as a container keeps them; `numbers` are the keys of strings that are numbers.
+/// Attributes as a container keeps them; `numbers` are the keys of strings that stand for numbers.
 pub(super) fn from_json(
     attributes: &Attributes,
     numbers: &[String],
@@ -75,7 +75,7 @@ pub(super) fn from_json(
     stored.collect()
 }
 
-/// Tells the keys of attributes that are numbers themselves from pointers to such within others.
+/// Separates the keys of attributes that are such numbers from pointers to such numbers within others.
 pub(super) fn split_pointers<'a>(
     attributes: &Attributes,
     pointers: impl Iterator<Item = &'a str>,
@@ -96,16 +96,16 @@ pub(super) fn split_pointers<'a>(
 fn is_wrapped(key: &str, value: &Value) -> bool {
     let has_no_type = match value {
         Value::Null | Value::Array(_) | Value::Object(_) => true,
-        // A whole number that would be rounded, or one with a point or an exponent out of range.
+        // A whole number that would be rounded, or a number with a point or an exponent that is out of range.
         Value::Number(number) => !(number.is_i64() || number.is_u64() || number.is_f64()),
         Value::Bool(_) | Value::String(_) => false,
     };
     key.starts_with(JSON) || has_no_type
 }
 
-/// The keys that stay as they are: of what is no JSON, and of JSON whose own key is taken by such.
+/// The keys that stay unchanged: of values that are not JSON, and of JSON whose plain key one of those has.
 fn kept(stored: &[(String, AttributeValue)]) -> BTreeSet<&str> {
-    // What may take a key is shorter, and so decided before.
+    // The plain key is shorter, so it is decided first.
     let mut by_length: Vec<_> = stored.iter().collect();
     by_length.sort_by_key(|(key, _)| key.len());
     let mut kept = BTreeSet::new();
@@ -117,7 +117,7 @@ fn kept(stored: &[(String, AttributeValue)]) -> BTreeSet<&str> {
     kept
 }
 
-/// The attribute that a container keeps as JSON text; `None` for what only looks like that.
+/// The attribute that a container keeps as JSON text; `None` for text that only looks like it.
 fn unwrapped<'a>(key: &'a str, value: &AttributeValue) -> Option<(&'a str, Value)> {
     let (plain, AttributeValue::String(text)) = (key.strip_prefix(JSON)?, value) else {
         return None;
@@ -126,7 +126,7 @@ fn unwrapped<'a>(key: &'a str, value: &AttributeValue) -> Option<(&'a str, Value
     is_wrapped(plain, &value).then_some((plain, value))
 }
 
-/// A value by itself as JSON; numbers that it does not have are words.
+/// A single value as JSON; numbers that JSON does not have are words.
 pub fn attribute_json(value: &AttributeValue) -> Value {
     json_of(value, "", &mut Vec::new())
 }

@@ -1,14 +1,14 @@
 //! Fill values.
 //!
 //! A container keeps a fill value apart from the type, and reads it as any number of that type:
-//! `Int(-1)` of an array of UInt8 is 255, `Float(2.5)` of one of Int32 is 2. Without one, or with one
-//! that is of no use for the type, it is zero or empty. A string is the fill value of strings and of
-//! bytes; 0.9 stores it and reads empty ones, we read what is stored.
+//! `Int(-1)` in an array of UInt8 is 255, `Float(2.5)` in an array of Int32 is 2. A missing fill
+//! value, or one that does not suit the type, means zero or empty. A string is the fill value of
+//! strings and of bytes; 0.9 stores it but reads empty strings, we read the stored one.
 //!
-//! It also decides which elements are null, and there more is told apart: with `UInt(0)` all zeros of
-//! an array are null, with none they are zeros. Zarr always has a fill value, which mostly is zero by
-//! default and means nothing. So a fill value of zero is stored as none, and what is stored otherwise
-//! than it would be on the way back is kept in an attribute: `{"uint": 0}`.
+//! It also decides which elements are null, and that makes a further difference: with `UInt(0)` all
+//! zeros of an array are null, without a fill value they are zeros. Zarr always has a fill value;
+//! mostly it is zero by default and means nothing. So a fill value of zero is stored as none. A
+//! stored fill value that would come back differently is kept in an attribute: `{"uint": 0}`.
 
 use chunkyard_array::Attributes;
 use chunkyard_store::{Error, Result};
@@ -19,7 +19,7 @@ use crate::container::model::{DType, FillValue};
 /// The attribute that keeps a fill value as it was stored.
 pub(super) const FILL: &str = "_chunkyard_fill";
 
-/// The bytes of the element that was never written.
+/// The bytes of an element that was never written.
 pub(super) fn element(leaf: &DType, fill: Option<&FillValue>) -> Vec<u8> {
     use FillValue::{Bool, Float, Int, String, TimestampNs, UInt};
     macro_rules! number {
@@ -99,19 +99,19 @@ pub(super) fn stored(leaf: &DType, element: &[u8]) -> Result<Option<FillValue>> 
     Ok(Some(value))
 }
 
-/// The stored fill value as JSON, where [`stored`] would not give it back.
+/// The stored fill value as JSON, if [`stored`] would not return it.
 pub(super) fn remark(leaf: &DType, fill: Option<&FillValue>, element: &[u8]) -> Option<Value> {
     let fill = fill?;
     let again = stored(leaf, element).ok().flatten();
     let same = match (&again, fill) {
-        // What is rounded to the type means the same.
+        // A number that is rounded to the type means the same.
         (Some(FillValue::Float(_)), FillValue::Float(_)) => true,
         (again, fill) => again.as_ref() == Some(fill),
     };
     (!same).then(|| render(fill))
 }
 
-/// Takes the stored fill value out of the attributes, where it is still that of the array.
+/// Takes the stored fill value out of the attributes, if it is still the fill value of the array.
 pub(super) fn take(attributes: &mut Attributes, leaf: &DType, element: &[u8]) -> Option<FillValue> {
     let fill = parse(attributes.get(FILL)?)?;
     attributes.shift_remove(FILL);
@@ -149,5 +149,5 @@ fn parse(json: &Value) -> Option<FillValue> {
 }
 
 fn unsayable(why: &str) -> Error {
-    Error::invalid(format!("the fill value cannot be that of a container: {why}"))
+    Error::invalid(format!("a container cannot have this fill value: {why}"))
 }

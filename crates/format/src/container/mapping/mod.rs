@@ -5,19 +5,18 @@
 //!  names, one flat list    ◀──▶  Dataset, a hierarchy       `names`
 //! ```
 //!
-//! The two do not say the same things. What one side cannot say goes into attributes with names of
-//! ours, and comes back from them; nothing is lost on the way and back:
+//! The two models differ. Facts that one side cannot express go into attributes with names of ours, and
+//! come back from them; nothing is lost on the way there and back:
 //!
 //! | attribute | holds |
 //! |---|---|
 //! | `_chunkyard_list` | the type of elements that are lists, see `types` |
-//! | `_chunkyard_fill` | a fill value whose equal in Zarr would be stored otherwise, see `fill` |
+//! | `_chunkyard_fill` | a fill value that would come back from Zarr differently, see `fill` |
 //! | `_chunkyard_members` | members of a Zarr document that a container has no place for |
 //!
-//! Chunks look alike on both sides, so that no byte of them is touched: elements in little-endian
-//! order or behind a table of offsets, row-major, clipped at the edges. Only chunks of lists are
-//! rearranged, see [`elements`](super::elements). How chunks are compressed is a matter of blocks,
-//! and no part of this.
+//! Chunks look alike on both sides, so that no byte of them is touched: elements in little-endian order
+//! or after a table of offsets, row-major, clipped at the edges. Only chunks of lists are rearranged,
+//! see [`elements`](super::elements). Compression belongs to blocks, not to this module.
 
 mod attributes;
 mod fill;
@@ -43,9 +42,9 @@ const MEMBERS: &str = "_chunkyard_members";
 /// The attribute that keeps the type of elements that are lists.
 const LIST: &str = "_chunkyard_list";
 
-/// The member that keeps the names of dimensions, where a container cannot.
+/// The member that keeps the names of dimensions, if a container cannot.
 const NAMES: &str = "dimension_names";
-/// The member that is a copy of all other documents. It is stale as soon as it is elsewhere.
+/// The member that is a copy of all other documents. A copy elsewhere would be stale.
 const CONSOLIDATED: &str = "consolidated_metadata";
 
 /// An array of a container with its attributes, which the container keeps apart.
@@ -175,8 +174,8 @@ fn group_entry_of(name: String, group: &GroupSpec) -> Result<Entry> {
     })
 }
 
-/// The names of the first `rank` dimensions. A container names all of them or none; where Zarr does
-/// otherwise, the whole list is kept among the members.
+/// The names of the first `rank` dimensions. A container names all of them or none; if Zarr names only
+/// some, the whole list is kept among the members.
 fn dimension_names(
     names: Option<&[Option<String>]>,
     rank: usize,
@@ -190,8 +189,8 @@ fn dimension_names(
     outer.iter().map(|name| name.clone().unwrap_or_default()).collect()
 }
 
-/// Takes the type of lists out of the attributes, where it fits the array. It does not when somebody
-/// has cut or cast the array since; then it says nothing any more.
+/// Takes the type of lists out of the attributes, if it fits the array. It no longer does after the
+/// array was cut or cast; then it means nothing.
 fn take_list(
     attributes: &mut Attributes,
     leaf: &DType,
@@ -226,15 +225,14 @@ fn with_members(
     if !rest.is_empty() {
         members.insert(non_finite::MEMBER.to_owned(), non_finite::member(&rest));
     }
-    // One that would be taken for ours on the way back.
+    // The user's attribute would be taken for ours on the way back.
     if !members.is_empty() || attributes.get(MEMBERS).is_some_and(Value::is_object) {
         reserve(&mut attributes, MEMBERS, Value::Object(members))?;
     }
     Ok(attributes::from_json(&attributes, &numbers))
 }
 
-/// Takes the members out of attributes, and adds which attributes are numbers that JSON does not
-/// have.
+/// Takes the members out of attributes, and adds which attributes are numbers that JSON does not have.
 fn take_members(attributes: &mut Attributes, mut numbers: Vec<String>) -> Map<String, Value> {
     let mut members = Map::new();
     if attributes.get(MEMBERS).is_some_and(Value::is_object)

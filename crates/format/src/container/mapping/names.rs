@@ -1,12 +1,12 @@
 //! Names: the flat list of a container as a hierarchy.
 //!
-//! The name of an array is its path without the slash before it: `a/b/c`; an array at the root has the
-//! empty name. A container has no groups. One that has attributes, or nothing below it, is kept as a
-//! scalar of UInt8 that is never written, under its path and a slash: `a/b/`, the root as `/`. All
-//! others follow from the names below them.
+//! The name of an array is its path without the leading slash: `a/b/c`; an array at the root has the
+//! empty name. A container has no groups. A group that has attributes, or no nodes below it, is kept as
+//! a scalar of UInt8 that is never written, under its path and a slash: `a/b/`, the root as `/`. All
+//! other groups follow from the names below them.
 //!
-//! Names are free in a container. What is no path (`a//b`, `..`) or leads too deep, and an array within
-//! an array, is left out of the dataset as a loss, and everything else can be read.
+//! Names are free in a container. A name that is not a path (`a//b`, `..`) or is too deep, and an array
+//! within an array, is left out of the dataset as a loss; everything else can be read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub fn group_name(path: &str) -> String {
     format!("{}/", name_of(path))
 }
 
-/// What a container holds.
+/// The content of a container as a dataset.
 pub fn dataset_of(entries: &[Entry]) -> Result<Dataset> {
     let mut dataset = Dataset::default();
     let mut arrays = BTreeMap::new();
@@ -56,7 +56,7 @@ pub fn dataset_of(entries: &[Entry]) -> Result<Dataset> {
             dataset.insert(path.as_str(), Node::Array(Arc::new(array)));
         }
     }
-    // A container that is empty still is something.
+    // An empty container still has a root.
     if dataset.nodes.is_empty() {
         dataset.insert("/", Node::Group(chunkyard_array::GroupSpec::new(Default::default())));
     }
@@ -96,7 +96,7 @@ pub fn entries_of(dataset: &Dataset) -> Result<Vec<Entry>> {
     Ok(entries)
 }
 
-/// Refuses a path that no name gives back.
+/// Refuses a path that cannot be restored from its name.
 fn check(path: &str) -> Result<()> {
     if path == "/" {
         return Ok(());
@@ -107,7 +107,7 @@ fn check(path: &str) -> Result<()> {
     }
 }
 
-/// The path of the group that an entry stands for, if it does.
+/// The path of the group that an entry stands for, if it is a group.
 fn group_path(meta: &ArrayMeta) -> Option<String> {
     let name = meta.name.strip_suffix('/')?;
     let is_marker = meta.dtype == DType::UInt8 && meta.shape.is_empty();
@@ -115,7 +115,7 @@ fn group_path(meta: &ArrayMeta) -> Option<String> {
     (is_marker && is_path).then(|| format!("/{name}"))
 }
 
-/// The paths of the groups that a node is within, from the inside, the root last.
+/// The paths of the groups around a node, from the inside, the root last.
 fn above(path: &str) -> impl Iterator<Item = &str> {
     std::iter::successors(Some(path), |path| parent_of(path)).skip(1)
 }

@@ -89,14 +89,14 @@ fn a_list_of_fixed_size_is_a_dimension() {
 }
 
 #[test]
-fn a_list_is_bytes_that_know_what_they_hold() {
+fn a_list_becomes_bytes_and_keeps_its_type() {
     for dtype in [list(DType::Float32), list(list(DType::String)), fixed(2, list(DType::Bool))] {
         let spec = there_and_back(&entry(dtype, None)).spec;
         assert_eq!(spec.data_type_name(), "bytes");
     }
     let deep = (0..40).fold(DType::Int8, |child, _| list(child));
     assert_eq!(array_of(&entry(deep, None)).unwrap_err().kind(), ErrorKind::Unsupported);
-    // A text that is none of ours stays what it is.
+    // A text that is not ours stays unchanged.
     let mut other = entry(DType::Binary, None);
     other.attributes.push(("_chunkyard_list".into(), AttributeValue::String("list<oak>".into())));
     there_and_back(&other);
@@ -105,7 +105,7 @@ fn a_list_is_bytes_that_know_what_they_hold() {
 }
 
 #[test]
-fn types_that_a_container_has_not_are_refused_with_advice() {
+fn types_that_a_container_lacks_are_refused_with_advice() {
     for (dtype, advice) in
         [("float16", "float32 holds"), ("complex64", "two arrays of floats"), ("r24", "which has")]
     {
@@ -161,7 +161,7 @@ fn fill_values_are_cast_as_by_the_peer() {
 }
 
 #[test]
-fn zero_of_zarr_takes_no_element_for_null() {
+fn a_zero_fill_of_zarr_makes_no_element_null() {
     for dtype in ["bool", "uint8", "float32", "string", "bytes"] {
         let spec = ArraySpec::builder(&[4], &[2], dtype).build().unwrap();
         assert_eq!(entry_of("a", &node(&spec)).unwrap().meta.fill_value, None, "{dtype}");
@@ -170,7 +170,7 @@ fn zero_of_zarr_takes_no_element_for_null() {
     assert_eq!(entry_of("a", &node(&spec)).unwrap_err().kind(), ErrorKind::Invalid, "signalling");
     let spec = ArraySpec::builder(&[4], &[2], "bytes").fill_bytes(b"\xff").build().unwrap();
     assert_eq!(entry_of("a", &node(&spec)).unwrap_err().kind(), ErrorKind::Invalid);
-    // Somebody has changed the fill value since.
+    // The fill value has changed since.
     let spec = array_of(&entry(DType::Int8, Some(FillValue::UInt(0)))).unwrap().spec;
     let spec = spec.with_dtype(json!("int8"), json!(7)).unwrap();
     let changed = entry_of("a", &node(&spec)).unwrap();
@@ -208,7 +208,7 @@ fn scalars_and_axes_without_length() {
 }
 
 #[test]
-fn attributes_that_a_container_has_not_are_json() {
+fn attributes_that_a_container_lacks_are_json() {
     let json = json!({
         "bool": true, "int": -5, "uint": u64::MAX, "float": 1.0, "zero": -0.0, "text": "NaN",
         "null": null, "list": [1, "a", null], "object": {"a": {"b": []}}, "": "",
@@ -227,7 +227,7 @@ fn attributes_that_a_container_has_not_are_json() {
 }
 
 #[test]
-fn what_only_looks_like_json_stays_what_it_is() {
+fn text_that_only_looks_like_json_stays_text() {
     let text = |key: &str, value: &str| (key.to_owned(), AttributeValue::String(value.to_owned()));
     let stored = [
         text("json:a", "{"),
@@ -264,7 +264,7 @@ fn lists_and_bytes_of_later_versions_are_read() {
 }
 
 #[test]
-fn numbers_that_json_has_not_come_back_as_numbers() {
+fn numbers_that_json_lacks_come_back_as_numbers() {
     let mut entry = entry(DType::Int8, None);
     entry.attributes = vec![
         ("nan".into(), AttributeValue::Float64(f64::NAN)),
@@ -276,7 +276,7 @@ fn numbers_that_json_has_not_come_back_as_numbers() {
     let document: Value = serde_json::from_slice(&spec.render()).unwrap();
     let listed = &document["chunkyard_non_finite"]["attributes"];
     assert_eq!(listed, &json!(["/nan", "/a~1b~0c"]));
-    // Within a list they are text, and the list of where they are is kept.
+    // Within a list they are text, and the list of their places is kept.
     entry.attributes = vec![("l".into(), AttributeValue::Float64List(vec![f64::NAN]))];
     let spec = array_of(&entry).unwrap().spec;
     let again = array_of(&entry_of("a", &node(&spec)).unwrap()).unwrap().spec;
@@ -284,7 +284,7 @@ fn numbers_that_json_has_not_come_back_as_numbers() {
 }
 
 #[test]
-fn what_else_a_document_says_is_kept() {
+fn other_members_of_a_document_are_kept() {
     let spec = ArraySpec::builder(&[4, 4], &[2, 2], "uint8").build().unwrap();
     let spec = spec.with_dimension_names(Some(&[None, Some(String::new())])).unwrap();
     let mut document: Value = serde_json::from_slice(&spec.render()).unwrap();
@@ -303,7 +303,7 @@ fn what_else_a_document_says_is_kept() {
 }
 
 #[test]
-fn members_from_a_file_do_not_replace_what_the_file_says() {
+fn kept_members_do_not_replace_the_metadata_of_the_file() {
     let mut entry = entry(DType::Int8, None);
     let lies = r#"{"shape": [1], "codecs": [], "attributes": 5, "dimension_names": [null, "x"]}"#;
     entry.attributes =
@@ -342,7 +342,7 @@ fn names(entries: &[Entry]) -> Vec<&str> {
 }
 
 #[test]
-fn groups_are_kept_where_nothing_else_tells_of_them() {
+fn groups_are_kept_where_no_array_implies_them() {
     let none = || Some(json!({}));
     let nodes = [
         ("/", none()),
@@ -389,7 +389,7 @@ fn datasets_whose_paths_clash_are_not_written() {
 }
 
 #[test]
-fn names_that_are_no_paths_are_losses_and_the_rest_is_read() {
+fn names_that_are_not_paths_are_losses_and_the_rest_is_read() {
     let of = |names: &[&str]| {
         let arrays = names
             .iter()
@@ -410,7 +410,7 @@ fn names_that_are_no_paths_are_losses_and_the_rest_is_read() {
 }
 
 #[test]
-fn a_name_that_leads_deep_is_a_loss_and_makes_no_groups() {
+fn a_name_that_is_too_deep_is_a_loss_and_makes_no_groups() {
     let of = |name: &str| {
         let mut meta = meta(name, DType::UInt8);
         if name.ends_with('/') {

@@ -1,4 +1,4 @@
-//! Types: those of Zarr, and lists.
+//! Types: Zarr's types, and lists.
 //!
 //! | container | model |
 //! |---|---|
@@ -8,8 +8,8 @@
 //! | FixedSizeList | one more dimension, the last, with chunks as long as it is |
 //! | List | `bytes`: the children of an element, see [`elements`](super::super::elements) |
 //!
-//! Types with lists are remembered as text: `list<int32>`, `fixed<3,fixed<2,float32>>`. The words for
-//! what is no list are those of Zarr, and `datetime64[ns]`.
+//! Types with lists are kept as text: `list<int32>`, `fixed<3,fixed<2,float32>>`. The words for other
+//! types are Zarr's, and `datetime64[ns]`.
 
 use chunkyard_store::{Error, Result};
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use crate::container::elements::DEPTH_MAX;
 use crate::container::model::DType;
 
-/// Types that are no lists, and their words.
+/// Types that are not lists, and their words.
 const LEAVES: &[(DType, &str)] = &[
     (DType::Bool, "bool"),
     (DType::Int8, "int8"),
@@ -35,12 +35,12 @@ const LEAVES: &[(DType, &str)] = &[
     (DType::TimestampNs, "datetime64[ns]"),
 ];
 
-/// How the elements of a container become those of an array.
+/// How the elements of a container become the elements of an array.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Layout {
-    /// The extents of the dimensions that are added.
+    /// The extents of the added dimensions.
     pub(super) inner: Vec<u32>,
-    /// The type within them: no list of fixed size.
+    /// The type within them: not a list of fixed size.
     pub(super) leaf: DType,
     /// The data type of the array.
     pub(super) data_type: Value,
@@ -83,7 +83,7 @@ impl Layout {
     }
 }
 
-/// The types that a type holds, from the outside.
+/// The type and the types nested in it, from the outside.
 fn children_of(dtype: &DType) -> impl Iterator<Item = &DType> {
     std::iter::successors(Some(dtype), |dtype| match *dtype {
         DType::List { child } | DType::FixedSizeList { child, .. } => Some(child.as_ref()),
@@ -92,7 +92,7 @@ fn children_of(dtype: &DType) -> impl Iterator<Item = &DType> {
     .skip(1)
 }
 
-/// The type whose elements are those of an array.
+/// The container's type for the elements of an array.
 pub(super) fn leaf_of(dtype: &chunkyard_array::DType) -> Result<DType> {
     let name = match dtype.name() {
         "variable_length_bytes" => "bytes",
@@ -115,7 +115,7 @@ pub(super) fn leaf_of(dtype: &chunkyard_array::DType) -> Result<DType> {
     )))
 }
 
-/// A type as text; of one that has a [`Layout`], which limits how deep it nests.
+/// A type as text. The type must have a [`Layout`], which limits how deep it nests.
 pub(super) fn render(dtype: &DType) -> String {
     match dtype {
         DType::List { child } => format!("list<{}>", render(child)),
@@ -124,7 +124,7 @@ pub(super) fn render(dtype: &DType) -> String {
     }
 }
 
-/// The type that a text says, lists included: `string`, `list<int32>`, `fixed<3,float32>`.
+/// Parses a type, lists included: `string`, `list<int32>`, `fixed<3,float32>`.
 pub fn parse_type(text: &str) -> Result<DType> {
     parse_any(text, 0).filter(|dtype| Layout::of(dtype).is_ok()).ok_or_else(|| {
         let words: Vec<&str> = LEAVES.iter().map(|(_, word)| *word).collect();
@@ -141,7 +141,7 @@ pub fn data_type_of(dtype: &DType) -> Result<Value> {
     Ok(Layout::of(dtype)?.data_type)
 }
 
-/// The type with lists that a text says; `None` where it says none.
+/// Parses a type with lists; `None` if the text is not one.
 pub(super) fn parse(text: &str) -> Option<DType> {
     let dtype = parse_any(text, 0)?;
     matches!(dtype, DType::List { .. } | DType::FixedSizeList { .. }).then_some(dtype)

@@ -1,14 +1,14 @@
 //! Statistics: the smallest and largest element of each array, and how many are null.
 //!
-//! The rules are those of array-format 0.9, so that either side can trust what the other wrote. An
-//! element is *null* when it equals the fill value, and so is one that was never written. Without a
-//! fill value no written element is null. Numbers compare as numbers, floating point by the total
-//! order of IEEE 754 (a NaN of positive sign is above infinity, −0 is below 0), strings and bytes by
-//! their bytes. Lists have no statistics: all of their elements count as null.
+//! The rules are the same as in array-format 0.9, so that either program can trust the other's numbers.
+//! An element is *null* when it equals the fill value or was never written. Without a fill value no
+//! written element is null. Numbers compare as numbers, floating point by the total order of IEEE 754
+//! (a NaN of positive sign is above infinity, −0 is below 0), strings and bytes by their bytes. Lists
+//! have no statistics: all of their elements count as null.
 //!
-//! Computed while a chunk is written and merged over the chunks of an array; merging is associative,
-//! so chunks may come in any order. What replaces an older chunk cannot be merged: the smallest element
-//! may have gone with it, and the array has to be read again.
+//! Computed while a chunk is written, and merged over the chunks of an array; merging is associative,
+//! so chunks may come in any order. A chunk that replaces an older one cannot be merged: the smallest
+//! element may have gone with the old one, and the array has to be read again.
 
 mod numbers;
 #[cfg(test)]
@@ -33,14 +33,14 @@ pub struct ChunkStats {
 }
 
 impl ChunkStats {
-    /// Adds those of other chunks of the same array.
+    /// Adds the statistics of other chunks of the same array.
     pub fn merge(&mut self, other: Self) {
         self.non_null = self.non_null.saturating_add(other.non_null);
         replace_if(&mut self.min, other.min, Ordering::is_lt);
         replace_if(&mut self.max, other.max, Ordering::is_gt);
     }
 
-    /// The statistics of the array, given that all of its chunks were merged.
+    /// The statistics of the array, once all of its chunks are merged.
     pub fn to_array_stats(&self, name: &str, shape: &[u32]) -> ArrayStats {
         let row_count = shape.iter().fold(1u64, |rows, &n| rows.saturating_mul(u64::from(n)));
         ArrayStats {
@@ -94,7 +94,7 @@ pub fn of_chunk(dtype: &DType, fill: Option<&FillValue>, bytes: &[u8]) -> Result
     })
 }
 
-/// The statistics of strings or bytes behind their offsets; `None` where these lie.
+/// The statistics of strings or bytes after their offsets; `None` if the offsets are wrong.
 fn of_variable(fill: Option<&FillValue>, bytes: &[u8]) -> Option<ChunkStats> {
     if bytes.is_empty() {
         return Some(ChunkStats::default());
@@ -120,8 +120,8 @@ fn of_variable(fill: Option<&FillValue>, bytes: &[u8]) -> Option<ChunkStats> {
     Some(ChunkStats { min: min.map(StatValue::Bytes), max: max.map(StatValue::Bytes), non_null })
 }
 
-/// The offsets of a chunk of strings or bytes, whose number the chunk does not say: the last one is
-/// that which leads exactly to the end. There is at most one such, as offsets do not fall.
+/// The offsets of a chunk of strings or bytes. The chunk does not say how many there are: the last
+/// offset is the one that leads exactly to the end. At most one does, as offsets never fall.
 fn split_offsets(bytes: &[u8]) -> Option<(&[[u8; 4]], &[u8])> {
     let (words, _) = bytes.as_chunks::<4>();
     let last = words.iter().enumerate().position(|(at, offset)| {
@@ -132,7 +132,7 @@ fn split_offsets(bytes: &[u8]) -> Option<(&[[u8; 4]], &[u8])> {
     Some((offsets, bytes.get(4 * offsets.len()..)?))
 }
 
-/// Takes `new` where there is nothing yet, or where it compares to what there is as wanted.
+/// Takes `new` if `old` is empty, or if `new` compares to it as wanted.
 fn replace_if(old: &mut Option<StatValue>, new: Option<StatValue>, wanted: fn(Ordering) -> bool) {
     let better = match (old.as_ref(), new.as_ref()) {
         (Some(old), Some(new)) => wanted(compare(new, old)),
@@ -144,7 +144,7 @@ fn replace_if(old: &mut Option<StatValue>, new: Option<StatValue>, wanted: fn(Or
     }
 }
 
-/// The order of two values of one array, which are of one sort.
+/// The order of two values of one array, which have the same type.
 pub(super) fn compare(a: &StatValue, b: &StatValue) -> Ordering {
     match (a, b) {
         (StatValue::Int(a), StatValue::Int(b)) => a.cmp(b),

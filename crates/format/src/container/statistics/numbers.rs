@@ -1,10 +1,10 @@
 //! The inner loops: numbers, without a branch per element.
 //!
-//! A null is replaced by the greatest value where the least one is looked for, and the other way
-//! round, so that it never wins against an element that is not null; whether there is any such, their
-//! count tells. Elements are compared by a key, which is an integer: the total order of floating-point
-//! numbers is that of their bits, all but the sign flipped where that is set. On a plain x86-64 this
-//! takes 6 to 20 GB/s, by type and with or without a fill value; a branch per element takes 1 to 4.
+//! A null is replaced by the greatest value when looking for the least, and the other way round, so it
+//! never wins against an element that is not null; the count tells whether there is any such element.
+//! Elements are compared by an integer key: floating-point numbers have the same total order as their
+//! bits, where a set sign flips all other bits. On a plain x86-64 this takes 6 to 20 GB/s, by type and
+//! with or without a fill value; a branch per element takes 1 to 4.
 
 use super::ChunkStats;
 use crate::container::model::{FillValue, StatValue};
@@ -12,8 +12,8 @@ use crate::container::model::{FillValue, StatValue};
 /// Elements that are counted in one byte, so that the counter has as many lanes as the elements.
 const RUN: usize = u8::MAX as usize;
 
-/// Statistics of integers; `None` where the bytes are no whole number of them. As in 0.9, only an
-/// integer is their fill value here, though a reader takes any number.
+/// Statistics of integers; `None` if the bytes are not a whole number of them. As in 0.9, only an
+/// integer counts as their fill value here, though a reader takes any number.
 pub(super) fn of_integers<T: Integer, const BYTES: usize>(
     read: impl Fn([u8; BYTES]) -> T,
     stat: impl Fn(T) -> StatValue,
@@ -33,9 +33,9 @@ pub(super) fn of_integers<T: Integer, const BYTES: usize>(
     Some(found.stats(stat))
 }
 
-/// Statistics of 32-bit floating-point numbers; only such a number is their fill value here.
+/// Statistics of 32-bit floating-point numbers; only such a number counts as their fill value here.
 pub(super) fn of_f32(fill: Option<&FillValue>, bytes: &[u8]) -> Option<ChunkStats> {
-    // Its own inverse.
+    // This function is its own inverse.
     let key = |bits: u32| bits as i32 ^ ((bits as i32 >> 31) as u32 >> 1) as i32;
     let (read, magnitude) = (u32::from_le_bytes, u32::MAX >> 1);
     let infinity = f32::INFINITY.to_bits() as i32;
@@ -53,7 +53,7 @@ pub(super) fn of_f32(fill: Option<&FillValue>, bytes: &[u8]) -> Option<ChunkStat
     Some(found.stats(|found| StatValue::Float(f64::from(f32::from_bits(key(found as u32) as u32)))))
 }
 
-/// Statistics of 64-bit floating-point numbers; only such a number is their fill value here.
+/// Statistics of 64-bit floating-point numbers; only such a number counts as their fill value here.
 pub(super) fn of_f64(fill: Option<&FillValue>, bytes: &[u8]) -> Option<ChunkStats> {
     let key = |bits: u64| bits as i64 ^ ((bits as i64 >> 63) as u64 >> 1) as i64;
     let (read, magnitude) = (u64::from_le_bytes, u64::MAX >> 1);
@@ -79,7 +79,7 @@ fn float_fill(fill: Option<&FillValue>) -> Option<f64> {
     }
 }
 
-/// What elements are compared by.
+/// The key that elements are compared by.
 pub(super) trait Integer: Copy + Ord {
     const LEAST: Self;
     const GREATEST: Self;
@@ -113,7 +113,7 @@ macro_rules! integer {
 }
 integer!(i8, i16, i32, i64, u8, u16, u32, u64);
 
-/// The extremes of what is not null, and how many such there are.
+/// The extremes of the elements that are not null, and their number.
 struct Found<K> {
     least: K,
     greatest: K,

@@ -1,4 +1,4 @@
-//! What array-format 0.9.0 computes for the same bytes, written down; and a naive loop.
+//! Results that array-format 0.9.0 computes for the same bytes, written down; and a naive loop.
 
 use proptest::prelude::*;
 
@@ -114,7 +114,7 @@ fn lists_have_no_statistics() {
 }
 
 #[test]
-fn bytes_that_are_no_elements_are_corrupt() {
+fn bytes_that_do_not_hold_elements_are_corrupt() {
     let lying: [&[u8]; 5] = [&[1], &[0; 5], &[0, 0, 0, 0, 9, 0, 0, 0], &[4; 12], &[0, 0, 0, 0, 1]];
     for bytes in lying {
         let found = of_chunk(&DType::String, None, bytes);
@@ -127,7 +127,7 @@ fn bytes_that_are_no_elements_are_corrupt() {
 }
 
 #[test]
-fn what_was_never_written_is_null() {
+fn elements_never_written_are_null() {
     let mut all = of_chunk(&DType::Int8, Some(&FillValue::Int(0)), &[5, 0, 251]).unwrap();
     all.merge(of_chunk(&DType::Int8, Some(&FillValue::Int(0)), &[0, 0, 0]).unwrap());
     all.merge(of_chunk(&DType::Int8, Some(&FillValue::Int(0)), &[7, 7, 1]).unwrap());

@@ -8,7 +8,7 @@
 //!  blpk | 1      | 0 0 0                      | nchunks                           version 1, 16 bytes
 //! ```
 //!
-//! A number of -1 is not known.
+//! -1 means that a number is not known.
 
 use chunkyard_store::{Error, Result};
 
@@ -26,17 +26,17 @@ const DEFLATED: u8 = 4;
 /// A version of the file format. Two differ although both call themselves 3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Version {
-    /// 1: of bloscpack 0.1, and to this day of BLZ and bcolz.
+    /// 1: bloscpack 0.1, and to this day BLZ and bcolz.
     V1,
-    /// 2: of bloscpack 0.2.
+    /// 2: bloscpack 0.2.
     V2,
     /// 3 as the BLZ document describes it: metadata is bare JSON. No release wrote it.
     Interim,
-    /// 3 of bloscpack 0.3 and later: metadata is a section with a header of its own.
+    /// 3 in bloscpack 0.3 and later: metadata is a section with a header of its own.
     Final,
 }
 
-/// What the header of a file says.
+/// The header of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
     /// The version of the file.
@@ -64,7 +64,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// The header of a file that holds nothing yet.
+    /// The header of an empty file.
     pub fn new(version: Version) -> Self {
         Self {
             version,
@@ -89,18 +89,18 @@ impl Header {
         }
     }
 
-    /// Uncompressed bytes of a chunk, where the header says them.
+    /// Uncompressed bytes of a chunk, if the header has them.
     pub fn plain_bytes(&self, chunk: u64) -> Option<u32> {
         match self.chunks {
             Some(chunks) if chunk.checked_add(1) == Some(chunks) => self.last_chunk_bytes,
             Some(_) => self.chunk_bytes,
-            // Any chunk may turn out to be the last one.
+            // The number of chunks is not known, so any chunk may be the last one.
             None => self.chunk_bytes.filter(|&bytes| self.last_chunk_bytes == Some(bytes)),
         }
     }
 
     /// Reads the header of a file of `file_bytes` bytes. `first` is its beginning: 33 bytes, or all of a
-    /// shorter file. The last of them tells the two versions 3 apart.
+    /// shorter file. Byte 32 tells the two versions 3 apart.
     pub fn parse(file: &str, first: &[u8], file_bytes: u64) -> Result<Self> {
         let short = |needed: usize| {
             corrupt(file, "the header", format!("{needed} bytes"), format!("{file_bytes}"))
@@ -196,7 +196,7 @@ impl Header {
             + u8::from(self.metadata_deflated) * DEFLATED
     }
 
-    /// What must hold of a header that is read and of one that is written.
+    /// The rules for a header, both when it is read and when it is written.
     fn check(&self) -> Result<(), Wrong> {
         let wrong = |what, expected: &str, found: String| {
             Err(Wrong { what, expected: expected.to_owned(), found })
@@ -251,7 +251,7 @@ struct Wrong {
     found: String,
 }
 
-/// Whether metadata that begins so, under the last eight bytes of a header of version 3, is bare.
+/// Whether a file of version 3 is interim: its metadata is bare. `last` is the last eight bytes of its header.
 ///
 /// The metadata of the final version begins with the name of its format, "JSON"; no name begins like
 /// JSON text or like a zlib stream whose length is given.
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn minus_one_is_not_known() {
+    fn minus_one_means_unknown() {
         let mut bytes = *FINAL;
         bytes[8..24].fill(0xff);
         bytes[24] = 0;
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn what_breaks_a_rule_is_corrupt() {
+    fn headers_that_break_a_rule_are_corrupt() {
         let bend = |at: usize, bytes: &[u8]| {
             let mut bent = *FINAL;
             bent[at..at + bytes.len()].copy_from_slice(bytes);
@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_version_can_say_is_not_written() {
+    fn headers_that_a_version_cannot_have_are_not_written() {
         let final_ = common(Version::Final);
         for header in [
             Header { digest: Digest::Md5, ..Header::new(Version::V1) },

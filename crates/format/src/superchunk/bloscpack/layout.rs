@@ -1,7 +1,7 @@
-//! Where things lie in a Bloscpack file: everything before its first chunk, from its first bytes.
+//! The head of a Bloscpack file: everything before its first chunk.
 //!
-//! How many bytes that takes is known only after a look at some of them. So [`Layout::parse`] is given
-//! what has been read and either has enough or says how much to come back with.
+//! How long the head is becomes known only while it is read. So [`Layout::parse`] takes the bytes that the
+//! caller has read, and either has enough or says how many it needs.
 
 use chunkyard_store::{Error, Result};
 
@@ -12,35 +12,35 @@ use crate::superchunk::corrupt;
 /// Bytes that tell the version of a file.
 const FIRST_BYTES: u64 = 33;
 
-/// What comes before the first chunk of a file.
+/// The head of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// The header.
     pub header: Header,
-    /// The metadata: JSON, uncompressed. None if the file calls it something else.
+    /// The metadata: JSON, uncompressed. `None` if it has another format.
     pub metadata: Option<Vec<u8>>,
     /// Where the table of offsets begins.
     pub offsets_at: u64,
-    /// How many offsets it has: one for each chunk and each that may be appended.
+    /// How many offsets it has: one for each chunk, and one for each that may be appended.
     pub entries: u64,
     /// Where the first chunk begins: behind the table.
     pub chunks_at: u64,
 }
 
-/// What the first bytes of a file were enough for.
+/// The result of reading the first bytes of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Parsed {
-    /// All of it, with the offset of each entry; `None` is an entry of -1.
+    /// The whole head, with the offset of each entry; `None` is an entry of -1.
     Whole(Layout, Vec<Option<u64>>),
-    /// Too few: so many first bytes are needed. They are within the file, and more than were given.
+    /// Too few: this many first bytes are needed. They are within the file, and more than were given.
     Needs(u64),
 }
 
 impl Layout {
     /// Reads the beginning of a file of `file_bytes` bytes. `head` is its first bytes, any number.
     ///
-    /// A chunk that is counted has a place within the file, or none: then its place is found by
-    /// walking the chunks.
+    /// The offset of a counted chunk is within the file, or missing: then a walk over the chunks finds its
+    /// place.
     pub fn parse(file: &str, head: &[u8], file_bytes: u64) -> Result<Parsed> {
         let parsed = Self::parse_torn(file, head, file_bytes)?;
         let Parsed::Whole(layout, offsets) = &parsed else { return Ok(parsed) };
@@ -50,7 +50,7 @@ impl Layout {
         if chunks > most {
             return Err(corrupt(file, "nchunks", format!("at most {most}"), chunks));
         }
-        // A spare entry that leads nowhere is what an append leaves that did not come to its end.
+        // An unfinished append may leave a spare entry that leads nowhere.
         for (slot, entry) in (0..chunks).zip(table(head, layout.offsets_at)) {
             if offsets.get(slot as usize).is_some_and(Option::is_none) && entry != -1 {
                 layout.check_offset(file, slot, entry.cast_unsigned(), file_bytes)?;
@@ -59,8 +59,8 @@ impl Layout {
         Ok(parsed)
     }
 
-    /// The same for a file whose writer may have died: numbers of chunks that cannot be are let pass,
-    /// and an offset that cannot be is none.
+    /// The same for a file whose writer may have died: impossible numbers of chunks are accepted, and an
+    /// impossible offset counts as missing.
     pub fn parse_torn(file: &str, head: &[u8], file_bytes: u64) -> Result<Parsed> {
         let first = FIRST_BYTES.min(file_bytes);
         if (head.len() as u64) < first {
@@ -75,7 +75,7 @@ impl Layout {
         let entries = match (header.has_offsets, header.chunks) {
             (false, _) => 0,
             (true, Some(chunks)) => chunks + header.spare,
-            // Where the table ends and the chunks begin is not written anywhere.
+            // Such a file does not say where the table ends and the chunks begin.
             (true, None) => {
                 let what = format!("{file}: a table of offsets for an unknown number of chunks");
                 return Err(Error::unsupported(what));
@@ -108,7 +108,7 @@ impl Layout {
         Err(corrupt(file, &format!("the offset of chunk {slot}"), expected, offset.cast_signed()))
     }
 
-    /// Where the entry of a chunk is, of those that there are.
+    /// The position of a chunk's entry, if the table has one.
     pub fn entry_at(&self, slot: u64) -> Option<u64> {
         (slot < self.entries).then(|| self.offsets_at + 8 * slot)
     }
@@ -120,7 +120,7 @@ impl Layout {
     }
 }
 
-/// The numbers from a place on, as far as there are bytes.
+/// The numbers from a position on, up to the end of `head`.
 fn table(head: &[u8], at: u64) -> impl Iterator<Item = i64> {
     let from = usize::try_from(at).ok().and_then(|at| head.get(at..)).unwrap_or_default();
     from.as_chunks().0.iter().map(|&entry| i64::from_le_bytes(entry))
@@ -141,7 +141,7 @@ fn read_metadata(file: &str, header: &Header, head: &[u8], file_bytes: u64) -> R
     let bytes = match header.version {
         Version::Final => match Section::bytes_of(file, stored)? {
             Some(bytes) => bytes,
-            // As long as the section's own header is not there, that is what is needed.
+            // The section's own header comes first; it gives the length of the rest.
             None => section::HEADER_BYTES as u64,
         },
         _ => u64::from(header.metadata_bytes),
@@ -174,7 +174,7 @@ mod tests {
     use super::*;
     use crate::superchunk::bloscpack::Digest;
 
-    /// The beginning of what the tool wrote: 360 bytes with 40 numbers of four bytes.
+    /// The beginning of a file of the tool: 360 bytes with 40 numbers of four bytes.
     const FINAL: &[u8; 140] = b"blpk\x03\x03\x01\x04\x40\0\0\0\x20\0\0\0\
         \x03\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0\
         JSON\0\0\0\0\0\x01\0\x06\x0f\0\0\0\x20\0\0\0\x0f\0\0\0\0\0\0\0\0\0\0\0\

@@ -25,7 +25,7 @@ pub use chunkyard_store::Digest;
 /// Bytes of a Blosc header, and so of the shortest chunk.
 pub const BLOSC_HEADER_BYTES: u64 = 16;
 
-/// The `N` bytes at a place, if they are there.
+/// The `N` bytes at a position, if there are as many.
 fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..)?.first_chunk().copied()
 }

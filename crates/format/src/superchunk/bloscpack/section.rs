@@ -20,7 +20,7 @@ use crate::superchunk::corrupt;
 /// Bytes of the section before the metadata.
 pub(super) const HEADER_BYTES: usize = 32;
 
-/// Metadata that is longer than this is not what a file says about itself.
+/// Longer metadata is refused: no real file has it.
 const JSON_BYTES_MAX: u32 = 64 << 20;
 
 /// The name of the one format that the tool writes.
@@ -33,7 +33,7 @@ pub struct Section {
     pub magic: String,
     /// The checksum of the metadata.
     pub digest: Digest,
-    /// Whether the metadata is compressed. A writer leaves it as it is where that is shorter.
+    /// Whether the metadata is compressed. A writer stores it uncompressed if that is shorter.
     pub deflate: bool,
     /// How hard to compress, 0 to 9.
     pub level: u8,
@@ -46,7 +46,7 @@ pub struct Section {
 }
 
 impl Section {
-    /// A section with the tool's defaults: zlib at level 6, Adler-32 and room for ten times as much.
+    /// A section with the tool's defaults: zlib at level 6, Adler-32, and room to grow tenfold.
     pub fn new(json: Vec<u8>) -> Result<Self> {
         let room = u32::try_from(json.len()).ok().and_then(|len| len.checked_mul(10));
         let room = room.ok_or_else(|| too_long("metadata", json.len()))?;
@@ -61,18 +61,18 @@ impl Section {
         })
     }
 
-    /// Bytes of the section as a whole.
+    /// Bytes of the whole section.
     pub fn bytes(&self) -> u64 {
         HEADER_BYTES as u64 + u64::from(self.room) + self.digest.bytes() as u64
     }
 
-    /// Bytes of the section that begins with these 32, or `None` if they are fewer.
+    /// Bytes of the section that begins with these 32 bytes, or `None` if there are fewer.
     pub(super) fn bytes_of(file: &str, start: &[u8]) -> Result<Option<u64>> {
         let Some(fields) = Fields::parse(file, start)? else { return Ok(None) };
         Ok(Some(HEADER_BYTES as u64 + u64::from(fields.room) + fields.digest.bytes() as u64))
     }
 
-    /// The section that begins where `bytes` begins, and how many of them are its own.
+    /// The section at the beginning of `bytes`, and its length.
     pub fn parse(file: &str, bytes: &[u8]) -> Result<(Self, usize)> {
         let short = || corrupt(file, "the metadata section", "all of it", bytes.len());
         let fields = Fields::parse(file, bytes)?.ok_or_else(short)?;
@@ -100,7 +100,7 @@ impl Section {
         Ok((section, HEADER_BYTES + room_len + digest.bytes()))
     }
 
-    /// The bytes of the section: as many for any metadata that fits into the room.
+    /// The bytes of the section. Its length is the same for any metadata that fits into the room.
     pub fn render(&self) -> Result<Vec<u8>> {
         let name = self.magic.as_bytes();
         if name.is_empty() || name.len() > 8 || !name.iter().all(u8::is_ascii_graphic) {
@@ -147,7 +147,7 @@ struct Fields {
 }
 
 impl Fields {
-    /// `None` if there are not as many bytes.
+    /// `None` if there are fewer bytes.
     fn parse(file: &str, bytes: &[u8]) -> Result<Option<Self>> {
         let (Some(name), Some([options, digest, codec, level])) =
             (array::<8>(bytes, 0), array(bytes, 8))
@@ -160,7 +160,7 @@ impl Fields {
         else {
             return Ok(None);
         };
-        // The readme of the tool speaks of spaces, its code pads with zeros.
+        // The tool's readme says spaces, but its code pads with zeros.
         let magic = name.trim_ascii_end();
         let magic = magic.iter().rposition(|&byte| byte != 0).and_then(|last| magic.get(..=last));
         let magic = magic.filter(|name| name.iter().all(u8::is_ascii_graphic));
@@ -184,7 +184,7 @@ impl Fields {
         if !deflate && stored != size {
             return Err(corrupt(file, "meta-size of metadata as it is", stored, size));
         }
-        // Without a codec the tool leaves its default level here, and so may others.
+        // Without a codec the tool leaves its default level here, and other programs may, too.
         let level = if deflate { level } else { level.min(9) };
         if level > 9 {
             return Err(corrupt(file, "the zlib level of the metadata", "0 to 9", level));
@@ -196,7 +196,7 @@ impl Fields {
     }
 }
 
-/// The metadata in a zlib stream of the interim version, which does not say how long it is.
+/// The metadata in a zlib stream of the interim version, which does not tell its inflated length.
 pub(super) fn inflate_bare(file: &str, deflated: &[u8]) -> Result<Vec<u8>> {
     inflate(file, deflated, JSON_BYTES_MAX)
 }
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_that_cannot_be_are_corrupt_and_short_sections_too() {
+    fn impossible_fields_and_short_sections_are_corrupt() {
         for (at, byte) in [(0, 0), (2, 7), (8, 1), (9, 9), (10, 2), (10, 1), (12, 14), (16, 14)] {
             let mut bent = *STORED;
             bent[at] = byte;
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_not_written() {
+    fn metadata_that_does_not_fit_is_not_written() {
         for section in [
             Section { room: 14, ..section() },
             Section { magic: "TOOLONGBY1".into(), ..section() },

@@ -1,4 +1,4 @@
-//! Writing Bloscpack files: a head of fixed length, chunks behind it, and the two small writes that
+//! Writes Bloscpack files: a head of fixed length, chunks behind it, and the two small writes that
 //! count one more chunk.
 
 use chunkyard_store::{Error, Result};
@@ -15,18 +15,18 @@ pub struct SectionOptions {
     pub deflate: bool,
     /// How hard, 0 to 9.
     pub level: u8,
-    /// Bytes it may grow to; ten times what it has if not given.
+    /// Bytes it may grow to; ten times its length if not given.
     pub room: Option<u32>,
 }
 
 impl Default for SectionOptions {
-    /// What the tool does.
+    /// The tool's choices.
     fn default() -> Self {
         Self { digest: Digest::Adler32, deflate: true, level: 6, room: None }
     }
 }
 
-/// What does not change while a file grows.
+/// The properties of a file that do not change while it grows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileSpec {
     /// The version to write.
@@ -43,12 +43,12 @@ pub struct FileSpec {
     pub section: SectionOptions,
     /// Whether there is a table of offsets.
     pub offsets: bool,
-    /// How many entries the table has. Only in the final version may they be more than the chunks.
+    /// How many entries the table has. Only the final version may have more entries than chunks.
     pub entries: u64,
 }
 
 impl FileSpec {
-    /// A file of the final version as the tool writes it, with room for so many chunks.
+    /// A file of the final version as the tool writes it, with room for `entries` chunks.
     pub fn new(item: u8, chunk_bytes: u32, entries: u64) -> Self {
         Self {
             version: Version::Final,
@@ -134,9 +134,9 @@ pub fn head_bytes(spec: &FileSpec) -> Result<u64> {
     end.unwrap_or_else(|| Err(Error::invalid(format!("a table of {entries} offsets"))))
 }
 
-/// Everything before the first chunk of a file whose chunks lie there: header, metadata, offsets.
+/// Everything before the first chunk: header, metadata, and the offsets `chunks`.
 ///
-/// It has the same length for the same spec.
+/// Its length depends on the spec only.
 pub fn render_head(spec: &FileSpec, chunks: &[u64], last_chunk_bytes: u32) -> Result<Vec<u8>> {
     let header = spec.header(chunks.len() as u64, last_chunk_bytes)?;
     let mut out = header.render()?;
@@ -180,7 +180,7 @@ pub fn render_file(spec: &FileSpec, chunks: &[&[u8]]) -> Result<Vec<u8>> {
 }
 
 /// The two writes, each a position and bytes, that add a full chunk at `offset` to a file of the final
-/// version, in their order: its entry, then the header that counts `count` chunks.
+/// version, in this order: its entry, then the header that counts `count` chunks.
 pub fn patch_for(
     spec: &FileSpec,
     slot: u64,
@@ -198,7 +198,7 @@ pub fn patch_for(
     Ok([(entry_at, offset.to_le_bytes().to_vec()), (0, header)])
 }
 
-/// Uncompressed bytes of a chunk that is all of a Blosc buffer.
+/// Uncompressed bytes of a chunk, which must be exactly one Blosc buffer.
 fn plain_bytes(number: usize, chunk: &[u8]) -> Result<u32> {
     let [plain, whole] = [4, 12].map(|at| array(chunk, at).map(u32::from_le_bytes));
     match (plain, whole) {
@@ -219,7 +219,7 @@ mod tests {
     use super::super::{Layout, Parsed};
     use super::*;
 
-    /// A Blosc buffer whose bytes are stored as they are.
+    /// A Blosc buffer whose bytes are not compressed.
     fn chunk(numbers: std::ops::Range<u32>) -> Vec<u8> {
         let plain: Vec<u8> = numbers.flat_map(u32::to_le_bytes).collect();
         let len = plain.len() as u32;
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_is_refused() {
+    fn impossible_files_are_refused() {
         let first = FileSpec { version: Version::V1, ..spec() };
         let full = FileSpec { entries: 2, ..spec() };
         let spare = FileSpec { version: Version::V2, metadata: None, ..spec() };

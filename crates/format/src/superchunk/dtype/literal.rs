@@ -1,7 +1,6 @@
-//! The part of Python's literals that NumPy writes data types with: texts, whole numbers, lists and
-//! tuples.
+//! The Python literals in which NumPy writes data types: texts, whole numbers, lists and tuples.
 
-/// How deep lists and tuples may be nested: further than any data type that is meant.
+/// How deep lists and tuples may be nested: deeper than in any real data type.
 const DEPTH_MAX: usize = 32;
 
 /// A literal.
@@ -13,7 +12,7 @@ pub(super) enum Literal {
     Tuple(Vec<Literal>),
 }
 
-/// The literal that is all of the text; `None` if it is not one.
+/// Parses the whole text as a literal; `None` if it is not one.
 pub(super) fn parse(text: &str) -> Option<Literal> {
     let mut rest = text.trim();
     let literal = literal(&mut rest, 0)?;
@@ -27,7 +26,7 @@ fn literal(rest: &mut &str, depth: usize) -> Option<Literal> {
     match rest.chars().next()? {
         '[' => items(rest, ']', depth).map(|(items, _)| Literal::List(items)),
         '(' => match items(rest, ')', depth)? {
-            // Parentheses around one item without a comma are only parentheses.
+            // Parentheses around one item without a comma make no tuple.
             (mut items, false) if items.len() == 1 => items.pop(),
             (items, _) => Some(Literal::Tuple(items)),
         },
@@ -63,7 +62,7 @@ fn items(rest: &mut &str, close: char, depth: usize) -> Option<(Vec<Literal>, bo
     }
 }
 
-/// A text in either quotes, with the prefix that Python 2 puts before some of them.
+/// A text in either kind of quotes, perhaps with a prefix of Python 2.
 fn text(rest: &mut &str) -> Option<String> {
     let quoted = rest.strip_prefix(['u', 'b']).unwrap_or(rest);
     let quote = quoted.chars().next().filter(|c| matches!(c, '\'' | '"'))?;
@@ -90,7 +89,7 @@ fn text(rest: &mut &str) -> Option<String> {
     }
 }
 
-/// The character with the number that these digits give.
+/// The character whose number these digits give.
 fn code(chars: &mut std::str::Chars<'_>, digits: usize) -> Option<char> {
     let mut number = 0u32;
     for _ in 0..digits {
@@ -153,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_none() {
+    fn other_texts_are_not_literals() {
         let deep = "[".repeat(100_000);
         for wrong in [
             "",

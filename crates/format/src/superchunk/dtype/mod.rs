@@ -51,7 +51,7 @@ pub struct Field {
 /// Types of time, which NumPy spells out where it names a type.
 const TIMES: [(&str, &str); 2] = [("datetime64", "M8"), ("timedelta64", "m8")];
 
-/// Numbers of NumPy that are longer than any of ours, and differ from machine to machine.
+/// Number types of NumPy that are longer than any of ours, and differ between machines.
 const EXTENDED: [&str; 12] = [
     "float96",
     "float128",
@@ -111,7 +111,7 @@ pub fn render(kind: &RowType) -> Result<String> {
     }
 }
 
-/// The text for a type as Python's `repr` of what NumPy calls it: what Bloscpack files say.
+/// Python's `repr` of NumPy's name for a type, as Bloscpack files have it.
 pub fn numpy_repr(kind: &RowType) -> Result<String> {
     match kind {
         RowType::Plain { dtype, order } => Ok(format!("'{}'", description(dtype, *order)?)),
@@ -130,8 +130,8 @@ pub fn item_bytes(kind: &RowType) -> u64 {
     }
 }
 
-/// The type size that BLZ and bcolz give to Blosc: bytes and characters are shuffled one by one, and so
-/// are the bytes of what is too large for Blosc.
+/// The type size that BLZ and bcolz give to Blosc: bytes and characters are shuffled one by one, and so are
+/// the bytes of elements that are too large for Blosc.
 pub fn typesize(kind: &RowType) -> u8 {
     let numpy = match kind {
         RowType::Plain { dtype, .. } => dtype.to_numpy().unwrap_or_default(),
@@ -159,10 +159,10 @@ fn plain(text: &str) -> Result<RowType> {
             let time = TIMES.into_iter().find_map(|(name, numpy)| {
                 text.strip_prefix(name).map(|unit| format!("{numpy}{unit}"))
             });
-            // A truth value of a field has a sign of its own.
+            // A truth value in a field is spelled with a question mark.
             let truth = (unordered == "?").then(|| "|b1".to_owned());
             let described = DType::from_numpy(&time.or(truth).unwrap_or_else(|| text.to_owned()));
-            // Anything else that is not known is no type at all.
+            // Any other unknown text is not a type.
             described.map_err(|error| match EXTENDED.contains(&unordered) {
                 true => error.into(),
                 false => malformed(text),
@@ -173,12 +173,12 @@ fn plain(text: &str) -> Result<RowType> {
         let what = format!("NumPy data type {text}: values of more than {ITEM_BYTES_MAX} bytes");
         return Err(Error::unsupported(what));
     }
-    // Where there is nothing to order, both orders are the same type.
+    // A type without a byte order is always little-endian here, so that all its spellings are equal.
     let ordered = matches!(dtype.to_numpy().as_deref().map(str::as_bytes), Some([b'<', ..]));
     Ok(RowType::Plain { dtype, order: if ordered { order } else { ByteOrder::Little } })
 }
 
-/// Whether it is a truth value or a number, whose names are the same in Zarr and in NumPy.
+/// Whether it is a truth value or a number: their names are the same in Zarr and in NumPy.
 fn is_number(dtype: &DType) -> bool {
     let numpy = dtype.to_numpy().unwrap_or_default();
     matches!(numpy.as_bytes(), [_, b'b' | b'i' | b'u' | b'f' | b'c', ..])

@@ -85,7 +85,7 @@ fn fields_are_read_and_written_as_numpy_prints_them() {
 }
 
 #[test]
-fn rows_too_large_for_a_type_size_have_one_of_1() {
+fn rows_too_large_for_blosc_have_type_size_1() {
     assert_eq!(typesize(&parse("[('a', '<f8', (31,)), ('b', 'V7')]").unwrap()), 255);
     assert_eq!(typesize(&parse("[('a', '<f8', (32,))]").unwrap()), 1);
 }
@@ -106,7 +106,7 @@ fn objects_are_refused_because_they_are_pickles() {
 }
 
 #[test]
-fn what_is_legal_but_not_ours_is_unsupported() {
+fn types_that_only_numpy_has_are_unsupported() {
     for text in [
         "float128",
         "{'names': ['a'], 'formats': ['<i4'], 'offsets': [4], 'itemsize': 8}",
@@ -124,7 +124,7 @@ fn what_is_legal_but_not_ours_is_unsupported() {
 }
 
 #[test]
-fn what_is_no_type_is_refused() {
+fn texts_that_are_not_types_are_refused() {
     for text in [
         "",
         "x",

@@ -9,10 +9,10 @@ use super::{Literal, Relation, Term};
 use crate::superchunk::dtype::RowType;
 use crate::superchunk::model::Column;
 
-/// What "not a time" is stored as.
+/// The stored number for "not a time".
 const NAT: i64 = i64::MIN;
 
-/// Keeps those rows for which the comparison holds. `bytes` are their elements, little-endian.
+/// Keeps the rows for which the comparison holds. `bytes` are their elements, little-endian.
 pub(super) fn hold(kept: &mut [bool], bytes: &[u8], column: &Column, term: &Term) -> Result<()> {
     let numpy = match &column.row {
         RowType::Plain { dtype, .. } => dtype.to_numpy().unwrap_or_default(),
@@ -25,7 +25,7 @@ pub(super) fn hold(kept: &mut [bool], bytes: &[u8], column: &Column, term: &Term
             Literal::Whole(number) => format!("the number {number}"),
             Literal::Real(number) => format!("the number {number}"),
         };
-        Error::invalid(format!("{} is of type {numpy} and compares not with {value}", term.column))
+        Error::invalid(format!("{} has type {numpy}: not comparable with {value}", term.column))
     };
     let (relation, value) = (term.relation, &term.value);
     if let Literal::Text(text) = value {
@@ -64,7 +64,7 @@ pub(super) fn hold(kept: &mut [bool], bytes: &[u8], column: &Column, term: &Term
 }
 
 impl Relation {
-    /// Whether it holds between two values that compare so, or do not compare.
+    /// Whether it holds between two values in this order; `None` means that they do not compare.
     fn holds(self, order: Option<Ordering>) -> bool {
         match self {
             Self::Less => order == Some(Ordering::Less),
@@ -116,12 +116,12 @@ fn real<const N: usize>(
     });
 }
 
-/// How a whole number compares with one that need not be, without rounding either.
+/// Compares a whole number with a real one, without rounding either.
 fn whole_to_real(whole: i128, real: f64) -> Option<Ordering> {
     if real.is_nan() {
         return None;
     }
-    // A number out of range becomes the nearest one in it, beyond all that columns hold.
+    // A number out of range becomes the nearest `i128`, which is beyond all values in columns.
     let floor = real.floor();
     Some(whole.cmp(&(floor as i128)).then(match real > floor {
         true => Ordering::Less,
@@ -129,13 +129,13 @@ fn whole_to_real(whole: i128, real: f64) -> Option<Ordering> {
     }))
 }
 
-/// Characters as bytes that compare as they do.
+/// The characters as bytes that compare in the same order.
 fn characters_of(element: &[u8]) -> Vec<u8> {
     let characters = element.as_chunks::<4>().0.iter();
     characters.flat_map(|code| u32::from_le_bytes(*code).to_be_bytes()).collect()
 }
 
-/// Without the zeros at its end, which NumPy takes for nothing.
+/// The text without the zeros at its end, which NumPy ignores.
 fn trimmed(text: &[u8]) -> &[u8] {
     let zeros = text.iter().rev().take_while(|&&byte| byte == 0).count();
     text.get(..text.len() - zeros).unwrap_or_default()

@@ -2,11 +2,11 @@
 //!
 //! ```text
 //!  x > 3 and name == 'abc' and `a column` <= 2.5        columns of a table by name
-//!  value != 0                                           the rows of what is no table
+//!  value != 0                                           the rows of an array
 //! ```
 //!
-//! Numbers are compared as numbers, exactly, whatever their types. Nothing compares with NaN or NaT, and
-//! so only `!=` holds for them. Dates are compared as what they count.
+//! Numbers are compared as numbers, exactly, whatever their types. Nothing compares with NaN or NaT, so only
+//! `!=` holds for them. Dates are compared by the number they store.
 
 mod compare;
 mod parse;
@@ -15,14 +15,14 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use chunkyard_array::Region;
-use chunkyard_store::{Error, Result};
+use chunkyard_store::{Error, Noun, Result};
 
 use self::compare::hold;
 use super::dtype::RowType;
 use super::handle::Blz;
 use super::model::Column;
 
-/// What the rows are called where columns have no names.
+/// The name of the rows where columns have no names.
 const VALUE: &str = "value";
 
 /// A condition on rows.
@@ -59,14 +59,14 @@ enum Literal {
 }
 
 impl Filter {
-    /// The condition of a text.
+    /// Parses a condition.
     pub fn parse(text: &str) -> Result<Self> {
         parse::parse(text)
     }
 }
 
 impl Blz {
-    /// The rows of a range that fulfil a condition, in their order.
+    /// The rows of a range that fulfil a condition, in order.
     pub async fn matching(&self, filter: &Filter, rows: Range<u64>) -> Result<Vec<u64>> {
         let count = rows.end.saturating_sub(rows.start);
         let within = usize::try_from(count).ok().filter(|_| rows.end <= self.len());
@@ -89,7 +89,7 @@ impl Blz {
         Ok(found.map(|(row, _)| row).collect())
     }
 
-    /// As many rows of these columns as take about so many bytes, in whole chunks where that is possible.
+    /// How many rows of these columns take about `bytes` bytes, in whole chunks where that is possible.
     pub fn rows_of_bytes(&self, columns: &[Column], bytes: u64) -> u64 {
         let row_bytes: u64 = columns.iter().map(Column::row_bytes).sum();
         let chunklen = columns.iter().map(|column| column.chunklen).max().unwrap_or(1).max(1);
@@ -104,7 +104,7 @@ impl Blz {
             false if name == VALUE => self.column("/")?,
             false => {
                 return Err(Error::NotFound {
-                    what: "column",
+                    what: Noun::Column,
                     name: format!(
                         "{name}: columns have no names here; its rows are called {VALUE}"
                     ),
@@ -114,7 +114,7 @@ impl Blz {
         match (&column.row, column.row_shape.is_empty()) {
             (RowType::Plain { .. }, true) => Ok(column),
             _ => Err(Error::unsupported(format!(
-                "comparing {name}, of which a row is more than one value"
+                "comparing {name}, whose rows have more than one value"
             ))),
         }
     }

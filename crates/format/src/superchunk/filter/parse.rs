@@ -4,7 +4,7 @@ use chunkyard_store::{Error, Result};
 
 use super::{Filter, Literal, Relation, Term};
 
-/// The longer ones first, since the others begin them.
+/// The longer ones first, because a shorter one may be the beginning of a longer one.
 const RELATIONS: [(&str, Relation); 7] = [
     ("<=", Relation::AtMost),
     (">=", Relation::AtLeast),
@@ -38,7 +38,7 @@ fn malformed(text: &str, rest: &str) -> Error {
     ))
 }
 
-/// What is left of the text. Whatever finds nothing leaves it at the place in question.
+/// The rest of the text. A parser that finds nothing leaves it at the point of the error.
 struct Rest<'a>(&'a str);
 
 impl<'a> Rest<'a> {
@@ -71,7 +71,7 @@ impl<'a> Rest<'a> {
         is_and.then(|| self.take(word)).flatten().map(drop)
     }
 
-    /// Bytes of the word that comes now.
+    /// Bytes of the next word.
     fn word_len(&self) -> usize {
         let part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '/');
         self.0.find(|c| !part(c)).unwrap_or(self.0.len())

@@ -77,7 +77,7 @@ async fn text_dates_and_truth_are_compared_as_what_they_are() {
 }
 
 #[test]
-fn what_is_no_condition_says_where() {
+fn a_malformed_condition_names_the_place() {
     for text in
         ["", "x", "x >", "x > 3 and", "x > 3 or y > 2", "3 < x", "x > 'a", "x ~ 3", "x > 1 y > 2"]
     {

@@ -1,7 +1,7 @@
 //! The fill value of a dataset: JSON on one side, the bytes of an element on the other.
 //!
 //! bcolz writes a scalar, BLZ a list of the row's shape. A struct is a list by field, bytes are a text
-//! whose characters are the bytes, dates are 0. What is `null` or missing is zeros.
+//! whose characters are the bytes, dates are 0. `null` or a missing value means zeros.
 
 use chunkyard_array::{ByteOrder, is_filled};
 use chunkyard_store::{Error, Result};
@@ -14,8 +14,8 @@ use crate::superchunk::dtype::{Field, RowType, item_bytes};
 /// Bytes of the longest fill value; the text of a type alone must not take gigabytes.
 const DFLT_BYTES_MAX: u64 = 64 << 20;
 
-/// The bytes that a row is filled with, as they are stored: those of one element where all are alike,
-/// else those of a whole row. `row_shape` is the shape of a row, without its length.
+/// The stored bytes that fill a row: one element where all are alike, else a whole row. `row_shape` is the
+/// shape of a row, without the number of rows.
 pub fn default_element(dflt: &Value, kind: &RowType, row_shape: &[u64]) -> Result<Vec<u8>> {
     let wrong = || {
         let spelled = dflt.as_str().and_then(chunkyard_array::hint_at_non_finite);
@@ -47,7 +47,7 @@ pub fn default_element(dflt: &Value, kind: &RowType, row_shape: &[u64]) -> Resul
     Ok(out)
 }
 
-/// The fill value for the bytes of one element, as they are stored.
+/// The fill value for the stored bytes of one element.
 pub fn default_value(element: &[u8], kind: &RowType) -> Result<Value> {
     let mut rest = element;
     let value = match element.len() as u64 == item_bytes(kind) {
@@ -60,8 +60,8 @@ pub fn default_value(element: &[u8], kind: &RowType) -> Result<Value> {
     })
 }
 
-/// The JSON of a fill value; where the type is one of floating-point numbers, the values that JSON does
-/// not have are spelled as Python spells them.
+/// The JSON of a fill value. For floating-point types, values that JSON does not have are spelled as Python
+/// spells them.
 pub(super) fn dflt_json(dflt: &Value, kind: Option<&RowType>) -> String {
     match (dflt, kind) {
         (Value::String(text), Some(RowType::Plain { dtype, .. }))
@@ -123,7 +123,7 @@ fn element(out: &mut Vec<u8>, value: &Value, kind: &RowType) -> Option<()> {
     }
 }
 
-/// Bytes that belong together: those of a part of a complex number, of a character, of a number.
+/// Bytes of the unit with a byte order: a part of a complex number, a character, a number.
 fn unit(letter: char, bytes: usize) -> usize {
     match letter {
         'c' => bytes / 2,
@@ -175,11 +175,11 @@ fn plain_bytes(value: &Value, letter: char, bytes: usize) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// A whole number, also one that is written with a point or as a truth value.
+/// A whole number, also one that is written with a decimal point or as a truth value.
 fn whole(value: &Value) -> Option<i128> {
     let integer = value.as_i64().map(i128::from).or(value.as_u64().map(i128::from));
     let truth = value.as_bool().map(i128::from);
-    // Beyond 2^53 a number with a point need not be the one that was meant.
+    // Beyond 2^53 a number with a decimal point may have been rounded.
     let exact = |number: &f64| number.fract() == 0.0 && number.abs() <= 9_007_199_254_740_992.0;
     integer.or(truth).or_else(|| value.as_f64().filter(exact).map(|number| number as i128))
 }
@@ -194,7 +194,7 @@ fn float(value: &Value) -> Option<f64> {
     }
 }
 
-/// A number that the type does not hold would be infinity, which is another fill value.
+/// `None` for a number that is too large for the type: it would become infinity, another fill value.
 fn float_bytes(value: f64, bytes: usize) -> Option<Vec<u8>> {
     let held = |infinite: bool| (!infinite || value.is_infinite()).then_some(());
     match bytes {
@@ -234,7 +234,7 @@ fn value_of(rest: &mut &[u8], kind: &RowType) -> Option<Value> {
 fn block_of(rest: &mut &[u8], kind: &RowType, shape: &[u64]) -> Option<Value> {
     match shape.split_first() {
         None => value_of(rest, kind),
-        // Of nothing, however often: the other lengths may be anything.
+        // There are no elements, so the other lengths may be anything.
         Some(_) if shape.contains(&0) => Some(Value::Array(Vec::new())),
         Some((&len, inner)) => {
             (0..len).map(|_| block_of(rest, kind, inner)).collect::<Option<_>>().map(Value::Array)

@@ -43,7 +43,7 @@ pub(super) fn line(members: &[(&str, String)]) -> Vec<u8> {
     line
 }
 
-/// A file of one object that ends with a checksum, if it is to have one.
+/// A file of one object, with a checksum at its end if `sealed`.
 pub(super) fn file(members: &[(&str, String)], sealed: bool) -> Vec<u8> {
     match sealed {
         true => seal::sealed(line(members)),

@@ -4,11 +4,12 @@
 //!  meta/sizes         Sizes        how long it is: what a commit replaces
 //!  meta/storage       Storage      type, chunk length, compression, fill value
 //!  meta/attributes    parse_attributes, render_attributes; __attrs__ in BLZ and bcolz
-//!  meta/shards        Shards       which files are elsewhere, a copy of what meta/sizes says
+//!  meta/shards        Shards       which files are elsewhere, a copy of the list in meta/sizes
 //!  __rootdirs__       RootDirs     the columns of a table in BLZ and bcolz
 //! ```
 //!
-//! There is no version in any of them. Those that are written here end with a [checksum](SEAL). Keys that are not known are kept; bcolz ignores those of ours.
+//! None of them has a version. The ones written here end with a [checksum](SEAL). Unknown keys are kept; bcolz
+//! ignores our keys.
 
 mod dflt;
 mod json;
@@ -31,15 +32,15 @@ pub use self::sizes::Sizes;
 pub use self::storage::{CParams, ColumnStorage, Storage};
 use chunkyard_store::{Error, Result};
 
-/// The attributes in a file. One that bcolz has created and not yet written is as good as empty.
+/// The attributes in a file. A file that bcolz has created and not yet written holds none.
 ///
-/// JSON has no NaN and no infinities, and Python writes them all the same: they are numbers here, see
+/// JSON has no NaN and no infinities, but Python writes them all the same: here they are numbers, see
 /// [`non_finite`](chunkyard_array::non_finite).
 pub fn parse_attributes(file: &str, bytes: &[u8]) -> Result<Map<String, Value>> {
     parse_sealed_attributes(file, bytes).map(|(attributes, _)| attributes)
 }
 
-/// The same, and whether the file ends with a checksum, which holds.
+/// The same, and whether the file ends with a valid checksum.
 pub fn parse_sealed_attributes(file: &str, bytes: &[u8]) -> Result<(Map<String, Value>, bool)> {
     match bytes.trim_ascii() {
         [] => Ok((Map::new(), false)),
@@ -51,7 +52,7 @@ pub fn parse_sealed_attributes(file: &str, bytes: &[u8]) -> Result<(Map<String, 
     }
 }
 
-/// The same of a file that another program may have changed: whatever its checksum says.
+/// The same for a file that another program may have changed: the checksum is not compared.
 pub fn salvage_attributes(file: &str, bytes: &[u8]) -> Result<Map<String, Value>> {
     Object::salvage(file, bytes).map(Object::rest)
 }
@@ -66,7 +67,7 @@ pub fn render_sealed_attributes(attributes: &Map<String, Value>) -> Vec<u8> {
     json::file(&json::members(attributes), true)
 }
 
-/// Refuses attributes with the key that the checksum of their file has.
+/// Refuses attributes that use the key of the checksum.
 pub fn refuse_seal(attributes: &Map<String, Value>) -> Result<()> {
     match attributes.contains_key(SEAL) {
         true => Err(Error::invalid(format!(

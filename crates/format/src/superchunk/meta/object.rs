@@ -7,21 +7,21 @@ use serde_json::{Map, Value};
 use super::seal::{self, SEAL};
 use crate::superchunk::corrupt;
 
-/// Bytes of the longest file that is read: no dataset says more of itself.
+/// Bytes of the longest file that is read: no real meta file is longer.
 const FILE_BYTES_MAX: usize = 64 << 20;
 
-/// What is left of an object.
+/// The members of an object that are not taken yet.
 pub(super) struct Object<'a> {
     file: &'a str,
-    /// The keys above it, each with a dot behind.
+    /// The keys above it, each followed by a dot.
     above: String,
     map: Map<String, Value>,
-    /// Whether the file ends with a checksum, which holds.
+    /// Whether the file ends with a valid checksum.
     sealed: bool,
 }
 
 impl<'a> Object<'a> {
-    /// The one object that a file is.
+    /// The one object of a file.
     pub(super) fn parse(file: &'a str, bytes: &[u8]) -> Result<Self> {
         let mut object = Self::read(file, bytes)?;
         if object.map.shift_remove(SEAL).is_some() {
@@ -31,7 +31,7 @@ impl<'a> Object<'a> {
         Ok(object)
     }
 
-    /// The same, whatever its checksum says.
+    /// The same, without a look at the checksum.
     pub(super) fn salvage(file: &'a str, bytes: &[u8]) -> Result<Self> {
         let mut object = Self::read(file, bytes)?;
         object.map.shift_remove(SEAL);
@@ -48,7 +48,7 @@ impl<'a> Object<'a> {
         Self::new(file, String::new(), value)
     }
 
-    /// Whether the file ends with a checksum, which holds.
+    /// Whether the file ends with a valid checksum.
     pub(super) fn is_sealed(&self) -> bool {
         self.sealed
     }
@@ -64,17 +64,17 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// Whether there is a value of a key.
+    /// Whether a key has a value.
     pub(super) fn has(&self, key: &str) -> bool {
         self.map.get(key).is_some_and(|value| !value.is_null())
     }
 
-    /// The value of a key; `null` is none.
+    /// Takes the value of a key; `null` counts as missing.
     pub(super) fn take(&mut self, key: &str) -> Option<Value> {
         self.map.shift_remove(key).filter(|value| !value.is_null())
     }
 
-    /// A member as what `read` makes of it.
+    /// A member that may be missing, converted by `read`.
     pub(super) fn optional<T>(
         &mut self,
         key: &str,
@@ -88,7 +88,7 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// A member that must be there.
+    /// A member that must not be missing.
     pub(super) fn required<T>(
         &mut self,
         key: &str,
@@ -129,12 +129,12 @@ impl<'a> Object<'a> {
         corrupt(self.file, &format!("{}{key}", self.above), expected, found)
     }
 
-    /// The keys that are left, in their order.
+    /// The keys that are left, in order.
     pub(super) fn keys(&self) -> Vec<String> {
         self.map.keys().cloned().collect()
     }
 
-    /// What nobody has taken.
+    /// The members that are left.
     pub(super) fn rest(self) -> Map<String, Value> {
         self.map
     }

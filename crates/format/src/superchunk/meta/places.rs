@@ -1,5 +1,5 @@
-//! Where parts of a dataset are: `__rootdirs__` of a table, and of one that is spread out what
-//! `meta/sizes` says, of which `meta/shards` is a copy.
+//! Where parts of a dataset are: `__rootdirs__` of a table, and the list of files elsewhere in `meta/sizes`, of
+//! which `meta/shards` is a copy.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -12,9 +12,9 @@ use super::object::Object;
 /// The columns of a table of BLZ or bcolz, each a dataset in a directory beside this file.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct RootDirs {
-    /// The columns, in their order.
+    /// The columns, in order.
     pub names: Vec<String>,
-    /// Where BLZ has put each: a path as its writer knew it, of which only the end is of use.
+    /// Where BLZ has put each: a path on the writer's machine, of which only the end is useful.
     pub dirs: Option<BTreeMap<String, String>>,
 }
 
@@ -87,7 +87,7 @@ impl Shards {
         Self::take(&mut Object::parse(file, bytes)?, "ranges")
     }
 
-    /// Takes the list of a key out of an object.
+    /// Takes the list under a key out of an object.
     pub(super) fn take(object: &mut Object<'_>, key: &str) -> Result<Self> {
         let mut ranges: Vec<ShardRange> = Vec::new();
         for mut range in object.objects(key)? {
@@ -112,7 +112,7 @@ impl Shards {
         json::file(&[("ranges", self.render_list())], sealed)
     }
 
-    /// The list alone.
+    /// The list without the object around it.
     pub(super) fn render_list(&self) -> String {
         list(self.ranges.iter().map(|range| {
             object(&[
@@ -123,7 +123,7 @@ impl Shards {
         }))
     }
 
-    /// The same with one more file elsewhere. Neighbours at the same place are one range.
+    /// The same list with one more file elsewhere. Neighbours at the same place share a range.
     pub fn with(mut self, number: u64, base: &str) -> Self {
         let at = self.ranges.partition_point(|range| range.last < number);
         let range = ShardRange { first: number, last: number, base: base.to_owned() };
@@ -138,7 +138,7 @@ impl Shards {
         self
     }
 
-    /// Where the superchunk file of a number is, if not beside the others.
+    /// The place of the superchunk file with this number, if it is elsewhere.
     pub fn base_of(&self, number: u64) -> Option<&str> {
         let at = self.ranges.partition_point(|range| range.last < number);
         self.ranges.get(at).filter(|range| range.first <= number).map(|range| range.base.as_str())

@@ -5,9 +5,9 @@
 //!  └─ CRC-32C of these bytes ─┘
 //! ```
 //!
-//! It is the last member of the one object that the file is, so it is replaced in the same step as what it
-//! covers, and a program that does not know it takes it for one more key. Every byte of the file counts:
-//! those before it are covered, and those of the member itself can only be these.
+//! It is the last member of the one object in the file, so it is replaced in the same step as the bytes it
+//! covers, and a program that does not know it sees one more key. Every byte of the file counts: the bytes
+//! before the member are covered, and the member itself has only one valid spelling.
 
 use chunkyard_store::{Error, Result};
 
@@ -16,7 +16,7 @@ use crate::superchunk::corrupt;
 /// The key of the checksum.
 pub const SEAL: &str = "__crc32c__";
 
-/// A file of one JSON object, with a checksum as the last member of it.
+/// A file of one JSON object, with a checksum as its last member.
 pub fn sealed(mut line: Vec<u8>) -> Vec<u8> {
     line.truncate(line.trim_ascii_end().len().saturating_sub(1));
     let member = member(&line);
@@ -30,7 +30,7 @@ fn member(body: &[u8]) -> Vec<u8> {
     format!("{comma}\"{SEAL}\": \"{:08x}\"}}\n", crc32c::crc32c(body)).into_bytes()
 }
 
-/// Refuses a file with such a key whose checksum does not hold.
+/// Refuses a file that has this key and a wrong checksum.
 pub fn check(file: &str, bytes: &[u8]) -> Result<()> {
     let shortest = member(b"{").len();
     let body = bytes.get(..bytes.len().saturating_sub(shortest)).unwrap_or_default();
@@ -42,7 +42,7 @@ pub fn check(file: &str, bytes: &[u8]) -> Result<()> {
     }
 }
 
-/// The digits in the end of a file.
+/// The digits at the end of a file.
 fn digits(file: &[u8]) -> String {
     let end = file.strip_suffix(b"\"}\n").and_then(|rest| rest.last_chunk::<8>());
     end.map_or_else(|| "something else".to_owned(), |digits| digits.escape_ascii().to_string())

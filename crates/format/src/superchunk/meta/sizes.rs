@@ -7,30 +7,29 @@ use super::json::{self, list, quoted};
 use super::object::Object;
 use super::places::Shards;
 
-/// More dimensions than NumPy has are no shape of an array.
+/// NumPy has no arrays with more dimensions.
 const DIMENSIONS_MAX: usize = 64;
 
-/// What `meta/sizes` says.
+/// The content of `meta/sizes`.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Sizes {
-    /// The shape. Of the rows only the first `shape[0]` exist, whatever the data files hold.
+    /// The shape. Only the first `shape[0]` rows exist, even if the data files hold more.
     pub shape: Vec<u64>,
     /// Bytes of the elements.
     pub nbytes: u64,
-    /// Bytes as they are stored. BLZ and bcolz write an estimate that drifts, even below 0, which is
-    /// read as 0.
+    /// Stored bytes. BLZ and bcolz write an estimate that drifts, even below 0, which is read as 0.
     pub cbytes: u64,
     /// How many commits there were; only in our profile.
     pub generation: Option<u64>,
     /// Which files are elsewhere, committed in one step with everything else; only in our profile.
-    /// `None` leaves it to `meta/shards`.
+    /// If `None`, `meta/shards` counts.
     pub shards: Option<Shards>,
-    /// What tells the dataset from others: its files say it too. It is here because of two processes that
-    /// create a dataset at the same place only one creates this file.
+    /// Tells the dataset from others; its files have the id, too. It is in this file because only one of two
+    /// processes that create a dataset at the same place creates this file.
     pub id: Option<String>,
     /// Whether the file ends with a checksum.
     pub sealed: bool,
-    /// Keys that are not known here.
+    /// Unknown keys.
     pub other: Map<String, Value>,
 }
 

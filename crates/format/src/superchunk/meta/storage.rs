@@ -12,7 +12,7 @@ use super::object::Object;
 use crate::superchunk::dtype::{self, RowType};
 use crate::superchunk::names::parse_field_dir;
 
-/// What `meta/storage` says.
+/// The content of `meta/storage`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Storage {
     /// The type of a row, as NumPy prints it; without the row's shape, which `meta/sizes` has.
@@ -23,7 +23,7 @@ pub struct Storage {
     pub cparams_key: &'static str,
     /// Rows of a chunk, at least one.
     pub chunklen: u64,
-    /// The fill value of rows that are added without saying what is in them.
+    /// The fill value of rows that are added without values.
     pub dflt: Value,
     /// How many rows were expected at first.
     pub expectedlen: u64,
@@ -33,9 +33,9 @@ pub struct Storage {
     pub superchunk: Option<u64>,
     /// What follows each chunk.
     pub checksum: Option<Digest>,
-    /// Bytes that each chunk may grow by.
+    /// Spare bytes in each chunk.
     pub slack: u64,
-    /// What is particular to the columns of a struct, by the path of their directories below `data`.
+    /// Settings of the columns of a struct, by the path of their directories below `data`.
     pub columns: Option<BTreeMap<String, ColumnStorage>>,
     /// Whether the file ends with a checksum.
     pub sealed: bool,
@@ -43,7 +43,7 @@ pub struct Storage {
     pub other: Map<String, Value>,
 }
 
-/// What is particular to a column.
+/// The settings of a column.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ColumnStorage {
     /// Rows of a chunk, at least one.
@@ -67,7 +67,7 @@ pub struct CParams {
     pub shuffle: u8,
     /// The codec; blosclz if not given.
     pub cname: Option<String>,
-    /// Decimal digits to keep of floating-point numbers; none or 0 is all.
+    /// Decimal digits to keep of floating-point numbers; none or 0 keeps all.
     pub quantize: Option<i64>,
     /// Bytes of a Blosc block, in our profile.
     pub blocksize: Option<u64>,
@@ -81,7 +81,7 @@ impl Default for CParams {
 }
 
 impl Storage {
-    /// Reads the file. Only the type and the length of a chunk must be there.
+    /// Reads the file. Only the type and the chunk length are required.
     pub fn parse(file: &str, bytes: &[u8]) -> Result<Self> {
         let mut keys = Object::parse(file, bytes)?;
         let (cparams, cparams_key) = match (keys.object("cparams")?, keys.object("bparams")?) {
@@ -122,7 +122,7 @@ impl Storage {
 
     /// The bytes of the file, with the keys in the order in which bcolz writes them, then ours.
     pub fn render(&self) -> Vec<u8> {
-        // A type that is not understood decides only how the values that JSON lacks are spelled.
+        // The type only decides how values that JSON lacks are spelled, so an unknown one is no error.
         let kind = dtype::parse(&self.dtype).ok();
         let mut members = vec![
             ("dtype", quoted(&self.dtype)),
@@ -194,7 +194,7 @@ impl CParams {
         })
     }
 
-    /// With the name of a codec as bcolz writes it; without, as BLZ and the document do.
+    /// With a codec name it is written as in bcolz; without one, as in BLZ and the document.
     fn json(&self) -> String {
         let shuffle = match (&self.cname, self.shuffle) {
             (None, shuffle @ 0..=1) => (shuffle == 1).to_string(),
@@ -214,7 +214,7 @@ fn positive(value: &Value) -> Option<u64> {
     value.as_u64().filter(|&number| number > 0)
 }
 
-/// The type of the column whose directory is there.
+/// The type of the column whose directory has this path.
 fn within<'a>(kind: &'a RowType, path: &str) -> Option<&'a RowType> {
     path.split('/').try_fold(kind, |kind, directory| {
         let RowType::Struct(fields) = kind else { return None };

@@ -56,7 +56,7 @@ fn sizes_are_read_and_written_to_the_byte() {
 }
 
 #[test]
-fn the_compressed_size_of_others_is_only_an_estimate() {
+fn the_compressed_size_of_other_programs_is_an_estimate() {
     for estimate in ["-128", "1e30", "\"?\"", "null"] {
         let file = format!("{{\"shape\": [1], \"nbytes\": 8, \"cbytes\": {estimate}}}");
         assert_eq!(Sizes::parse("meta/sizes", file.as_bytes()).unwrap().cbytes, 0);
@@ -64,7 +64,7 @@ fn the_compressed_size_of_others_is_only_an_estimate() {
 }
 
 #[test]
-fn sizes_that_cannot_be_name_the_file_and_the_key() {
+fn errors_in_sizes_name_the_file_and_the_key() {
     for (file, key) in [
         ("{\"nbytes\": 8}", "shape"),
         ("{\"shape\": [], \"nbytes\": 8}", "shape"),
@@ -137,7 +137,7 @@ fn our_own_keys_and_unknown_ones_are_kept() {
 }
 
 #[test]
-fn storage_that_cannot_be_names_the_key() {
+fn errors_in_storage_name_the_key() {
     for (from, to, key) in [
         ("\"float64\"", "8", "dtype"),
         ("100", "0", "chunklen"),
@@ -164,7 +164,7 @@ fn values_that_json_does_not_have_are_read_as_python_writes_them() {
         assert_eq!(found.dflt, json!(value));
         assert_eq!(text(found.render()), file);
     }
-    // In attributes they are numbers, and are written as such.
+    // In attributes they are numbers, and are written as numbers.
     let file = b"{\"NaN\": [NaN, \"NaN \\\" NaN\", -1], \"x\\\\\": Infinity}\n";
     let mut found = parse_attributes("a", file).unwrap();
     assert_eq!(render_attributes(&found), file);
@@ -181,7 +181,7 @@ fn attributes_come_back_and_may_be_missing() {
 }
 
 #[test]
-fn the_columns_of_a_table_are_beside_it_whatever_their_path_was() {
+fn the_columns_of_a_table_are_found_beside_it_whatever_path_is_written() {
     let file =
         b"{\"names\": [\"x\", \"y\"], \"dirs\": {\"x\": \"/home/me/t/x\", \"y\": \"t/f1/\"}}\n";
     let table = RootDirs::parse("__rootdirs__", file).unwrap();
@@ -318,7 +318,7 @@ fn a_list_of_the_rows_shape_is_a_row_or_the_one_element_it_repeats() {
 }
 
 #[test]
-fn what_is_no_fill_value_of_the_type_is_refused() {
+fn fill_values_of_another_type_are_refused() {
     for (kind, dflt) in [
         ("int8", json!(128)),
         ("uint8", json!(-1)),

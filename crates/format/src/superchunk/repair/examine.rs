@@ -1,10 +1,10 @@
-//! Looking at every file of a column from the first on, believing nothing but chunks and digests.
+//! Examines every file of a column from the first on, and trusts only chunks and digests.
 
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use chunkyard_array::codec::blosc;
-use chunkyard_store::{Error, Result, cpu};
+use chunkyard_store::{Error, Noun, Result, cpu};
 
 use crate::superchunk::corrupt;
 use crate::superchunk::files::{self, FileIndex};
@@ -12,18 +12,18 @@ use crate::superchunk::handle::{Inner, State};
 use crate::superchunk::model::Column;
 use crate::superchunk::settle::file_number;
 
-/// What is whole of a column.
+/// The part of a column that is whole.
 #[derive(Debug, Default)]
 pub(super) struct Examined {
-    /// For each file from the first on, the chunks that are whole and full.
+    /// The chunks of each file, from the first on, that are whole and full.
     pub(super) files: Vec<FileIndex>,
     /// Full chunks in them.
     full: u64,
-    /// Chunks that are not full, or in a file of their own, by their numbers.
+    /// Chunks that are not full, or are in a file of their own, by number.
     pub(super) tails: BTreeMap<u64, Tail>,
     /// All files of the column: number and path.
     pub(super) all: Vec<(u64, String)>,
-    /// Why it does not go on.
+    /// Why the whole part ends.
     pub(super) stopped: Option<String>,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct Examined {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tail {
     pub(super) rows: u64,
-    /// Its bytes as it is stored.
+    /// Its encoded bytes.
     pub(super) encoded: u64,
 }
 
@@ -93,7 +93,7 @@ impl Inner {
                 }
             }
             if first != begins {
-                // A tail that was filled, or one of other rows than are looked for.
+                // A tail whose chunk is full elsewhere, or a tail with other rows.
                 if full > 0 && !found.tails.contains_key(&first) {
                     let plain = self.check_chunk(column, &index, 0).await?;
                     found.tails.insert(first, Tail::new(column, &index, 0, &plain));
@@ -118,7 +118,7 @@ impl Inner {
         Ok(found)
     }
 
-    /// Looks at the file in which rows that fill no chunk would be.
+    /// Examines the tail file.
     async fn examine_tail(
         &self,
         state: &State,
@@ -140,7 +140,7 @@ impl Inner {
         Ok(())
     }
 
-    /// A chunk of a file as it is when decoded, if it is what its digest says.
+    /// A chunk of a file, decoded, if it matches its digest.
     pub(super) async fn check_chunk(
         &self,
         column: &Column,
@@ -150,7 +150,7 @@ impl Inner {
         let name = format!("chunk {slot} of {}", index.rooted.name());
         let reference = index.reference(slot);
         let reference =
-            reference.ok_or_else(|| Error::NotFound { what: "chunk", name: name.clone() })?;
+            reference.ok_or_else(|| Error::NotFound { what: Noun::Chunk, name: name.clone() })?;
         let bytes = self.fetcher.fetch_named(&[&reference], |_| name.clone()).await?.pop();
         let bytes = bytes.flatten().unwrap_or_default();
         let most = column.chunk_bytes();
@@ -169,14 +169,14 @@ impl Inner {
 }
 
 impl Examined {
-    /// The rows that are whole, no more than somebody says there are.
+    /// The number of whole rows, at most `said`.
     pub(super) fn rows(&self, column: &Column, said: Option<u64>) -> u64 {
         let chunklen = column.chunklen.max(1);
         let most = self.full.saturating_mul(chunklen);
         let tail_of = |chunk: &u64| self.tails.get(chunk).map_or(0, |tail| tail.rows);
         let whole = most.saturating_add(tail_of(&self.full));
         let Some(said) = said else { return whole };
-        // A tail may hold rows of a chunk that a writer was filling.
+        // The tail may hold the first rows of a chunk that a writer was filling.
         let full = said / chunklen;
         let with_tail = match full <= self.full {
             true => full.saturating_mul(chunklen).saturating_add(tail_of(&full)),

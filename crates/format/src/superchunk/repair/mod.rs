@@ -1,17 +1,17 @@
-//! Repair: everything that is whole, up to the first damage, and nothing else.
+//! Repair: keeps everything that is whole, up to the first damage.
 //!
 //! ```text
 //!  examine    every file from the first on, chunk by chunk: header, length, digest
-//!  decide     the rows that all columns have, and no more than `meta/sizes` says, if it says anything
-//!  do         the tail ─▶ meta/sizes ─▶ files written anew without what is torn ─▶ others renamed
+//!  decide     the rows that all columns have, and no more than `meta/sizes` says, if it can be read
+//!  do         the tail ─▶ meta/sizes ─▶ files written anew without torn chunks ─▶ others renamed
 //! ```
 //!
-//! Nothing is deleted: a file of which something does not count any more is kept under another name.
+//! Nothing is deleted: a file with parts that count no more is kept under another name.
 
 mod examine;
 
 use chunkyard_array::Attributes;
-use chunkyard_store::{Error, Kind, Result, Store, Uid};
+use chunkyard_store::{Error, Kind, Noun, Result, Store, Uid};
 
 use self::examine::Examined;
 use super::directory::{self, ATTRIBUTES, SIZES, STORAGE, get};
@@ -22,28 +22,28 @@ use super::write_out::render;
 use crate::Place;
 use crate::publish::publish;
 
-/// What names of files end with that were set aside.
+/// Part of the names of files that were set aside.
 const ASIDE: &str = ".aside-";
 
 /// What a repair did, or would do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repaired {
-    /// Rows that `meta/sizes` said there are, if it could be read.
+    /// Rows according to `meta/sizes`, if it could be read.
     pub rows_before: Option<u64>,
-    /// Rows that are there.
+    /// Rows after the repair.
     pub rows_after: u64,
-    /// Files of which not everything counts any more.
+    /// Files with parts that count no more.
     pub set_aside: Vec<SetAside>,
-    /// What was found and done, in sentences.
+    /// What the repair found and did, in sentences.
     pub notes: Vec<String>,
 }
 
 /// A file that is kept under another name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SetAside {
-    /// What it was called.
+    /// Its old name.
     pub file: String,
-    /// What it is called now; `None` if nothing was done.
+    /// Its new name; `None` if nothing was done.
     pub renamed: Option<String>,
     /// Why.
     pub reason: String,
@@ -82,7 +82,7 @@ impl Blz {
         let found = directory::read_as(store, said.clone(), attributes).await?;
         let Some(found) = found else {
             let name = place.url().to_owned();
-            return Err(Error::NotFound { what: "BLZ dataset with a meta/storage", name });
+            return Err(Error::NotFound { what: Noun::BlzStorage, name });
         };
         if found.table && found.style == Style::Bcolz {
             return Err(Error::unsupported(format!(
@@ -97,7 +97,7 @@ impl Blz {
             false => Some(inner.lock().await?),
         };
         if !dry_run && inner.finish_changes().await? {
-            notes.push("changes of somebody who died were finished".to_owned());
+            notes.push("the changes of a writer that died were finished".to_owned());
             inner.withdraw_journal().await?;
         }
         let rows_before = said.and_then(|sizes| sizes.shape.first().copied());
@@ -106,8 +106,8 @@ impl Blz {
 }
 
 impl Blz {
-    /// The attributes as they are, also where another program changed them; where they cannot be read,
-    /// none, and the file is kept under another name.
+    /// The attributes, also those that another program changed. If they cannot be read, there are none, and
+    /// the file is kept under another name.
     async fn salvage(
         store: &Store,
         sealed: bool,
@@ -169,7 +169,7 @@ impl Inner {
         let whole = columns.iter().map(|(_, rows, _)| *rows).min().unwrap_or(0);
         let rows_after = rows_before.map_or(whole, |said| said.min(whole));
         let mut set_aside = Vec::new();
-        // The rows behind the last full chunk are durable before anything counts on them.
+        // The rows behind the last full chunk must be durable before `meta/sizes` counts them.
         for (at, _, examined) in &columns {
             let kept = self.mend_tail(&state, *at, examined, rows_after, dry_run, &mut notes);
             set_aside.extend(kept.await?);
@@ -196,8 +196,8 @@ impl Inner {
         Ok(Repaired { rows_before, rows_after, set_aside, notes })
     }
 
-    /// Writes the tail that a length needs, if it is not there; the file that was in its place, which
-    /// may be a full one, is kept.
+    /// Writes the tail that a length needs, if it is missing; the file in its place, which may be a full
+    /// one, is kept.
     async fn mend_tail(
         &self,
         state: &State,
@@ -239,7 +239,7 @@ impl Inner {
         Ok(kept)
     }
 
-    /// Gives a file a second name, durably, before its first becomes that of another one.
+    /// Gives a file a second name, durably, before another file takes the first one.
     async fn keep(&self, path: &str, renamed: &str) -> Result<()> {
         self.store.link(path, renamed).await?;
         let (folder, _) = path.rsplit_once('/').unwrap_or(("", path));
@@ -259,7 +259,7 @@ impl Inner {
             let count = usize::try_from(full).unwrap_or(usize::MAX);
             let mut all = examined.files.iter().flat_map(|index| &index.chunks);
             let stored: u64 = all.by_ref().take(count).map(|chunk| chunk.end - chunk.start).sum();
-            // Of rows that were in a full chunk, the tail is about as long.
+            // An estimate: a tail that comes from a full chunk counts with the size of that chunk.
             let tail = match (column.rows_in(full, len), examined.tails.get(&full)) {
                 (0, _) => 0,
                 (_, Some(tail)) => tail.encoded,
@@ -271,7 +271,7 @@ impl Inner {
         self.put_sizes(state, &sizes, &cbytes).await
     }
 
-    /// Makes every file hold what counts and nothing else, and sets aside what is not needed.
+    /// Cuts every file to the chunks that count, and sets aside files that are not needed.
     async fn mend_files(
         &self,
         state: &State,
@@ -334,7 +334,7 @@ impl Inner {
     }
 }
 
-/// Another name for a file, which nobody looks for.
+/// A new name for a file, which no reader looks for.
 fn aside_name(path: &str) -> Result<String> {
     Ok(format!("{path}{ASIDE}{}", Uid::fresh()?))
 }

@@ -15,7 +15,7 @@ use crate::{
     Writers,
 };
 
-/// An array as it was when it was opened here. Cheap to clone.
+/// An array as it was when this handle opened it. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Zarr3Array {
     spec: Arc<ArraySpec>,
@@ -56,12 +56,13 @@ impl Zarr3Array {
         &self.spec
     }
 
-    /// The same as other formats tell it: the metadata of its chunks, and how they are packed.
+    /// The same in the form that all formats share: the metadata of its chunks, and how they are
+    /// packed.
     pub fn node(&self) -> &Arc<ArrayNode> {
         &self.node
     }
 
-    /// Reads it, of a shard only what is wanted.
+    /// Reads it; of a shard only the wanted parts.
     pub fn reader(&self) -> &Reader {
         &self.reader
     }
@@ -101,7 +102,7 @@ impl Accept for Objects {
             withdraw(&self.store, &emptied).await
         };
         let done: Result<(), Error> = done.await;
-        // Also after a failure: some may have been replaced.
+        // Also after a failure: some shards may have been replaced.
         paths.iter().chain(&emptied).for_each(|path| self.source.forget_shard(path));
         done
     }

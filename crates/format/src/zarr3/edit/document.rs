@@ -2,13 +2,13 @@
 
 use bytes::Bytes;
 use chunkyard_array::{ArraySpec, Attributes, GroupSpec};
-use chunkyard_store::{Error, Result};
+use chunkyard_store::{Error, Noun, Result};
 use serde_json::{Map, Value, json};
 
 use crate::zarr3::hierarchy::{self, CONSOLIDATED};
 use crate::{ArrayNode, Node};
 
-/// Metadata of a node of version 3: of an array with its shards as a codec, of a group with
+/// Metadata of a node of version 3. Of an array: with its shards as a codec. Of a group: with
 /// consolidated metadata.
 #[derive(Debug, Clone)]
 pub(super) enum Document {
@@ -47,12 +47,12 @@ impl Document {
         })
     }
 
-    /// The metadata of an array, which it must be.
+    /// The metadata of an array; fails if the node is a group.
     pub(super) fn array(&self, path: &str) -> Result<&ArraySpec> {
         match self {
             Self::Array(spec) => Ok(spec),
             Self::Group(_) => {
-                Err(Error::NotFound { what: "array", name: format!("{path} (it is a group)") })
+                Err(Error::NotFound { what: Noun::Array, name: format!("{path} (it is a group)") })
             }
         }
     }
@@ -64,14 +64,14 @@ impl Document {
         })
     }
 
-    /// The nodes below that a group repeats, if it does: their documents by relative path.
+    /// The nodes below that a group repeats, if any: their documents by relative path.
     pub(super) fn consolidated(&self) -> Option<Map<String, Value>> {
         let Self::Group(spec) = self else { return None };
         let members = spec.members();
         members.get(CONSOLIDATED)?.get("metadata")?.as_object().cloned()
     }
 
-    /// The same group that repeats these nodes.
+    /// The same group, repeating these nodes.
     pub(super) fn with_consolidated(&self, below: Map<String, Value>) -> Self {
         let Self::Group(spec) = self else { return self.clone() };
         let member = json!({"kind": "inline", "must_understand": false, "metadata": below});

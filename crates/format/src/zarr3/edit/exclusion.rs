@@ -7,15 +7,15 @@ use chunkyard_store::Store;
 
 use crate::Writers;
 
-/// The locks in use, by the URL of what they guard.
+/// The locks in use, by the URL that they guard.
 static WRITERS: Mutex<BTreeMap<String, Weak<Writers>>> = Mutex::new(BTreeMap::new());
 
-/// What keeps writers of the array at a path apart.
+/// The lock that keeps writers of the array at a path apart.
 pub(super) fn of_array(store: &Store, path: &str) -> Arc<Writers> {
     named(format!("{}{path}", store.url()))
 }
 
-/// What keeps those apart who change documents of a hierarchy.
+/// The lock that keeps writers of a hierarchy's documents apart.
 pub(super) fn of_documents(store: &Store) -> Arc<Writers> {
     // No path of a node has an empty segment.
     named(format!("{}//documents", store.url()))

@@ -2,18 +2,18 @@
 //!
 //! ```text
 //!  Zarr3Editor ─┬─ create_group, create_array, set_attributes, resize, delete    one document each
-//!               └─ array ─▶ Zarr3Array ─┬─ reader     chunks, those in shards one by one
+//!               └─ array ─▶ Zarr3Array ─┬─ reader     chunks, also one by one out of a shard
 //!                                       └─ writer     whole objects: a chunk, or a shard
 //! ```
 //!
-//! Each object, a document or a chunk, is there as it was or as it is to be, also after a power cut
+//! Each object, a document or a chunk, is the old one or the new one, also after a power cut
 //! (`publish`), and durable before a call returns. A call that changes several is *not* one step:
-//! others may see some of its chunks before the rest, and a crash may leave it half done. Whoever
-//! needs more keeps the arrays in a repository.
+//! others may see some of its chunks before the rest, and a crash may leave it half done. A caller
+//! that needs more keeps the arrays in a repository.
 //!
 //! Threads of one process that change parts of the same chunk wait for each other (`exclusion`);
 //! processes do not, and must write whole chunks or different ones. Consolidated metadata of groups
-//! above a change is kept true; where there is none, none is made. A shard is read, changed and
+//! above a change is updated; where it is missing, none is made. A shard is read, changed and
 //! written whole.
 
 mod array;
@@ -24,7 +24,7 @@ mod nodes;
 use std::sync::{Arc, Mutex, PoisonError};
 
 pub use self::array::Zarr3Array;
-use chunkyard_store::{Error, Kind, Result, Store};
+use chunkyard_store::{Error, Kind, Noun, Result, Store};
 
 use self::document::Document;
 use super::source::Zarr3Source;
@@ -35,7 +35,7 @@ use crate::{Dataset, Node, Source};
 #[derive(Debug, Clone)]
 pub struct Zarr3Editor {
     store: Store,
-    /// What was there when it was opened, with the changes made here.
+    /// The nodes at the time of opening, with the changes made here.
     dataset: Arc<Mutex<Arc<Dataset>>>,
 }
 
@@ -49,21 +49,20 @@ impl Zarr3Editor {
         Ok(editor)
     }
 
-    /// Creates a hierarchy with a group, or one array, as its root. Refuses where there is
-    /// something.
+    /// Creates a hierarchy with a group, or one array, as its root. Refuses an occupied place.
     pub async fn create(store: Store, root: Node) -> Result<Self> {
         refuse_read_only(&store)?;
         let found = store.list_dir("").await?;
         if !found.dirs.is_empty() || !found.objects.is_empty() {
             let name = store.url().to_owned();
-            return Err(Error::AlreadyExists { what: "something", name });
+            return Err(Error::AlreadyExists { what: Noun::Occupant, name });
         }
         let editor = Self { store, dataset: Arc::default() };
         editor.publish("/", &[("/".to_owned(), Document::of(&root)?)]).await?;
         Ok(editor)
     }
 
-    /// What is there, as far as this editor knows: changes made elsewhere since are not seen.
+    /// The nodes, as far as this editor knows: changes made elsewhere since are not seen.
     pub fn dataset(&self) -> Arc<Dataset> {
         self.dataset.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -88,7 +87,7 @@ impl Zarr3Editor {
         Zarr3Array::open(&self.store, &path, document.array(&path)?)
     }
 
-    /// The document of a node as it is now; `None` where there is none.
+    /// The document of a node as it is now; `None` if there is no node.
     async fn document(&self, path: &str) -> Result<Option<Document>> {
         let name = format!("{}{METADATA}", prefix_of(path));
         match self.store.get(&name).await {
@@ -103,13 +102,13 @@ impl Zarr3Editor {
             return Ok(document);
         }
         match self.dataset().nodes.contains_key(path) {
-            // Read, but not from a document of version 3.
+            // It exists, but not as a document of version 3.
             true => Err(Error::unsupported(format!("changing {path}, which is Zarr of version 2"))),
-            false => Err(Error::NotFound { what: "node", name: path.to_owned() }),
+            false => Err(Error::NotFound { what: Noun::Node, name: path.to_owned() }),
         }
     }
 
-    /// Changes what this editor knows.
+    /// Updates the nodes that this editor knows.
     fn note(&self, change: impl FnOnce(&mut Dataset)) {
         let mut dataset = self.dataset.lock().unwrap_or_else(PoisonError::into_inner);
         change(Arc::make_mut(&mut dataset));

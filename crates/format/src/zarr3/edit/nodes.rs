@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use chunkyard_array::{ArraySpec, Attributes, Codecs, GroupSpec};
-use chunkyard_store::{Error, Links, Result};
+use chunkyard_store::{Error, Links, Noun, Result};
 use futures::{TryStreamExt, future};
 use serde_json::{Map, Value};
 
@@ -40,8 +40,8 @@ impl Zarr3Editor {
         self.publish(&path, &[(path.clone(), changed)]).await
     }
 
-    /// Changes the shape of an array. Chunks outside the new shape are deleted; of those at its
-    /// edge, what lies outside stays stored and unseen, as in any Zarr.
+    /// Changes the shape of an array. Chunks outside the new shape are deleted. A chunk at its edge
+    /// keeps elements outside the shape, stored and unseen, as in any Zarr.
     pub async fn resize(&self, path: &str, shape: &[u64]) -> Result<()> {
         let path = normalise_path(path)?;
         let (documents, array) = self.locks(&path);
@@ -70,8 +70,8 @@ impl Zarr3Editor {
             below.retain(|key, _| !is_within(&format!("/{prefix}{key}"), &path));
         })
         .await?;
-        // Without its document it is no node any more, however much of it is still there. The deepest
-        // go first: cut short, this leaves no node that nothing leads to.
+        // Without its document it is no node any more, however many of its objects remain. The
+        // deepest go first: if this is cut short, every remaining node still has its groups above it.
         let prefix = prefix_of(&path);
         let objects = self.store.list_links(&prefix, Links::Skip).await?;
         let objects = objects.map_ok(|meta| meta.path);
@@ -87,12 +87,12 @@ impl Zarr3Editor {
         Ok(())
     }
 
-    /// What keeps others from documents, and from the chunks of an array.
+    /// The locks for documents, and for the chunks of an array.
     fn locks(&self, path: &str) -> (Arc<Writers>, Arc<Writers>) {
         (exclusion::of_documents(&self.store), exclusion::of_array(&self.store, path))
     }
 
-    /// Adds a node where there is none.
+    /// Adds a node where none exists.
     async fn insert(&self, path: &str, document: Document) -> Result<()> {
         let documents = exclusion::of_documents(&self.store);
         let _exclusive = documents.exclude(true).await;
@@ -112,20 +112,21 @@ impl Zarr3Editor {
         }
         if let Some(existing) = self.document(path).await? {
             let what = match existing {
-                Document::Array(_) => "array",
-                Document::Group(_) => "group",
+                Document::Array(_) => Noun::Array,
+                Document::Group(_) => Noun::Group,
             };
             return Err(Error::AlreadyExists { what, name: path.to_owned() });
         }
         if let Document::Array(spec) = &document {
-            // What a deletion that was cut short has left would come to life again.
+            // Otherwise chunks left by an interrupted deletion would come to life again.
             self.delete_chunks(path, spec, true).await?;
         }
         new.push((path.to_owned(), document));
         self.publish(path, &new).await
     }
 
-    /// Publishes documents on the way to a path, the topmost first, and then what repeats them.
+    /// Publishes documents on the way to a path, the topmost first, and then the groups that repeat
+    /// them.
     pub(super) async fn publish(&self, path: &str, changed: &[(String, Document)]) -> Result<()> {
         for (path, document) in changed {
             let name = format!("{}{METADATA}", prefix_of(path));
@@ -146,8 +147,8 @@ impl Zarr3Editor {
         Ok(())
     }
 
-    /// Changes what the groups above a node repeat, where they do; `change` is given the documents
-    /// that one repeats by their paths, and what these lack in front.
+    /// Changes the consolidated metadata of the groups above a node, where they have any. `change`
+    /// gets the documents that a group repeats, by path, and the prefix that these paths lack.
     async fn consolidate(
         &self,
         path: &str,

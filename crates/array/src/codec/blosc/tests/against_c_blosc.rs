@@ -1,4 +1,4 @@
-//! What we write is what c-blosc writes; what it writes, we read.
+//! Our buffers equal c-blosc's, and we read c-blosc's buffers.
 
 use super::super::c::reference;
 use super::super::encode::block_bytes_asked;
@@ -20,7 +20,7 @@ fn our_buffers_are_those_of_c_blosc() {
 }
 
 #[test]
-fn so_they_are_at_every_level() {
+fn our_buffers_are_those_of_c_blosc_at_every_level() {
     let plain = field(1 << 19);
     for level in 0..=9 {
         for params in all(level, 4) {
@@ -31,7 +31,7 @@ fn so_they_are_at_every_level() {
 }
 
 #[test]
-fn so_they_are_where_noise_begins_late() {
+fn our_buffers_are_those_of_c_blosc_where_noise_begins_late() {
     // Some streams find room and others do not; what is left at the end decides.
     for len in [5000, 70_000] {
         for quiet in [10, 500, 1500, 2500, 4000] {
@@ -46,7 +46,7 @@ fn so_they_are_where_noise_begins_late() {
 }
 
 #[test]
-fn so_they_are_with_a_block_size_that_was_asked_for() {
+fn our_buffers_are_those_of_c_blosc_with_a_given_block_size() {
     let plain = field(200_000);
     for asked in [1, 200, 256, 1000, 4096, 65_536, 300_000] {
         for item in [1, 3, 4, 8, 16, 100] {

@@ -33,7 +33,7 @@ fn field(len: usize) -> Vec<u8> {
     (0..len.div_ceil(4)).flat_map(|i| value(i).to_le_bytes()).take(len).collect()
 }
 
-/// What every compressor makes smaller, with and without a filter.
+/// Data that every compressor makes smaller, with and without a filter.
 fn steps(len: usize) -> Vec<u8> {
     (0..len.div_ceil(4)).flat_map(|i| (i as u32 / 40 * 77).to_le_bytes()).take(len).collect()
 }

@@ -127,7 +127,7 @@ fn names_are_understood_and_others_are_explained() {
 }
 
 #[test]
-fn parameters_that_cannot_be_are_refused() {
+fn impossible_parameters_are_refused() {
     for bad in [
         params(Compressor::Lz4, 10, Shuffle::None, 1),
         params(Compressor::Lz4, 5, Shuffle::None, 0),
@@ -139,7 +139,7 @@ fn parameters_that_cannot_be_are_refused() {
 }
 
 #[test]
-fn a_buffer_is_appended_to_what_is_there() {
+fn a_buffer_is_appended_to_other_bytes() {
     let plain = field(1000);
     for params in all(5, 4) {
         let mut out = b"before".to_vec();

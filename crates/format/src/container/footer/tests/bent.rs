@@ -1,4 +1,4 @@
-//! Footers rendered here, read in pieces, searched and bent.
+//! Footers rendered here, then read in pieces, searched and damaged.
 
 use std::cell::RefCell;
 
@@ -62,7 +62,7 @@ fn a_chunk_is_found_from_any_guess_in_full_and_in_sparse_tables() {
     }
 }
 
-/// Gives bytes only where they have been asked for before.
+/// Returns bytes only where they have been asked for before.
 struct Lazy {
     whole: Resident,
     here: RefCell<Vec<Range<u64>>>,
@@ -82,7 +82,7 @@ impl View for Lazy {
 }
 
 impl Lazy {
-    /// Calls a parser until nothing is lacking; how often it was.
+    /// Calls a parser until no bytes are missing; returns the number of calls.
     fn drive<T>(&self, parser: impl Fn(&dyn View) -> Result<T, Stop>) -> (T, usize) {
         for lacks in 0.. {
             match parser(self) {
@@ -136,7 +136,7 @@ fn coords_that_are_scattered_are_read_all_the_same() {
 #[test]
 fn another_version_with_the_root_of_this_one_is_corrupt() {
     let view = one_array(&line(1), &[0]);
-    // The root of version 4 has the tables of no other version, so another number there is damage.
+    // Only version 4 has these tables in its root, so another number there is damage.
     for version in [1u8, 3, 7] {
         let mut bytes = view.0.to_vec();
         let at = bytes.len() - 96;
@@ -155,7 +155,7 @@ fn another_version_with_the_root_of_this_one_is_corrupt() {
 }
 
 #[test]
-fn what_validate_finds_is_said_with_names_and_numbers() {
+fn findings_of_validate_have_names_and_numbers() {
     let mut meta = line(3);
     meta.attributes = vec![(1, 0)];
     meta.dimension_names.push("y".into());
@@ -173,7 +173,7 @@ fn what_validate_finds_is_said_with_names_and_numbers() {
 }
 
 #[test]
-fn what_does_not_fit_a_footer_is_not_written() {
+fn values_that_do_not_fit_a_footer_are_not_written() {
     let write = |meta: &ArrayMeta, coords: &[u32]| {
         let array =
             NewArray { meta, coords, addresses: &[ChunkAddress { block: 0, offset: 0, size: 1 }] };

@@ -25,7 +25,7 @@ fn golden(name: &str) -> (Resident, u64) {
 }
 
 #[test]
-fn what_0_9_wrote_is_written_again_byte_for_byte() {
+fn a_footer_of_0_9_is_written_again_byte_for_byte() {
     for name in ["af9-everything.af", "af9-layers.af", "af9-layers.1.af", "af9-layers.2.af"] {
         let (view, _) = golden(name);
         assert!(Whole::read(&view).render().unwrap() == view.0, "{name}");

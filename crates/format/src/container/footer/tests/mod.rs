@@ -17,7 +17,7 @@ fn refused<T: std::fmt::Debug>(result: Result<T, Stop>) -> String {
     }
 }
 
-/// All of a footer, in the form in which it is written.
+/// A whole footer, in the form in which it is written.
 struct Whole {
     root: Root,
     blocks: Vec<BlockMeta>,

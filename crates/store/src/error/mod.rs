@@ -1,11 +1,14 @@
 //! What can go wrong, sorted by what the caller does about it.
 //!
-//! A variant exists because somebody acts differently on it; [`Error::kind`] is the coarse view that
-//! each surface (exit code, HTTP status, Python exception) maps once. Messages are for people and are
-//! not part of the interface.
+//! Each variant exists because some caller acts differently on it; [`Error::kind`] is the coarse
+//! view that each surface (exit code, HTTP status, Python exception) maps once. Messages are for
+//! people and are not part of the interface.
+
+mod noun;
 
 use std::error::Error as StdError;
 
+pub use self::noun::Noun;
 use crate::conflict::Conflict;
 
 /// The cause of an [`Error`], whatever library it came from.
@@ -18,7 +21,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[non_exhaustive]
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The caller's argument cannot be meant.
+    /// The caller's argument makes no sense.
     #[error("{what}")]
     Invalid {
         /// The argument and why it is refused.
@@ -28,27 +31,27 @@ pub enum Error {
     /// Something named by the caller, or by data, is not there.
     #[error("{what} not found: {name}")]
     NotFound {
-        /// The noun: "array", "branch", "object".
-        what: &'static str,
+        /// What kind of thing.
+        what: Noun,
         /// Its name.
         name: String,
     },
 
-    /// Something that was to be created is there already.
+    /// Something to be created exists already.
     #[error("{what} exists already: {name}")]
     AlreadyExists {
-        /// The noun: "array", "branch", "object".
-        what: &'static str,
+        /// What kind of thing.
+        what: Noun,
         /// Its name.
         name: String,
     },
 
-    /// Somebody else was faster, and the two changes do not go together.
+    /// Another writer was faster, and the two changes exclude each other.
     #[error("conflict: {message}{}", listed(conflicts))]
     Conflict {
         /// What collided with what.
         message: String,
-        /// Node by node and chunk by chunk, where it is about those.
+        /// The nodes and chunks concerned, if any.
         conflicts: Vec<Conflict>,
     },
 
@@ -150,7 +153,7 @@ pub enum ErrorKind {
     Conflict,
     /// Bytes that fail a check.
     Corrupt,
-    /// Legal, but not ours.
+    /// Legal, but not implemented here.
     Unsupported,
     /// Network, permission, disk.
     Store,
@@ -216,37 +219,9 @@ impl Error {
     }
 }
 
-impl ErrorKind {
-    /// The exit code of a command that ends with this kind of error.
-    pub fn exit_code(self) -> u8 {
-        match self {
-            Self::Store => 1,
-            Self::Invalid => 2,
-            Self::NotFound => 3,
-            Self::Conflict => 4,
-            Self::Corrupt => 5,
-            Self::Unsupported => 6,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_kind_has_its_own_exit_code() {
-        let kinds = [
-            ErrorKind::Store,
-            ErrorKind::Invalid,
-            ErrorKind::NotFound,
-            ErrorKind::Conflict,
-            ErrorKind::Corrupt,
-            ErrorKind::Unsupported,
-        ];
-        let codes: Vec<u8> = kinds.iter().map(|kind| kind.exit_code()).collect();
-        assert_eq!(codes, [1, 2, 3, 4, 5, 6]);
-    }
 
     #[test]
     fn an_expired_snapshot_is_not_found_and_a_changed_source_is_corrupt() {
