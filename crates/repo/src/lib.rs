@@ -152,8 +152,8 @@ pub struct CreateOptions {
     pub properties: Map<String, Value>,
     /// Create although files of an older repository lie around.
     pub force: bool,
-    /// Where the data files go, when not beside the state file. Whoever opens the repository must
-    /// allow this URL.
+    /// Where the data files go, when not beside the state file. Every caller that opens the
+    /// repository must allow this URL.
     pub store_root: Option<String>,
 }
 

@@ -42,7 +42,7 @@ def shown(what: str, progress: Shown) -> Iterator[Report | None]:
 
         yield report
         return
-    if progress is False or (progress is None and not _somebody_looks()):
+    if progress is False or (progress is None and not _is_watched()):
         yield None
         return
     bar = _bar(what)
@@ -52,7 +52,7 @@ def shown(what: str, progress: Shown) -> Iterator[Report | None]:
         bar.close()
 
 
-def _somebody_looks() -> bool:
+def _is_watched() -> bool:
     return sys.stderr.isatty() or _in_notebook()
 
 
