@@ -97,7 +97,7 @@ fn a_damaged_chunk_is_exit_code_5_and_leaves_the_old_target_as_it_was() {
         let run = scratch.run(&[&["convert", "a.zarr"], &target[..]].concat()).code(5);
         assert!(run.stderr.contains("chunk [1, 1] of /a is corrupt"), "{}", run.stderr);
         assert!(run.stderr.contains("hint: `chunkyard verify a.zarr` lists all damage"));
-        assert!(run.stderr.contains("run the same command again to go on"), "{}", run.stderr);
+        assert!(run.stderr.contains("run the same command again to continue"), "{}", run.stderr);
     }
     assert!(!scratch.path("new.zarr").exists());
     assert_eq!(scratch.files_in("old.zarr"), before);
