@@ -1,4 +1,4 @@
-//! Writing packs for a sink in another process, whose dataset is [staged](super::staging).
+//! Writing packs for a sink in another process, whose dataset is staged.
 //!
 //! In a directory, each attempt at a pack writes into a directory of its own. The sink renames the
 //! objects of the attempts that it accepts into their places. So attempts that are repeated, slow,

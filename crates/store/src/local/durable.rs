@@ -23,6 +23,8 @@ use crate::error::{Error, Result};
 /// How many threads wait for the disk at a time. File systems commit together what is synced at the
 /// same time; beyond this number nothing is gained.
 const SYNC_THREADS: usize = 16;
+/// How often work is tried whose directories another process deletes.
+const ATTEMPTS: usize = 1000;
 
 /// The directories of a store, and which of their entries are known to be durable.
 #[derive(Debug)]
@@ -66,6 +68,32 @@ impl Directories {
             }
         }
         Ok(())
+    }
+
+    /// Does work that needs the directories above a file, and creates them where they are missing. Another
+    /// process may delete them right after: a finished conversion clears its folder while a second one still
+    /// writes there. So this tries several times.
+    pub(super) fn with_parents<T>(
+        &self,
+        file: &File,
+        work: impl Fn() -> io::Result<T>,
+    ) -> io::Result<T> {
+        for _ in 1..ATTEMPTS {
+            match work() {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                other => return other,
+            }
+            match self.create_parents(file) {
+                // A directory was there or was just made, and is gone again.
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        io::ErrorKind::AlreadyExists | io::ErrorKind::NotFound
+                    ) => {}
+                other => other?,
+            }
+        }
+        work()
     }
 
     /// Forgets what is durable at or below a path that was deleted or now names another directory.
@@ -187,6 +215,22 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let root: Arc<Path> = temp.path().join("new/root").into();
         (temp, Directories::new(root))
+    }
+
+    #[test]
+    fn directories_that_vanish_at_once_are_made_again() {
+        let (_temp, directories) = directories();
+        let file = File::new(&directories.root, "a/b/file");
+        let left = std::cell::Cell::new(5);
+        let outcome = directories.with_parents(&file, || {
+            if left.get() > 0 {
+                left.set(left.get() - 1);
+                fs::remove_dir_all(directories.root.join("a")).ok();
+            }
+            fs::write(&file.path, "here")
+        });
+        outcome.unwrap();
+        assert_eq!(fs::read(&file.path).unwrap(), b"here");
     }
 
     #[test]

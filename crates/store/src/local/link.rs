@@ -18,14 +18,7 @@ pub(super) fn link(from: &File, to: &File, directories: &Directories) -> Result<
             linkat(above, name, other, new, AtFlags::empty())
         })
     };
-    let outcome = match hard_link() {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            directories.create_parents(to).map_err(|error| to.error("link", error))?;
-            hard_link()
-        }
-        other => other,
-    };
-    match outcome {
+    match after_parents(from, to, directories, hard_link) {
         Ok(()) => Ok(Linked::Done),
         // NFS repeats a request whose reply was lost, and then finds the name taken by its own
         // first try.
@@ -41,17 +34,28 @@ pub(super) fn link(from: &File, to: &File, directories: &Directories) -> Result<
 pub(super) fn rename(from: &File, to: &File, directories: &Directories) -> Result<()> {
     let rename =
         || between(from, to, |(above, name), (other, new)| renameat(above, name, other, new));
-    let outcome = match rename() {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            directories.create_parents(to).map_err(|error| to.error("rename", error))?;
-            rename()
-        }
-        other => other,
-    };
+    let outcome = after_parents(from, to, directories, rename);
     if outcome.is_ok() && to.path.is_dir() {
         forget_both(from, to, directories);
     }
     outcome.map_err(|error| blame(from, to, "rename", error))
+}
+
+/// Gives a file its new name, in directories that are created if need be; at once if the file itself is missing.
+fn after_parents(
+    from: &File,
+    to: &File,
+    directories: &Directories,
+    name: impl Fn() -> io::Result<()>,
+) -> io::Result<()> {
+    match name() {
+        Err(error)
+            if error.kind() == io::ErrorKind::NotFound && from.path.symlink_metadata().is_ok() =>
+        {
+            directories.with_parents(to, name)
+        }
+        other => other,
+    }
 }
 
 /// Swaps two names.

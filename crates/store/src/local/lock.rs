@@ -13,10 +13,6 @@ use super::read::regular;
 use crate::backend::Lock;
 use crate::error::{Error, Result};
 
-/// How often to recreate a folder that another process removes; with a dead link it would never
-/// end.
-const ATTEMPTS: usize = 1000;
-
 /// Waits for the lock. The kernel releases it when the file is closed, also if the process dies.
 pub(super) fn lock(file: &File, directories: &Directories) -> Result<Lock> {
     let unlocked = |error| unlocked(file, error);
@@ -47,28 +43,13 @@ pub(super) fn unlocked(file: &File, error: io::Error) -> Error {
 }
 
 pub(super) fn open(file: &File, directories: &Directories) -> Result<fs::File> {
-    let mut attempts = 0;
     // A pipe in its place must not be waited for.
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NONBLOCK;
-    let open = loop {
-        let opened = Root::open(&file.root).and_then(|root| root.open_at(&file.name, flags));
-        match opened {
-            // Its folder does not exist yet, or the last holder of the lock removed it meanwhile.
-            Err(error) if error.kind() == io::ErrorKind::NotFound && attempts < ATTEMPTS => {
-                attempts += 1;
-                match directories.create_parents(file) {
-                    // The folder existed or was just made, and is gone again.
-                    Err(error)
-                        if matches!(
-                            error.kind(),
-                            io::ErrorKind::AlreadyExists | io::ErrorKind::NotFound
-                        ) => {}
-                    other => other.map_err(|error| unlocked(file, error))?,
-                }
-            }
-            other => break fs::File::from(other.map_err(|error| unlocked(file, error))?),
-        }
-    };
+    // The last holder of the lock may remove its folder at any moment.
+    let opened = directories.with_parents(file, || {
+        Root::open(&file.root).and_then(|root| root.open_at(&file.name, flags))
+    });
+    let open = fs::File::from(opened.map_err(|error| unlocked(file, error))?);
     let metadata = open.metadata().map_err(|error| unlocked(file, error))?;
     regular(file, &metadata)?;
     Ok(open)

@@ -68,17 +68,10 @@ pub(super) fn create_temp(file: &File, directories: &Directories) -> io::Result<
 }
 
 fn create_new(file: &File, directories: &Directories) -> io::Result<fs::File> {
-    let open = || {
+    directories.with_parents(file, || {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
         Root::open(&file.root)?.open_at(&file.name, flags).map(fs::File::from)
-    };
-    match open() {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            directories.create_parents(file)?;
-            open()
-        }
-        other => other,
-    }
+    })
 }
 
 /// Fills a file that this call created; deletes it if that fails, so that a full disk does not keep
