@@ -5,7 +5,12 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 
+import hypothesis
 import pytest
+
+# The same examples in every run: a change fails by what it does, and not by chance.
+hypothesis.settings.register_profile("fixed", derandomize=True)
+hypothesis.settings.load_profile("fixed")
 
 
 @pytest.fixture(scope="session", autouse=True)

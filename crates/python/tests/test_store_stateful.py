@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import zarr
 from hypothesis import HealthCheck, Phase, settings
@@ -26,13 +27,23 @@ BOUNDED = settings(
 )
 
 
+def is_comparable(array_and_chunks: Any) -> bool:
+    """Whether zarr-python and our store agree on what may be drawn.
+
+    Zarr v3 has no empty chunks: the store refuses their document. zarr-python takes any two complex
+    numbers with a NaN for equal, and drops a chunk that equals a fill value only so; ours keeps it.
+    """
+    array, chunks = array_and_chunks
+    return 0 not in chunks and not (np.iscomplexobj(array) and bool(np.isnan(array).any()))
+
+
 class Hierarchy(ZarrHierarchyStateMachine):
-    """Without empty chunks, which Zarr v3 does not have: the store refuses their document."""
+    """Draws only arrays on which both agree."""
 
     @rule(
         data=st.data(),
         name=node_names,
-        array_and_chunks=np_array_and_chunks().filter(lambda pair: 0 not in pair[1]),
+        array_and_chunks=np_array_and_chunks().filter(is_comparable),
     )
     def add_array(self, data: Any, name: str, array_and_chunks: Any) -> None:
         super().add_array(data, name, array_and_chunks)
