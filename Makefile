@@ -21,9 +21,9 @@ help: ## list the targets
 		printf '  make %-19s %s\n' "$$name" "$$what"; done
 
 .PHONY: demo
-demo: ## build the release binary and run its demonstration
-	$(CARGO) build --release -p chunkyard-cli
-	$(TARGET_DIR)/release/chunkyard demo
+demo: ## build the command and run its demonstration
+	$(CARGO) build --workspace --bin chunkyard
+	$(TARGET_DIR)/debug/chunkyard demo
 
 .PHONY: check
 check: check-format check-lints check-docs check-dependencies check-types ## format, lints, documentation, dependencies, types
@@ -56,7 +56,8 @@ test: test-rust test-s3 test-python ## all tests
 test-rust: ## cargo test for the workspace, documentation examples included
 	$(CARGO) test --workspace
 
-# Always the whole workspace: with fewer packages the dependencies have fewer features and are compiled again.
+# Always the whole workspace and always the profile `dev`, the demonstration too: with fewer packages the dependencies have
+# fewer features and are compiled again.
 # What needs a server is ignored unless it is asked for; what takes minutes has `stress` in its name.
 .PHONY: test-s3 test-in-bucket
 test-s3: ## repository and store on a real S3 server, which is built first if need be
@@ -148,7 +149,7 @@ $(VENV)/.installed: tests/python/requirements.txt
 	touch $@
 
 $(DENY):
-	$(CARGO) install cargo-deny --locked --version =$(DENY_VERSION) \
+	$(CARGO) install cargo-deny --debug --locked --version =$(DENY_VERSION) \
 		--root .tools/cargo-deny-$(DENY_VERSION) --target-dir .tools/build
 	rm -rf .tools/build
 

@@ -7,16 +7,16 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::UInt64Type;
 use arrow_array::{
-    Array, ArrayRef, BinaryArray, FixedSizeListArray, Int64Array, ListArray, RecordBatch,
-    StringArray, StructArray, UInt64Array, new_null_array,
+    Array, ArrayRef, BinaryArray, Int64Array, ListArray, RecordBatch, StringArray, StructArray,
+    UInt64Array,
 };
-use arrow_cast::{CastOptions, cast_with_options};
+use arrow_data::ArrayData;
 use arrow_schema::{DataType, Field, Fields};
 use chunkyard_store::{Error, Result};
 
 use super::parquet_file::corrupt;
+use super::widen;
 
 /// Columns with names: a record batch or a struct.
 pub(super) struct Columns<'a> {
@@ -53,35 +53,35 @@ impl<'a> Columns<'a> {
         self.arrays.get(at)
     }
 
-    fn cast(&self, name: &str, to: &DataType) -> Result<ArrayRef> {
-        let Some(array) = self.get(name) else {
-            return Ok(new_null_array(to, self.rows));
-        };
-        if array.data_type() == to {
-            return Ok(array.clone());
+    /// The column, or nulls where there is none, as the caller needs it.
+    fn widened<T: From<ArrayData>>(
+        &self,
+        name: &str,
+        expected: &DataType,
+        widen: fn(&dyn Array) -> Result<T, String>,
+    ) -> Result<T> {
+        match self.get(name) {
+            None => Ok(T::from(ArrayData::new_null(expected, self.rows))),
+            Some(array) => {
+                widen(array).map_err(|found| self.error(name, &expected.to_string(), &found))
+            }
         }
-        // Not `safe`: a value that does not fit (a negative count) is an error, not a null.
-        let options = CastOptions { safe: false, ..Default::default() };
-        cast_with_options(array, to, &options).map_err(|error| {
-            let column = format!("column {}{name}", self.prefix);
-            corrupt(self.file, &column, &format!("{to}"), &error.to_string())
-        })
     }
 
     pub(super) fn uints(&self, name: &str) -> Result<UInt64Array> {
-        Ok(self.cast(name, &DataType::UInt64)?.as_primitive::<UInt64Type>().clone())
+        self.widened(name, &DataType::UInt64, widen::uints)
     }
 
     pub(super) fn ints(&self, name: &str) -> Result<Int64Array> {
-        Ok(self.cast(name, &DataType::Int64)?.as_primitive().clone())
+        self.widened(name, &DataType::Int64, widen::ints)
     }
 
     pub(super) fn strings(&self, name: &str) -> Result<StringArray> {
-        Ok(self.cast(name, &DataType::Utf8)?.as_string().clone())
+        self.widened(name, &DataType::Utf8, widen::strings)
     }
 
     pub(super) fn binaries(&self, name: &str) -> Result<BinaryArray> {
-        Ok(self.cast(name, &DataType::Binary)?.as_binary().clone())
+        self.widened(name, &DataType::Binary, widen::binaries)
     }
 
     pub(super) fn structs(&self, name: &str) -> Result<StructArray> {
@@ -99,17 +99,14 @@ impl<'a> Columns<'a> {
             let item = Arc::new(Field::new("item", DataType::Null, true));
             return Ok(ListArray::new_null(item, self.rows));
         };
-        match array.data_type() {
-            DataType::List(_) => Ok(array.as_list::<i32>().clone()),
-            DataType::LargeList(item)
-            | DataType::ListView(item)
-            | DataType::LargeListView(item)
-            | DataType::FixedSizeList(item, _) => {
-                let list = self.cast(name, &DataType::List(item.clone()))?;
-                Ok(list.as_list::<i32>().clone())
-            }
-            other => Err(self.wrong(name, "list", other)),
-        }
+        widen::lists(array).map_err(|found| self.error(name, "list", &found))
+    }
+
+    /// The strings in a column of lists, beside the lists.
+    pub(super) fn string_lists(&self, name: &str) -> Result<(ListArray, StringArray)> {
+        let lists = self.lists(name)?;
+        let strings = widen::strings(lists.values());
+        Ok((lists, strings.map_err(|found| self.error(name, "strings", &found))?))
     }
 
     /// Says what is wrong with a column.
@@ -124,10 +121,8 @@ impl<'a> Columns<'a> {
 
 /// The integers of one list.
 pub(super) fn uint_list(file: &str, what: &str, array: &ArrayRef) -> Result<Vec<u64>> {
-    let options = CastOptions { safe: false, ..Default::default() };
-    let array = cast_with_options(array, &DataType::UInt64, &options)
-        .map_err(|error| corrupt(file, what, "unsigned integers", &error.to_string()))?;
-    let array = array.as_primitive::<UInt64Type>();
+    let array =
+        widen::uints(array).map_err(|found| corrupt(file, what, "unsigned integers", &found))?;
     if array.null_count() > 0 {
         return Err(corrupt(file, what, "unsigned integers", "nulls"));
     }
@@ -136,15 +131,12 @@ pub(super) fn uint_list(file: &str, what: &str, array: &ArrayRef) -> Result<Vec<
 
 /// The pairs of one list of two-element lists.
 pub(super) fn pair_list(file: &str, what: &str, array: &ArrayRef) -> Result<Vec<(u64, u64)>> {
-    let item = Arc::new(Field::new("item", DataType::UInt64, true));
-    let options = CastOptions { safe: false, ..Default::default() };
-    let pairs = cast_with_options(array, &DataType::FixedSizeList(item, 2), &options)
-        .map_err(|error| corrupt(file, what, "pairs of integers", &error.to_string()))?;
-    let pairs: &FixedSizeListArray = pairs.as_fixed_size_list();
-    let flat = uint_list(file, what, pairs.values())?;
-    let start = pairs.value_offset_at(0);
-    let flat = flat.get(start..start + 2 * pairs.len()).unwrap_or_default();
-    Ok(flat.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect())
+    let flat = widen::pairs(array)
+        .map_err(|found| corrupt(file, what, "pairs of unsigned integers", &found))?;
+    if flat.null_count() > 0 {
+        return Err(corrupt(file, what, "pairs of unsigned integers", "nulls"));
+    }
+    Ok(flat.values().chunks_exact(2).map(|pair| (pair[0], pair[1])).collect())
 }
 
 /// A value that must be there.

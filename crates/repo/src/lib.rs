@@ -69,6 +69,7 @@ mod structure;
 mod swap;
 mod tree;
 mod verify;
+mod widen;
 mod width;
 
 use std::collections::BTreeMap;

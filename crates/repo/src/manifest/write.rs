@@ -21,6 +21,7 @@ use crate::config::Compat;
 use crate::coord;
 use crate::node::Inventory;
 use crate::parquet_file::{self, FileWriter, Label, Sealed};
+use crate::widen;
 use crate::width::{Width, uint_array};
 
 /// Rows of a row group, and of one tile of a merged run.
@@ -284,7 +285,11 @@ impl Columns {
             Arc::new(self.coords.finish()),
             Arc::new(self.inline.finish()),
             // The dictionary is only used to gather rows: the column is stored as strings.
-            arrow_cast::cast(&self.files.finish(), &DataType::Utf8).map_err(failed)?,
+            Arc::new(
+                widen::strings(&self.files.finish())
+                    .map_err(ArrowError::CastError)
+                    .map_err(failed)?,
+            ),
             Arc::new(self.offsets.finish()),
             uint_array("length", self.lengths, None, length)?,
         ];

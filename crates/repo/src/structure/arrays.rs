@@ -9,7 +9,6 @@ use std::ops::Range;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, BinaryArray, ListArray, StringArray, StructArray};
 use arrow_buffer::NullBuffer;
-use arrow_cast::cast;
 use arrow_schema::DataType;
 use chunkyard_store::{Error, Result};
 use serde::Serialize;
@@ -48,9 +47,6 @@ impl<'a> Arrays<'a> {
         let configurations = encoding.structs("configuration")?;
         let separators =
             Columns::of_struct(file, "chunk_key_encoding.configuration", &configurations);
-        let names = columns.lists("dimension_names")?;
-        let name_values = cast(names.values(), &DataType::Utf8)
-            .map_err(|error| columns.error("dimension_names", "strings", &error.to_string()))?;
         let codecs = columns.lists("codecs")?;
         let items = structs_of(file, "codecs", &codecs)?;
         let items = Columns::of_struct(file, "codecs", &items);
@@ -64,7 +60,7 @@ impl<'a> Arrays<'a> {
             shapes: UintLists::new(file, "array_metadata.shape", columns.lists("shape")?)?,
             data_types: columns.strings("data_type")?,
             fill_values: columns.binaries("fill_value")?,
-            dimension_names: (names, name_values.as_string().clone()),
+            dimension_names: columns.string_lists("dimension_names")?,
             grid_names: grid.strings("name")?,
             chunk_shapes: UintLists::new(file, "chunk_shape", chunk_shapes.lists("chunk_shape")?)?,
             encoding_names: encoding.strings("name")?,

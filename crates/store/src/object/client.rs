@@ -60,9 +60,18 @@ const ANSWERED: u32 = u32::MAX;
 
 impl HttpConnector for FirstContact {
     fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
-        let inner = ReqwestConnector::default().connect(options)?;
+        let inner = connect(options)?;
         Ok(HttpClient::new(Cautious { inner, refusals: AtomicU32::default() }))
     }
+}
+
+/// A client whose TLS uses *ring*. A program that has chosen another provider keeps it.
+fn connect(options: &ClientOptions) -> object_store::Result<HttpClient> {
+    if rustls::crypto::CryptoProvider::get_default().is_none() {
+        // Of two threads that install one at once, either may win: both install the same.
+        rustls::crypto::ring::default_provider().install_default().ok();
+    }
+    ReqwestConnector::default().connect(options)
 }
 
 #[derive(Debug)]
@@ -129,7 +138,7 @@ mod tests {
     use super::*;
 
     fn cautious() -> Cautious {
-        let inner = ReqwestConnector::default().connect(&ClientOptions::new()).unwrap();
+        let inner = connect(&ClientOptions::new()).unwrap();
         Cautious { inner, refusals: AtomicU32::default() }
     }
 
