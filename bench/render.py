@@ -1,10 +1,11 @@
-"""Writes the results of `run.py` and `scale.py` into a document: no number is typed by hand.
+"""Writes the results of `run.py` and `scale.py` into the documents: no number is typed by hand.
 
-    render.py DOCUMENT [--result FILE] [--python FILE] [--scale FILE] [--sections NAME …]
+    render.py [--result FILE] [--python FILE] [--scale FILE] [--sections NAME …]
 
-The text between `<!-- begin NAME -->` and `<!-- end NAME -->` is replaced, the rest stays. With
-`--sections` only those sections are replaced, for a run of some rows; in the table of verdicts,
-rows that the run does not have stay.
+All tables go to `docs/benchmarks-annex.md`; the one table of `docs/benchmarks.md` is then made of
+rows of the annex. The text between `<!-- begin NAME -->` and `<!-- end NAME -->` is replaced, the
+rest stays. With `--sections` only those sections of the annex are replaced, for a run of some
+rows; in the table of verdicts, rows that the run does not have stay.
 """
 
 from __future__ import annotations
@@ -16,11 +17,16 @@ from pathlib import Path
 from typing import Any
 
 from harness import markdown
+from harness.summary import inside, summary
+from harness.worker import BENCH
+
+DOCS = BENCH.parent / "docs"
+PAGE = DOCS / "benchmarks.md"
+ANNEX = DOCS / "benchmarks-annex.md"
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("document", type=Path)
     parser.add_argument("--result", type=Path, help="what run.py wrote")
     parser.add_argument("--python", type=Path, help="what run.py --python wrote")
     parser.add_argument("--scale", type=Path, help="what scale.py wrote")
@@ -35,12 +41,6 @@ def replace(document: str, name: str, text: str) -> str:
     if not pattern.search(document):
         raise SystemExit(f"the document has no section {name!r}")
     return pattern.sub(lambda _: f"{begin}\n{text.rstrip()}\n{end}", document)
-
-
-def inside(document: str, name: str) -> str:
-    """The present text of a section."""
-    begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
-    return document.partition(begin)[2].partition(end)[0].strip()
 
 
 def merge_rows(old: str, new: str) -> str:
@@ -61,7 +61,7 @@ def numbered(table: str) -> dict[tuple[str, int], str]:
 
 def main() -> None:
     options = arguments()
-    document = options.document.read_text()
+    annex = ANNEX.read_text()
     sections: dict[str, str] = {}
     if options.result:
         sections |= markdown.of_result(load(options.result))
@@ -73,10 +73,11 @@ def main() -> None:
         if options.sections and name not in options.sections:
             continue
         if options.sections and name.endswith("verdicts"):
-            document = replace(document, name, merge_rows(inside(document, name), text))
+            annex = replace(annex, name, merge_rows(inside(annex, name), text))
         else:
-            document = replace(document, name, text)
-    options.document.write_text(document)
+            annex = replace(annex, name, text)
+    ANNEX.write_text(annex)
+    PAGE.write_text(replace(PAGE.read_text(), "summary", summary(annex)))
 
 
 def load(file: Path) -> dict[str, Any]:
