@@ -122,7 +122,7 @@ test-python: wheel-test ## the package, and what other programs make of our file
 	cd crates/python && ../../$(VENV)/bin/pytest -q --ignore tests/test_s3.py
 	cd crates/python && ../../$(VENV)/bin/pytest -q --doctest-modules --pyargs chunkyard
 	scratch=$$(mktemp -d) && cd "$$scratch" && $(abspath $(VENV))/bin/pytest -q -p no:cacheprovider \
-		--doctest-glob='*.md' $(abspath docs/python.md) && rm -rf "$$scratch"
+		--doctest-glob='*.md' $(abspath README.md docs/python.md) && rm -rf "$$scratch"
 
 # The wheel of the tests is built with the profile of the tests, whose dependencies are compiled already.
 .PHONY: wheel-test

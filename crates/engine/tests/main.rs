@@ -14,6 +14,8 @@ mod convert;
 #[cfg(test)]
 mod edit;
 #[cfg(test)]
+mod examples;
+#[cfg(test)]
 mod link;
 #[cfg(test)]
 mod repo;
