@@ -1,5 +1,7 @@
 //! `ARCHITECTURE.md` shows which crate uses which. This compares it with the manifests.
 
+mod msrv;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
