@@ -27,7 +27,7 @@ pub(crate) async fn ticket(journal: &Store) -> Result<Ticket> {
 }
 
 /// Where the objects of each array go.
-pub trait Writers: std::fmt::Debug + Send + Sync {
+pub(crate) trait Writers: std::fmt::Debug + Send + Sync {
     /// A writer of a pack, into a store that is the root of the dataset or stands in for it.
     fn writer(&self, pack: &Pack, store: Store) -> Result<Box<dyn PackWriter>>;
 

@@ -24,7 +24,7 @@
 
 #![forbid(unsafe_code)]
 
-pub mod aside;
+mod aside;
 mod check;
 mod chunk_codecs;
 pub mod container;
@@ -32,10 +32,12 @@ mod dataset;
 mod encode;
 mod finding;
 pub mod hdf5;
-pub mod joined;
+#[doc(hidden)]
+pub mod hostile;
+mod joined;
 mod memory;
 mod meter;
-pub mod path;
+mod path;
 mod place;
 mod publish;
 mod read;
@@ -56,9 +58,10 @@ pub use self::dataset::{ArrayNode, Dataset, Edges, Loss, Node};
 pub use self::encode::encode_chunk;
 pub(crate) use self::encode::encode_with;
 pub use self::finding::{Finding, Level, Severity};
+pub use self::joined::taken_away;
 pub use self::memory::MemorySource;
 pub use self::meter::Meter;
-pub use self::path::{is_within, normalise_path};
+pub use self::path::{is_within, normalise_path, parent_path};
 pub use self::place::Place;
 pub use self::read::Reader;
 pub use self::read::{BATCHES, batched, fetch_chunks, in_chunk};

@@ -49,9 +49,9 @@ mod diff;
 mod draft;
 mod fetch;
 mod format;
-#[doc(hidden)]
-pub mod fuzzing;
 mod history;
+#[doc(hidden)]
+pub mod hostile;
 mod id;
 mod keys;
 mod maintain;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::sync::Arc;
 
-use chunkyard_format::path::{is_within, parent_path};
+use chunkyard_format::{is_within, parent_path};
 use chunkyard_store::{Error, Noun, Result, Uid};
 
 use super::node::Node;

@@ -14,7 +14,7 @@ use arrow_array::{
 use arrow_buffer::OffsetBuffer;
 use arrow_schema::{DataType, Field, FieldRef, Fields, Schema};
 use bytes::Bytes;
-use chunkyard_engine::repo::{Native, Node, Payload, fuzzing};
+use chunkyard_engine::repo::{Native, Node, Payload, hostile};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
@@ -28,10 +28,10 @@ static KINDS: LazyLock<[Kind; 4]> = LazyLock::new(|| {
     let root = Node::group(0, "/").expect("a root");
     let native = Native { file: "f".into(), offset: 0, length: 1, crc32c: None };
     let row = (1, vec![0], Payload::Native(native));
-    let structure = fuzzing::render_structure(DATASET, &[Arc::new(root)]);
-    let manifest = fuzzing::render_manifest(DATASET, 1, &[row]);
-    let attributes = fuzzing::render_attributes(DATASET, &[b"{}".to_vec()]);
-    let collection = fuzzing::render_collection(DATASET, &["c/x".into()]);
+    let structure = hostile::render_structure(DATASET, &[Arc::new(root)]);
+    let manifest = hostile::render_manifest(DATASET, 1, &[row]);
+    let attributes = hostile::render_attributes(DATASET, &[b"{}".to_vec()]);
+    let collection = hostile::render_collection(DATASET, &["c/x".into()]);
     [
         (fields(structure), files::structure),
         (fields(manifest), files::manifest),

@@ -4,13 +4,13 @@ use std::cell::RefCell;
 use std::ops::Range;
 
 use bytes::Bytes;
-use chunkyard_engine::format::container::archive::{Resident, Stop, View};
-use chunkyard_engine::format::container::footer::{
+use chunkyard_engine::format::container::model::{AttributeValue, BlockMeta, ChunkAddress};
+use chunkyard_engine::format::hostile::container::archive::{Resident, Stop, View};
+use chunkyard_engine::format::hostile::container::footer::{
     self, ArrayHead, FINDINGS_MAX, NewArray, NewFooter, Root,
 };
-use chunkyard_engine::format::container::model::{AttributeValue, BlockMeta, ChunkAddress};
-use chunkyard_engine::format::container::seal::{self, Seal};
-use chunkyard_engine::format::container::stats_file;
+use chunkyard_engine::format::hostile::container::seal::{self, Seal};
+use chunkyard_engine::format::hostile::container::stats_file;
 use chunkyard_engine::{Error, ErrorKind};
 
 /// Of a larger footer only this many chunks of an array are read.

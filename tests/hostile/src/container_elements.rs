@@ -1,10 +1,10 @@
 //! Chunks of a container: lists within lists, and their statistics.
 
-use chunkyard_engine::format::container::elements::{
-    decode, encode, list_chunk_from_offsets_bytes, list_chunk_to_offsets_bytes,
-};
 use chunkyard_engine::format::container::model::{DType, FillValue};
 use chunkyard_engine::format::container::statistics::of_chunk;
+use chunkyard_engine::format::hostile::container::elements::{
+    decode, encode, list_chunk_from_offsets_bytes, list_chunk_to_offsets_bytes,
+};
 
 use crate::choices::Choices;
 use crate::error::is_about_bytes;

@@ -1,7 +1,7 @@
 //! Rules for errors that refuse bytes.
 
 use chunkyard_array::Error as ArrayError;
-use chunkyard_engine::repo::fuzzing::FILE;
+use chunkyard_engine::repo::hostile::FILE;
 use chunkyard_engine::{Error, ErrorKind};
 
 /// The engine refused bytes: because of their content, and the error names their file.

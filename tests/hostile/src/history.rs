@@ -1,7 +1,7 @@
 //! Files of a repository's history: the index, and runs of write ids and snapshots.
 
 use chunkyard_engine::Result;
-use chunkyard_engine::repo::fuzzing;
+use chunkyard_engine::repo::hostile;
 
 use crate::error::is_about_bytes;
 
@@ -10,9 +10,9 @@ pub(crate) fn check(data: &[u8]) {
     let Some((count, file)) = data.split_first() else { return };
     let dataset = dataset_id(file);
     let count = u64::from(*count);
-    same_again(file, |bytes| fuzzing::reread_history_index(&dataset, bytes));
-    same_again(file, |bytes| fuzzing::reread_history_writes(&dataset, count, bytes));
-    same_again(file, |bytes| fuzzing::reread_history_snapshots(&dataset, count, bytes));
+    same_again(file, |bytes| hostile::reread_history_index(&dataset, bytes));
+    same_again(file, |bytes| hostile::reread_history_writes(&dataset, count, bytes));
+    same_again(file, |bytes| hostile::reread_history_snapshots(&dataset, count, bytes));
 }
 
 /// The dataset that the file says it belongs to, so that more than the first check is reached.

@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 
 use bytes::Bytes;
-use chunkyard_engine::repo::{Coord, fuzzing};
+use chunkyard_engine::repo::{Coord, hostile};
 
 use crate::error::is_about_bytes;
 
@@ -15,13 +15,13 @@ pub(crate) const DATASET: &str = "66f08abx07q8mbwfg5r7fb72rw";
 
 /// Structure files.
 pub(crate) fn structure(data: &[u8]) {
-    let nodes = match fuzzing::parse_structure(DATASET, &Bytes::copy_from_slice(data)) {
+    let nodes = match hostile::parse_structure(DATASET, &Bytes::copy_from_slice(data)) {
         Ok(nodes) => nodes,
         Err(error) => return is_about_bytes(&error),
     };
-    match fuzzing::render_structure(DATASET, &nodes) {
+    match hostile::render_structure(DATASET, &nodes) {
         Ok(rendered) => {
-            let again = fuzzing::parse_structure(DATASET, &rendered);
+            let again = hostile::parse_structure(DATASET, &rendered);
             assert_eq!(again.expect("a rendered file can be parsed"), nodes);
         }
         Err(error) => is_about_bytes(&error),
@@ -30,15 +30,15 @@ pub(crate) fn structure(data: &[u8]) {
 
 /// Manifests and change files.
 pub(crate) fn manifest(data: &[u8]) {
-    let rows = match fuzzing::parse_manifest(DATASET, &Bytes::copy_from_slice(data)) {
+    let rows = match hostile::parse_manifest(DATASET, &Bytes::copy_from_slice(data)) {
         Ok(rows) => rows,
         Err(error) => return is_about_bytes(&error),
     };
     // The reader of a row checks order and coordinates; a writer demands both.
     let Some((_, first, _)) = rows.first() else { return };
     let rank = (0..=8).find(|&rank| Coord::from_bytes(first).decode(rank).is_ok());
-    if let Some(Ok(rendered)) = rank.map(|rank| fuzzing::render_manifest(DATASET, rank, &rows)) {
-        let again = fuzzing::parse_manifest(DATASET, &rendered);
+    if let Some(Ok(rendered)) = rank.map(|rank| hostile::render_manifest(DATASET, rank, &rows)) {
+        let again = hostile::parse_manifest(DATASET, &rendered);
         assert_eq!(again.expect("a rendered file can be parsed"), rows);
     }
 }
@@ -48,7 +48,7 @@ pub(crate) fn manifest(data: &[u8]) {
 pub(crate) fn manifest_pages(data: &[u8]) {
     let Some((coord, tail, file)) = split_pages(data) else { return };
     let bytes = Bytes::copy_from_slice(file);
-    if let Err(error) = fuzzing::read_pages(DATASET, &bytes, tail, coord) {
+    if let Err(error) = hostile::read_pages(DATASET, &bytes, tail, coord) {
         is_about_bytes(&error);
     }
 }
@@ -63,7 +63,7 @@ pub fn split_pages(data: &[u8]) -> Option<(&[u8], usize, &[u8])> {
 
 /// Attributes files.
 pub(crate) fn attributes(data: &[u8]) {
-    let documents = match fuzzing::parse_attributes(DATASET, &Bytes::copy_from_slice(data)) {
+    let documents = match hostile::parse_attributes(DATASET, &Bytes::copy_from_slice(data)) {
         Ok(documents) => documents,
         Err(error) => return is_about_bytes(&error),
     };
@@ -71,20 +71,20 @@ pub(crate) fn attributes(data: &[u8]) {
         .iter()
         .map(|document| serde_json::to_vec(&**document).expect("JSON is JSON"))
         .collect();
-    let rendered = fuzzing::render_attributes(DATASET, &texts).expect("documents can be rendered");
-    let again = fuzzing::parse_attributes(DATASET, &rendered);
+    let rendered = hostile::render_attributes(DATASET, &texts).expect("documents can be rendered");
+    let again = hostile::parse_attributes(DATASET, &rendered);
     assert_eq!(again.expect("a rendered file can be parsed"), documents);
 }
 
 /// Lists of announced collections.
 pub(crate) fn collection(data: &[u8]) {
-    let files = match fuzzing::parse_collection(DATASET, &Bytes::copy_from_slice(data)) {
+    let files = match hostile::parse_collection(DATASET, &Bytes::copy_from_slice(data)) {
         Ok(files) => files,
         Err(error) => return is_about_bytes(&error),
     };
     let list: Vec<String> = files.iter().cloned().collect();
-    let rendered = fuzzing::render_collection(DATASET, &list).expect("a list can be rendered");
+    let rendered = hostile::render_collection(DATASET, &list).expect("a list can be rendered");
     let again: HashSet<String> =
-        fuzzing::parse_collection(DATASET, &rendered).expect("a rendered list can be parsed");
+        hostile::parse_collection(DATASET, &rendered).expect("a rendered list can be parsed");
     assert_eq!(again, files);
 }

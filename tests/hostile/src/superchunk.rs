@@ -1,13 +1,15 @@
 //! BLZ directories: heads of Bloscpack files, meta files and NumPy's texts for types.
 
-use chunkyard_engine::format::superchunk::bloscpack::{Digest, Header, Layout, Parsed, Section};
-use chunkyard_engine::format::superchunk::dtype::{self, RowType};
-use chunkyard_engine::format::superchunk::meta::{
+use chunkyard_engine::format::hostile::superchunk::bloscpack::{
+    Digest, Header, Layout, Parsed, Section,
+};
+use chunkyard_engine::format::hostile::superchunk::dtype::{self, RowType};
+use chunkyard_engine::format::hostile::superchunk::meta::{
     RootDirs, Shards, Sizes, Storage, default_element, default_value, parse_attributes,
     render_attributes, seal,
 };
-use chunkyard_engine::format::superchunk::names;
-use chunkyard_engine::repo::fuzzing::FILE;
+use chunkyard_engine::format::hostile::superchunk::names;
+use chunkyard_engine::repo::hostile::FILE;
 use chunkyard_engine::{Error, Result};
 
 use crate::error::is_about_bytes;

@@ -1,7 +1,7 @@
 //! Text that people type: regions, codecs, names, times.
 
 use chunkyard_array::{DType, Region, codec};
-use chunkyard_engine::repo::{fuzzing, normalise_path};
+use chunkyard_engine::repo::{hostile, normalise_path};
 
 use crate::choices::Choices;
 use crate::error::{is_about_bytes, is_about_document};
@@ -55,10 +55,10 @@ fn dtype_json(dtype: &DType) -> serde_json::Value {
 /// Names of branches, tags, files and nodes.
 pub(crate) fn names(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
-    if let Err(error) = fuzzing::check_reference_name(&text) {
+    if let Err(error) = hostile::check_reference_name(&text) {
         is_about_bytes(&error);
     }
-    if fuzzing::is_file_name(&text) {
+    if hostile::is_file_name(&text) {
         assert!(text.split('/').count() <= 2 && !text.starts_with('/') && !text.ends_with('/'));
         assert!(text.split('/').all(|part| part != ".." && part != "."), "{text}");
     }

@@ -15,8 +15,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use chunkyard_format::joined::taken_away;
-use chunkyard_format::{JOURNAL_PLAN, Pack, Receipt, Sink};
+use chunkyard_format::{JOURNAL_PLAN, Pack, Receipt, Sink, taken_away};
 use chunkyard_store::{Error, Noun, Result, Store};
 use tokio::sync::Mutex;
 

@@ -22,7 +22,7 @@ mod dimensions;
 mod dtype;
 mod edges;
 mod filters;
-pub mod fuzzing;
+pub(crate) mod hostile;
 mod index;
 mod links;
 mod metadata;

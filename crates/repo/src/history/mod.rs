@@ -30,6 +30,7 @@ use chunkyard_store::{Error, Result};
 use serde::{Deserialize, Serialize};
 
 use self::index::{Index, RunFile, Snapshots, Writes};
+use super::hostile::FILE;
 use super::state::Snapshot;
 use super::swap::{Memory, lock};
 
@@ -93,37 +94,28 @@ impl Memory {
     }
 }
 
-/// A document of the history, as [`super::fuzzing`] names it.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Document {
-    Index,
-    Writes,
-    Snapshots,
+/// An index, below its checksum: parsed, asked what its readers ask, and rendered again.
+pub fn reread_history_index(dataset_id: &str, bytes: &[u8]) -> Result<Bytes> {
+    let index = Index::parse(FILE, dataset_id, bytes)?;
+    let newest = &index.newest_writes;
+    let last = newest.end().checked_sub(1).and_then(|last| newest.id_of(last));
+    if last.map(str::to_owned) != newest.ids.last().cloned() && newest.end() < u64::MAX {
+        return Err(Error::invalid("the last generation has the last write id"));
+    }
+    index::render(&index)
 }
 
-/// Parses a document, asks of it what its readers ask, and renders it. A run must hold `count` entries.
-pub(super) fn reread(
-    document: Document,
-    dataset_id: &str,
-    count: u64,
-    bytes: &[u8],
-) -> Result<Bytes> {
-    let path = super::fuzzing::FILE;
-    let run = |first| RunFile { file: path.to_owned(), first, count, size: 0, crc32c: 0 };
-    match document {
-        Document::Index => {
-            let index = Index::parse(path, dataset_id, bytes)?;
-            let newest = &index.newest_writes;
-            let last = newest.end().checked_sub(1).and_then(|last| newest.id_of(last));
-            if last.map(str::to_owned) != newest.ids.last().cloned() && newest.end() < u64::MAX {
-                return Err(Error::invalid("the last generation has the last write id"));
-            }
-            index::render(&index)
-        }
-        Document::Writes => {
-            let said: Writes = serde_json::from_slice(bytes).unwrap_or_default();
-            index::render(&Writes::parse(path, dataset_id, &run(said.first), bytes)?)
-        }
-        Document::Snapshots => index::render(&Snapshots::parse(path, dataset_id, &run(0), bytes)?),
-    }
+/// A file of `count` write ids, below its checksum: parsed and rendered again.
+pub fn reread_history_writes(dataset_id: &str, count: u64, bytes: &[u8]) -> Result<Bytes> {
+    let said: Writes = serde_json::from_slice(bytes).unwrap_or_default();
+    index::render(&Writes::parse(FILE, dataset_id, &run_of(said.first, count), bytes)?)
+}
+
+/// A file of `count` snapshots, below its checksum: parsed and rendered again.
+pub fn reread_history_snapshots(dataset_id: &str, count: u64, bytes: &[u8]) -> Result<Bytes> {
+    index::render(&Snapshots::parse(FILE, dataset_id, &run_of(0, count), bytes)?)
+}
+
+fn run_of(first: u64, count: u64) -> RunFile {
+    RunFile { file: FILE.to_owned(), first, count, size: 0, crc32c: 0 }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use chunkyard_format::path::parent_path;
+use chunkyard_format::parent_path;
 use chunkyard_store::{Error, Result};
 
 use super::place::{ArrayKeys, array_above};

@@ -3,7 +3,7 @@
 use std::sync::{Arc, PoisonError};
 
 use chunkyard_array::{ArraySpec, ChunkIndex, ChunkKeys, Grid};
-use chunkyard_format::path::normalise_path;
+use chunkyard_format::normalise_path;
 use chunkyard_store::{Error, Result};
 
 use super::{DOCUMENT, Keys, folder_of};

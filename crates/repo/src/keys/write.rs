@@ -1,7 +1,7 @@
 //! Writing and deleting values.
 
 use bytes::Bytes;
-use chunkyard_format::path::parent_path;
+use chunkyard_format::parent_path;
 use chunkyard_store::{Error, Result};
 
 use super::document::{Document, Refusal};

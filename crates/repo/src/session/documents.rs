@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use chunkyard_array::{ArraySpec, GroupSpec};
-use chunkyard_format::path::{is_within, parent_path};
+use chunkyard_format::{is_within, parent_path};
 use chunkyard_store::{Error, Result};
 use serde_json::Map;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use chunkyard_array::{ArraySpec, Codecs, Grid, GroupSpec, non_finite};
-use chunkyard_format::path::{is_within, normalise_path, parent_path};
+use chunkyard_format::{is_within, normalise_path, parent_path};
 use chunkyard_store::{Error, Noun, Result, Uid};
 use serde_json::{Map, Value};
 

@@ -21,7 +21,6 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chunkyard_array::non_finite;
-use chunkyard_format::path::normalise_path;
 use serde_json::{Map, Value};
 
 use self::aside::Aside;
@@ -33,7 +32,7 @@ pub use self::conflict::{Rebase, Resolve};
 pub use self::fork::{ChangeSet, Fork};
 pub(super) use self::scan::ChunkScan;
 
-use chunkyard_format::{Exclusion, Writers};
+use chunkyard_format::{Exclusion, Writers, normalise_path};
 use chunkyard_store::{Error, Result, Uid};
 
 use super::config::Config;

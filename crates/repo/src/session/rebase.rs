@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use chunkyard_format::path::{is_within, parent_path};
+use chunkyard_format::{is_within, parent_path};
 use chunkyard_store::{Conflict, ConflictKind, Error, Result, Uid};
 use serde_json::{Map, Value};
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::{Array, RecordBatch, StructArray};
 use bytes::Bytes;
-use chunkyard_format::path::{normalise_path, parent_path};
+use chunkyard_format::{normalise_path, parent_path};
 use chunkyard_store::{Result, Uid};
 use serde_json::{Map, Value};
 

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use chunkyard_array::codec::blosc::{self, Compressor, Params, Shuffle};
 use chunkyard_array::{ArraySpec, Codecs, ElementsBuf};
-use chunkyard_engine::format::container::seal::Seal;
-use chunkyard_engine::repo::{Coord, fuzzing};
+use chunkyard_engine::format::hostile::container::seal::Seal;
+use chunkyard_engine::repo::{Coord, hostile};
 use chunkyard_hostile::codec::cases;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -98,13 +98,13 @@ fn make_seeds_of_a_repository() {
     for (name, bytes) in golden("i") {
         let (file, end) = plain(&bytes);
         let tail = u16::try_from(file.len() - end).unwrap().to_le_bytes();
-        let rows = fuzzing::parse_manifest(DATASET, &Bytes::from(bytes)).unwrap();
+        let rows = hostile::parse_manifest(DATASET, &Bytes::from(bytes)).unwrap();
         let coord = &rows[0].1;
         let length = [coord.len() as u8];
         keep("manifest_pages", &name, &[&length, &coord[..], &tail, &file].concat());
     }
     let list = ["c/ab/file".to_owned(), "i/x".to_owned()];
-    let list = fuzzing::render_collection(DATASET, &list).unwrap();
+    let list = hostile::render_collection(DATASET, &list).unwrap();
     keep("collection", "written", &list);
     keep("collection", "two", &plain(&list).0);
     for (at, kind) in [0u8, 1, 2, 3].into_iter().enumerate() {
@@ -113,7 +113,7 @@ fn make_seeds_of_a_repository() {
     }
     let uid = chunkyard_engine::repo::Uid::try_from(&[7u8; 16][..]).unwrap();
     let entries = [(uid, vec![0, 1], 0, 3, 9), (uid, vec![0x80, 1], 3, 1, 5)];
-    let trailer = fuzzing::render_pack(&entries);
+    let trailer = hostile::render_pack(&entries);
     keep("pack", "index", &[&[4], &b"abcd"[..], &trailer[..trailer.len() - 20]].concat());
     keep("pack", "whole", &[b"abcd", &trailer[..]].concat());
     let (a, b) = (Coord::encode(&[5, 300]), Coord::encode(&[5, u64::MAX]));

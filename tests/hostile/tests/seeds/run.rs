@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use chunkyard_array::Codecs;
-use chunkyard_engine::repo::fuzzing;
+use chunkyard_engine::repo::hostile;
 use chunkyard_hostile::codec::cases;
 use chunkyard_hostile::{TARGETS, find, split_pages};
 
@@ -91,20 +91,20 @@ fn seeds_reach_what_is_behind_checksums_and_framing() {
     for seed in seeds("manifest_pages") {
         let (coord, tail, file) = split_pages(&seed).unwrap();
         let file = Bytes::copy_from_slice(file);
-        assert!(fuzzing::read_pages(dataset, &file, tail, coord).unwrap() > 0);
+        assert!(hostile::read_pages(dataset, &file, tail, coord).unwrap() > 0);
     }
     let accepted = |reread: fn(&str, u64, &[u8]) -> chunkyard_engine::Result<Bytes>| {
         seeds("history").iter().any(|seed| reread(dataset, u64::from(seed[0]), &seed[1..]).is_ok())
     };
-    assert!(accepted(|id, _, file| fuzzing::reread_history_index(id, file)));
+    assert!(accepted(|id, _, file| hostile::reread_history_index(id, file)));
     assert!(
-        accepted(fuzzing::reread_history_writes) && accepted(fuzzing::reread_history_snapshots)
+        accepted(hostile::reread_history_writes) && accepted(hostile::reread_history_snapshots)
     );
     for seed in seeds("structure").into_iter().map(Bytes::from) {
-        assert!(!fuzzing::parse_structure(dataset, &seed).unwrap().is_empty());
+        assert!(!hostile::parse_structure(dataset, &seed).unwrap().is_empty());
     }
     for seed in seeds("manifest").into_iter().map(Bytes::from) {
-        assert!(!fuzzing::parse_manifest(dataset, &seed).unwrap().is_empty());
+        assert!(!hostile::parse_manifest(dataset, &seed).unwrap().is_empty());
     }
     let mut positions = HashMap::<_, u8>::new();
     for case in cases() {

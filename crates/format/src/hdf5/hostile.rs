@@ -1,5 +1,4 @@
-//! Gives fuzzers direct access to the parser, below the bridge. The bridge contains panics; here they
-//! come through. Not part of the interface, and free to change.
+//! The parser alone, below the bridge: the bridge contains panics, here they come through.
 
 use chunkyard_array::Codecs;
 use hdf5_reader::Hdf5File;
@@ -7,9 +6,9 @@ use hdf5_reader::Hdf5File;
 use super::metadata::Chunks;
 use super::{contents, text};
 
-/// The result of reading a file.
+/// The content of an HDF5 file, as far as a hostile one can bend it.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct Hdf5Content {
     /// How many arrays there are.
     pub arrays: usize,
     /// Offset and length of every chunk; data in one piece is one entry.
@@ -18,11 +17,11 @@ pub struct Found {
     pub texts: usize,
 }
 
-/// Reads a file that is in memory; the error says why it is refused.
-pub fn read(bytes: &[u8]) -> Result<Found, String> {
+/// Reads an HDF5 file that is in memory; the error says why it is refused.
+pub fn read_hdf5(bytes: &[u8]) -> Result<Hdf5Content, String> {
     let file = Hdf5File::from_vec(bytes.to_vec()).map_err(|cause| cause.to_string())?;
     let contents = contents::read(&file)?;
-    let mut found = Found { arrays: contents.arrays.len(), ..Found::default() };
+    let mut found = Hdf5Content { arrays: contents.arrays.len(), ..Hdf5Content::default() };
     for array in &contents.arrays {
         let said = |cause: chunkyard_array::Error| cause.to_string();
         let codecs = Codecs::new(&array.spec).map_err(said)?;

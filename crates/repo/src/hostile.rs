@@ -1,4 +1,4 @@
-//! Entry points to the parsers of a repository, for fuzzers.
+//! How tests and fuzzers reach the parsers of this crate: one function each, and no other door.
 //!
 //! The files of a repository are read behind checksums that the state file and the inventories
 //! keep. A fuzzer that stops at a checksum tests nothing, so these functions start below it, as
@@ -21,10 +21,12 @@ use super::pack::{self, PackEntry};
 use super::parquet_file::{Footer, Label, Tail};
 use super::structure::{self, SnapshotLabel};
 use super::tree::Tree;
-use super::{State, attributes, history, id, state, swap};
+use super::{State, attributes, id, state, swap};
+
+pub use super::history::{reread_history_index, reread_history_snapshots, reread_history_writes};
 
 /// Name of the file in errors.
-pub const FILE: &str = "fuzzed";
+pub const FILE: &str = "hostile";
 
 /// A state file with its checksum.
 pub fn parse_state(bytes: &[u8]) -> Result<State> {
@@ -34,21 +36,6 @@ pub fn parse_state(bytes: &[u8]) -> Result<State> {
 /// A state file, with its checksum.
 pub fn seal_state(state: &State) -> Result<Bytes> {
     swap::seal_state(state)
-}
-
-/// An index of the history below its checksum: parsed and rendered again.
-pub fn reread_history_index(dataset_id: &str, bytes: &[u8]) -> Result<Bytes> {
-    history::reread(history::Document::Index, dataset_id, 0, bytes)
-}
-
-/// A file of `count` write ids, below its checksum: parsed and rendered again.
-pub fn reread_history_writes(dataset_id: &str, count: u64, bytes: &[u8]) -> Result<Bytes> {
-    history::reread(history::Document::Writes, dataset_id, count, bytes)
-}
-
-/// A file of `count` snapshots, below its checksum: parsed and rendered again.
-pub fn reread_history_snapshots(dataset_id: &str, count: u64, bytes: &[u8]) -> Result<Bytes> {
-    history::reread(history::Document::Snapshots, dataset_id, count, bytes)
 }
 
 /// All nodes of a structure file.
