@@ -1,10 +1,12 @@
 //! The Chunkyard engine: opens arrays in any format and moves them to any other.
 //!
 //! ```text
-//!  array ◀── store ◀── format ◀── repo ◀── engine      each crate uses those on its left
+//!  URL ── open ──▶ Source ─┐                          which of the formats is there, by its content
+//!                          ├─ pipeline ──▶ Sink       copy, transcode or regrid, pack by pack
+//!  URL ── Wishes ──▶ Plan ─┘                 │        what will be done, before anything is
+//!                                          finish     one atomic step makes it visible
 //!
-//!  engine = open ──▶ which of the formats is at a URL
-//!           pipeline ──▶ any source into any sink, copying, transcoding or regridding
+//!  array ◀── store ◀── format ◀── repo ◀── engine      each crate uses those on its left
 //! ```
 //!
 //! A program depends on this crate alone; it gives the others on under short names.
@@ -16,6 +18,39 @@
 //! - [`open`] lists all formats and recognises what is at a URL.
 //! - [`pipeline`] converts and links, in bounded memory, resumable, by one process or many.
 //! - [`Error`] is sorted by what a caller does about it.
+//!
+//! ```
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # tokio::runtime::Runtime::new()?.block_on(async {
+//! use chunkyard_array::{ArraySpec, Region};
+//! use chunkyard_engine::format::{CreateOptions, OpenOptions, Reader};
+//! use chunkyard_engine::pipeline::{Conversion, Request, RunOptions, Wishes};
+//! use chunkyard_engine::repo::{self, CommitOptions, Repository};
+//!
+//! let (from, to) = ("memory://engine-example", "memory://engine-example-copy/field.zarr");
+//! let repo = Repository::create(from, repo::OpenOptions::default(), repo::CreateOptions::default()).await?;
+//! let session = repo.writable_session("main").await?;
+//! let spec = ArraySpec::builder(&[4, 4], &[2, 2], "uint8").build()?;
+//! let field = session.create_array("/field", spec).await?;
+//! field.write_region(&Region::whole(&[4, 4]), (0..16).collect::<Vec<u8>>().into()).await?;
+//! session.commit(CommitOptions::message("sixteen values")).await?;
+//!
+//! let wishes = Wishes { chunks: Some(vec![1, 4]), ..Wishes::default() };
+//! let request = Request { source: from.into(), target: to.into(), wishes, ..Request::default() };
+//! let conversion = Conversion::prepare(request).await?;
+//! conversion.run(CreateOptions::default(), &RunOptions::default()).await?;
+//!
+//! let opened = chunkyard_engine::open::open(to, &OpenOptions::default()).await?;
+//! let reader = Reader::new(&opened.source, "/field")?;
+//! let row = reader.read_region(&Region::parse("2:3,0:4", &[4, 4])?).await?;
+//! assert_eq!(&row[..], [8, 9, 10, 11]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # })?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! `examples/` has more of this size.
 
 #![forbid(unsafe_code)]
 

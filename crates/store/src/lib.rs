@@ -23,12 +23,15 @@
 //!   is reported honestly: done, lost, or an error that means "look again".
 //!
 //! ```
-//! # async fn example() -> chunkyard_store::Result<()> {
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # tokio::runtime::Runtime::new()?.block_on(async {
 //! use chunkyard_store::{Options, Store};
 //!
 //! let store = Store::open("memory://example", &Options::default())?;
 //! store.put("c/0/0", vec!["four".into()]).await?;
 //! assert_eq!(store.get_range("c/0/0", 1..3).await?, "ou");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # })?;
 //! # Ok(())
 //! # }
 //! ```
