@@ -15,7 +15,7 @@ use crate::bridge::answer;
 use crate::error::to_python;
 use crate::memory::Lent;
 use crate::runtime::wait;
-use crate::selection::{Along, Wanted};
+use crate::selection::{Along, Chosen};
 
 /// One array of any dataset.
 #[pyclass(frozen, module = "chunkyard._engine")]
@@ -98,7 +98,7 @@ impl Array {
         pointwise: bool,
         out: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        let wanted = Wanted::new(py, axes, pointwise)?;
+        let wanted = Chosen::new(py, axes, pointwise)?;
         let memory = Lent::new(out, true)?;
         wait(py, wanted.read_into(&self.reader, memory))?;
         Ok(())
@@ -112,7 +112,7 @@ impl Array {
         pointwise: bool,
         elements: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        let wanted = Wanted::new(py, axes, pointwise)?;
+        let wanted = Chosen::new(py, axes, pointwise)?;
         let elements = Lent::new(elements, false)?;
         wait(py, wanted.write(self.writer()?, elements))
     }
@@ -125,7 +125,7 @@ impl Array {
         pointwise: bool,
         element: Vec<u8>,
     ) -> PyResult<()> {
-        let wanted = Wanted::new(py, axes, pointwise)?;
+        let wanted = Chosen::new(py, axes, pointwise)?;
         wait(py, wanted.fill(self.writer()?, element))
     }
 
@@ -136,7 +136,7 @@ impl Array {
         axes: Vec<Along>,
         out: &Bound<'_, PyAny>,
     ) -> PyResult<Py<PyAny>> {
-        let (wanted, reader) = (Wanted::new(py, axes, false)?, self.reader.clone());
+        let (wanted, reader) = (Chosen::new(py, axes, false)?, self.reader.clone());
         let memory = Lent::new(out, true)?;
         let read = async move { wanted.read_into(&reader, memory).await.map(drop) };
         answer(py, read, |py, ()| Ok(py.None()))
@@ -149,7 +149,7 @@ impl Array {
         axes: Vec<Along>,
         elements: &Bound<'_, PyAny>,
     ) -> PyResult<Py<PyAny>> {
-        let (wanted, writer) = (Wanted::new(py, axes, false)?, self.writer()?.clone());
+        let (wanted, writer) = (Chosen::new(py, axes, false)?, self.writer()?.clone());
         let elements = Lent::new(elements, false)?;
         let write = async move { wanted.write(&writer, elements).await };
         answer(py, write, |py, ()| Ok(py.None()))
@@ -162,7 +162,7 @@ impl Array {
         axes: Vec<Along>,
         element: Vec<u8>,
     ) -> PyResult<Py<PyAny>> {
-        let (wanted, writer) = (Wanted::new(py, axes, false)?, self.writer()?.clone());
+        let (wanted, writer) = (Chosen::new(py, axes, false)?, self.writer()?.clone());
         let fill = async move { wanted.fill(&writer, element).await };
         answer(py, fill, |py, ()| Ok(py.None()))
     }
@@ -174,7 +174,7 @@ impl Array {
         axes: Vec<Along>,
         pointwise: bool,
     ) -> PyResult<Bound<'py, PyList>> {
-        let wanted = Wanted::new(py, axes, pointwise)?;
+        let wanted = Chosen::new(py, axes, pointwise)?;
         let found = wait(py, wanted.read_elements(&self.reader))?;
         let is_text = self.data_type() == "string";
         let found = found.as_ref();
@@ -193,7 +193,7 @@ impl Array {
         pointwise: bool,
         elements: &Bound<'_, PyList>,
     ) -> PyResult<()> {
-        let wanted = Wanted::new(py, axes, pointwise)?;
+        let wanted = Chosen::new(py, axes, pointwise)?;
         let mut bytes = Vec::new();
         let mut offsets = vec![0];
         for element in elements {

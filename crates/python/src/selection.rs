@@ -17,12 +17,12 @@ pub(crate) enum Along {
 }
 
 /// All combinations along the axes, or points with these coordinates.
-pub(crate) enum Wanted {
+pub(crate) enum Chosen {
     Selection(Selection),
     Points(Points),
 }
 
-impl Wanted {
+impl Chosen {
     pub(crate) fn new(py: Python<'_>, axes: Vec<Along>, pointwise: bool) -> PyResult<Self> {
         let refused = |error: chunkyard_array::Error| to_python(error.into());
         if pointwise {

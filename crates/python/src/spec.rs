@@ -10,7 +10,7 @@ use crate::json;
 /// The properties of a new array, as Python gives them.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
-pub(crate) struct Wanted<'py> {
+pub(crate) struct ArrayProperties<'py> {
     shape: Vec<u64>,
     /// About a mebibyte if not given.
     chunks: Option<Vec<u64>>,
@@ -27,21 +27,21 @@ pub(crate) struct Wanted<'py> {
 
 /// The Zarr document of an array.
 #[pyfunction]
-pub(crate) fn array_document(wanted: Wanted<'_>) -> PyResult<String> {
-    let attributes = json::attributes(&wanted.attributes)?;
-    let dtype: Value = json::of_python(&wanted.dtype)?;
-    let codecs: Option<Value> = json::of_python(&wanted.codecs)?;
+pub(crate) fn array_document(properties: ArrayProperties<'_>) -> PyResult<String> {
+    let attributes = json::attributes(&properties.attributes)?;
+    let dtype: Value = json::of_python(&properties.dtype)?;
+    let codecs: Option<Value> = json::of_python(&properties.codecs)?;
     let make = || -> chunkyard_array::Result<ArraySpec> {
         let dtype = match dtype.as_str().map(DType::from_numpy) {
             Some(Ok((dtype, _))) => dtype,
             _ => DType::parse(&dtype)?,
         };
-        let chunks = wanted
+        let chunks = properties
             .chunks
             .clone()
-            .unwrap_or_else(|| guess_chunks(&wanted.shape, dtype.item_size().unwrap_or(16)));
+            .unwrap_or_else(|| guess_chunks(&properties.shape, dtype.item_size().unwrap_or(16)));
         let metadata = serde_json::to_value(dtype.metadata()).unwrap_or_default();
-        let mut builder = ArraySpec::builder(&wanted.shape, &chunks, metadata);
+        let mut builder = ArraySpec::builder(&properties.shape, &chunks, metadata);
         match codecs {
             Some(Value::String(text)) => {
                 builder = builder.codecs(codec::parse_shorthand(&text, &dtype)?);
@@ -54,15 +54,15 @@ pub(crate) fn array_document(wanted: Wanted<'_>) -> PyResult<String> {
             }
             None => {}
         }
-        if let Some(element) = &wanted.fill {
+        if let Some(element) = &properties.fill {
             builder = builder.fill_bytes(element);
         }
         let spec = builder.attributes(attributes).build()?;
-        let spec = match wanted.dimension_names.as_deref() {
+        let spec = match properties.dimension_names.as_deref() {
             Some(names) => spec.with_dimension_names(Some(names))?,
             None => spec,
         };
-        match &wanted.shards {
+        match &properties.shards {
             Some(shards) => spec.sharded(&Sharding::new(shards)),
             None => Ok(spec),
         }

@@ -16,11 +16,11 @@ use crate::error::{Error, Result};
 pub struct Remotes {
     allowed: Vec<String>,
     options: Options,
-    open: Mutex<HashMap<String, Place>>,
+    open: Mutex<HashMap<String, OpenRemote>>,
 }
 
 #[derive(Debug, Clone)]
-struct Place {
+struct OpenRemote {
     store: Store,
     /// Set where links exist.
     confined: Option<Confined>,
@@ -68,14 +68,14 @@ impl Remotes {
         self.allowed.iter().map(String::as_str).find(|prefix| is_under(url, prefix))
     }
 
-    fn place(&self, url: &str) -> Result<Place> {
+    fn place(&self, url: &str) -> Result<OpenRemote> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(place) = open.get(url) {
             return Ok(place.clone());
         }
         let store = Store::open(url, &self.options)?;
         let confined = (store.kind() == Kind::Local).then(|| Confined::new(store.url()));
-        let place = Place { store, confined };
+        let place = OpenRemote { store, confined };
         open.insert(url.to_owned(), place.clone());
         Ok(place)
     }

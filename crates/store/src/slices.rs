@@ -78,7 +78,7 @@ fn cut(bytes: &Bytes, within: &Range<u64>) -> Option<Bytes> {
 
 /// A block to fetch, and which chunks of it are wanted.
 #[derive(Debug)]
-pub(super) struct Wanted {
+pub(super) struct BlockRequest {
     pub(super) block: Arc<Block>,
     /// Where its packed bytes are.
     pub(super) packed: ChunkRef,
@@ -90,7 +90,7 @@ pub(super) struct Wanted {
 /// The blocks of one call.
 #[derive(Debug, Default)]
 pub(super) struct Slices {
-    wanted: Vec<Wanted>,
+    wanted: Vec<BlockRequest>,
     known: HashMap<(u64, u64, u64), usize>,
 }
 
@@ -105,12 +105,17 @@ impl Slices {
         let codec = block.codec.as_ref().map(|name| block_codec(name)).transpose()?;
         self.known.insert(key, self.wanted.len());
         let chunks = vec![(at, within.clone())];
-        self.wanted.push(Wanted { packed: block.packed(), block: block.clone(), codec, chunks });
+        self.wanted.push(BlockRequest {
+            packed: block.packed(),
+            block: block.clone(),
+            codec,
+            chunks,
+        });
         Ok(())
     }
 
     /// The blocks in as many parts as it takes to have a bounded amount in memory at once.
-    pub(super) fn waves(self) -> impl Iterator<Item = Vec<Wanted>> + Send {
+    pub(super) fn waves(self) -> impl Iterator<Item = Vec<BlockRequest>> + Send {
         let mut rest = self.wanted.into_iter().peekable();
         std::iter::from_fn(move || {
             let mut bytes = 0u64;
@@ -129,18 +134,18 @@ impl Slices {
 /// Unpacks blocks, whose packed bytes are given in the same order, and puts the chunks in their
 /// places.
 pub(super) async fn deliver(
-    wave: Vec<Wanted>,
+    wave: Vec<BlockRequest>,
     packed: Vec<Option<Bytes>>,
     blocks: &Blocks,
     check: bool,
     answer: &mut [Option<Bytes>],
 ) -> Result<()> {
     let total: u64 = wave.iter().map(|wanted| wanted.block.len).fold(0, u64::saturating_add);
-    let work: Vec<(Wanted, Bytes)> =
+    let work: Vec<(BlockRequest, Bytes)> =
         wave.into_iter().zip(packed.into_iter().map(Option::unwrap_or_default)).collect();
     let one = {
         let blocks = blocks.clone();
-        move |(wanted, packed): (Wanted, Bytes)| wanted.unpack(&packed, check, &blocks)
+        move |(wanted, packed): (BlockRequest, Bytes)| wanted.unpack(&packed, check, &blocks)
     };
     let unpacked: Vec<Vec<(usize, Bytes)>> = match work.len() {
         _ if total <= INLINE_BYTES_MAX => work.into_iter().map(one).collect::<Result<_>>()?,
@@ -156,7 +161,7 @@ pub(super) async fn deliver(
     Ok(())
 }
 
-impl Wanted {
+impl BlockRequest {
     /// Checks and unpacks the block, and takes the chunks out of it.
     fn unpack(self, packed: &Bytes, check: bool, blocks: &Blocks) -> Result<Vec<(usize, Bytes)>> {
         let block = &*self.block;

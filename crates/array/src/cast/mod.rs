@@ -49,11 +49,11 @@ pub struct Cast {
     target: DType,
     source_bytes: usize,
     target_bytes: usize,
-    kind: Kind,
+    rule: Rule,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Kind {
+enum Rule {
     Numbers(Numbers),
     Time(Ratio),
 }
@@ -66,17 +66,17 @@ impl Cast {
         if source.zarrs() == target.zarrs() {
             return Ok(None);
         }
-        let kind = match Ratio::between(source, target) {
-            Some(ratio) => Some(Kind::Time(ratio)),
-            None => Numbers::between(source.name(), target.name(), rounding).map(Kind::Numbers),
+        let rule = match Ratio::between(source, target) {
+            Some(ratio) => Some(Rule::Time(ratio)),
+            None => Numbers::between(source.name(), target.name(), rounding).map(Rule::Numbers),
         };
-        match (kind, source.item_size(), target.item_size()) {
-            (Some(kind), Some(source_bytes), Some(target_bytes)) => Ok(Some(Self {
+        match (rule, source.item_size(), target.item_size()) {
+            (Some(rule), Some(source_bytes), Some(target_bytes)) => Ok(Some(Self {
                 source: source.clone(),
                 target: target.clone(),
                 source_bytes,
                 target_bytes,
-                kind,
+                rule,
             })),
             _ => Err(Error::unsupported(format!("a cast from {source} to {target}"))),
         }
@@ -128,17 +128,17 @@ impl Cast {
 
     /// Converts all elements; returns the position of the first that cannot be converted, if any.
     fn convert(&self, source: &[u8], target: &mut [u8]) -> Option<usize> {
-        match &self.kind {
-            Kind::Numbers(numbers) => numbers.convert(source, target),
-            Kind::Time(ratio) => ratio.convert(source, target),
+        match &self.rule {
+            Rule::Numbers(numbers) => numbers.convert(source, target),
+            Rule::Time(ratio) => ratio.convert(source, target),
         }
     }
 
     fn refuse(&self, what: &str, source: &[u8], element: usize) -> Error {
         let bytes = source.chunks_exact(self.source_bytes).nth(element).unwrap_or_default();
-        let value = match &self.kind {
-            Kind::Numbers(_) => display(self.source.name(), bytes),
-            Kind::Time(_) => display("int64", bytes),
+        let value = match &self.rule {
+            Rule::Numbers(_) => display(self.source.name(), bytes),
+            Rule::Time(_) => display("int64", bytes),
         };
         let (source, target) = (&self.source, &self.target);
         Error::invalid(format!("{what} is {value}, a {source} that no {target} equals"))

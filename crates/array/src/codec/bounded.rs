@@ -31,7 +31,7 @@ use super::{blosc, zstd as frames};
 const VARIABLE_BYTES_MAX: u64 = 2 << 30;
 
 #[derive(Clone, Copy, Debug)]
-enum Kind {
+enum BoundedCodec {
     Blosc(blosc::Params),
     Bz2,
     Gzip,
@@ -44,10 +44,10 @@ pub(super) fn register() {
     static REGISTERED: Once = Once::new();
     REGISTERED.call_once(|| {
         wrap::<BloscCodec>(blosc_kind);
-        wrap::<Bz2Codec>(|_| Ok(Kind::Bz2));
-        wrap::<GzipCodec>(|_| Ok(Kind::Gzip));
-        wrap::<ZlibCodec>(|_| Ok(Kind::Zlib));
-        wrap::<ZstdCodec>(|_| Ok(Kind::Zstd));
+        wrap::<Bz2Codec>(|_| Ok(BoundedCodec::Bz2));
+        wrap::<GzipCodec>(|_| Ok(BoundedCodec::Gzip));
+        wrap::<ZlibCodec>(|_| Ok(BoundedCodec::Zlib));
+        wrap::<ZstdCodec>(|_| Ok(BoundedCodec::Zstd));
         super::fletcher32::register();
         super::lz4::register();
         super::offsets::register();
@@ -57,7 +57,7 @@ pub(super) fn register() {
 }
 
 fn wrap<C: ExtensionAliases<ZarrVersion3> + CodecTraitsV3 + 'static>(
-    kind: fn(&MetadataV3) -> Result<Kind, PluginCreateError>,
+    kind: fn(&MetadataV3) -> Result<BoundedCodec, PluginCreateError>,
 ) {
     register_codec_v3(CodecRuntimePluginV3::new(C::matches_name, move |metadata| match C::create(
         metadata,
@@ -69,33 +69,33 @@ fn wrap<C: ExtensionAliases<ZarrVersion3> + CodecTraitsV3 + 'static>(
     }));
 }
 
-fn blosc_kind(metadata: &MetadataV3) -> Result<Kind, PluginCreateError> {
+fn blosc_kind(metadata: &MetadataV3) -> Result<BoundedCodec, PluginCreateError> {
     let unknown = || PluginCreateError::Other(format!("{metadata} is no blosc codec"));
-    blosc::recognise(metadata).map(Kind::Blosc).ok_or_else(unknown)
+    blosc::recognise(metadata).map(BoundedCodec::Blosc).ok_or_else(unknown)
 }
 
 /// A compression codec of `zarrs` with a bound on what it decodes to.
 #[derive(Debug)]
 struct Bounded {
-    kind: Kind,
+    kind: BoundedCodec,
     inner: Arc<dyn BytesToBytesCodecTraits>,
 }
 
 impl Bounded {
     fn decompress(&self, encoded: &[u8], bytes_max: u64, exact: bool) -> io::Result<Vec<u8>> {
         match self.kind {
-            Kind::Bz2 => read_bounded(bzip2::read::BzDecoder::new(encoded), bytes_max),
-            Kind::Gzip => read_bounded(flate2::read::GzDecoder::new(encoded), bytes_max),
-            Kind::Zlib => read_bounded(flate2::read::ZlibDecoder::new(encoded), bytes_max),
-            Kind::Zstd if exact => {
+            BoundedCodec::Bz2 => read_bounded(bzip2::read::BzDecoder::new(encoded), bytes_max),
+            BoundedCodec::Gzip => read_bounded(flate2::read::GzDecoder::new(encoded), bytes_max),
+            BoundedCodec::Zlib => read_bounded(flate2::read::ZlibDecoder::new(encoded), bytes_max),
+            BoundedCodec::Zstd if exact => {
                 let len = usize::try_from(bytes_max).map_err(io::Error::other)?;
                 let mut out = super::scratch::zeroed(len).map_err(io::Error::other)?;
                 let written = frames::decompress(encoded, &mut out)?;
                 out.truncate(written);
                 Ok(out)
             }
-            Kind::Zstd => read_bounded(zstd::Decoder::new(encoded)?, bytes_max),
-            Kind::Blosc(_) => decode_blosc(encoded, bytes_max),
+            BoundedCodec::Zstd => read_bounded(zstd::Decoder::new(encoded)?, bytes_max),
+            BoundedCodec::Blosc(_) => decode_blosc(encoded, bytes_max),
         }
     }
 }
@@ -188,7 +188,7 @@ impl BytesToBytesCodecTraits for Bounded {
         decoded_value: ArrayBytesRaw<'a>,
         options: &CodecOptions,
     ) -> Result<ArrayBytesRaw<'a>, CodecError> {
-        let Kind::Blosc(params) = self.kind else {
+        let BoundedCodec::Blosc(params) = self.kind else {
             return self.inner.encode(decoded_value, options);
         };
         let mut out = Vec::new();

@@ -7,10 +7,10 @@ use crate::{Error, Result};
 /// Positions along one axis of an array: a range with a step, or a list in any order, repeats
 /// included.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Axis(Kind);
+pub struct Axis(Positions);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum Positions {
     /// `count` positions from `start` on; the last of them fits in 64 bits, `step` is not zero.
     Range { start: u64, step: u64, count: u64 },
     /// Positions that form no range.
@@ -28,7 +28,7 @@ impl Axis {
         }
         // One position has no step, so that equal axes compare as equal.
         let step = if count > 1 { step } else { 1 };
-        Ok(Self(Kind::Range { start, step, count }))
+        Ok(Self(Positions::Range { start, step, count }))
     }
 
     /// One position.
@@ -45,29 +45,29 @@ impl Axis {
         };
         let even = |pair: &[u64]| pair[0].checked_add(step.unwrap_or(0)) == Some(pair[1]);
         match step {
-            Some(step) if indices.windows(2).all(even) => Self(Kind::Range {
+            Some(step) if indices.windows(2).all(even) => Self(Positions::Range {
                 start: indices.first().copied().unwrap_or(0),
                 step,
                 count: indices.len() as u64,
             }),
-            _ => Self(Kind::List(indices.into())),
+            _ => Self(Positions::List(indices.into())),
         }
     }
 
     /// Neighbouring positions, whose end the caller vouches for.
     pub(super) fn contiguous(start: u64, count: u64) -> Self {
-        Self(Kind::Range { start, step: 1, count })
+        Self(Positions::Range { start, step: 1, count })
     }
 
-    pub(super) fn kind(&self) -> &Kind {
+    pub(super) fn positions(&self) -> &Positions {
         &self.0
     }
 
     /// How many positions there are.
     pub fn len(&self) -> u64 {
         match &self.0 {
-            Kind::Range { count, .. } => *count,
-            Kind::List(indices) => indices.len() as u64,
+            Positions::Range { count, .. } => *count,
+            Positions::List(indices) => indices.len() as u64,
         }
     }
 
@@ -79,15 +79,15 @@ impl Axis {
     /// The largest position.
     pub(super) fn max(&self) -> Option<u64> {
         match &self.0 {
-            Kind::Range { start, step, count } => Some(start + count.checked_sub(1)? * step),
-            Kind::List(indices) => indices.iter().max().copied(),
+            Positions::Range { start, step, count } => Some(start + count.checked_sub(1)? * step),
+            Positions::List(indices) => indices.iter().max().copied(),
         }
     }
 
     /// Whether chunks along this axis may be selected in part. True if in doubt.
     pub(super) fn cuts(&self, extent: u64, chunk: u64) -> bool {
         match self.0 {
-            Kind::Range { start, step: 1, count } => [start, start.saturating_add(count)]
+            Positions::Range { start, step: 1, count } => [start, start.saturating_add(count)]
                 .iter()
                 .any(|&at| !at.is_multiple_of(chunk) && at != extent),
             _ => chunk != 1,

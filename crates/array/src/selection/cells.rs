@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::axis::{Axis, Kind};
+use super::axis::{Axis, Positions};
 use super::footprint::Footprint;
 use super::span::Span;
 use crate::{ChunkIndex, Grid, Region, Result};
@@ -154,11 +154,11 @@ impl Cursor {
 
 impl AxisCells {
     fn new(axis: &Axis, chunk: u64) -> Self {
-        let indices = match axis.kind() {
-            &Kind::Range { start, step, count } => {
+        let indices = match axis.positions() {
+            &Positions::Range { start, step, count } => {
                 return Self::Range { start, step, count, chunk };
             }
-            Kind::List(indices) => indices,
+            Positions::List(indices) => indices,
         };
         let mut pairs: Vec<(u64, u64)> = indices.iter().copied().zip(0..).collect();
         pairs.sort_unstable();

@@ -11,7 +11,7 @@ use chunkyard_engine::{Error, Noun, Result};
 
 use super::cell::Cells;
 use super::csv::Records;
-use super::layout::Layout;
+use super::layout::RowLayout;
 use super::row_type;
 use crate::npy::{Dictionary, read_text};
 
@@ -124,7 +124,7 @@ impl Input {
                 (row, shape, None)
             }
         };
-        let layout = Layout::new(&row, &row_shape, columns, &name)?;
+        let layout = RowLayout::new(&row, &row_shape, columns, &name)?;
         Ok(Blocks::Plain { name, source, layout, left })
     }
 }
@@ -152,7 +152,7 @@ pub(crate) enum Blocks {
         /// Where they come from.
         source: Box<dyn Read + Send>,
         /// The values in each row.
-        layout: Layout,
+        layout: RowLayout,
         /// Rows that remain; `None` means until the end.
         left: Option<u64>,
     },

@@ -11,7 +11,7 @@ use crate::npy::{swap_bytes, swap_unit};
 
 /// How a row of a file holds the values of columns.
 #[derive(Debug, Clone)]
-pub(crate) struct Layout {
+pub(crate) struct RowLayout {
     row_bytes: usize,
     /// One for each column.
     pieces: Vec<Piece>,
@@ -25,7 +25,7 @@ struct Piece {
     swap: usize,
 }
 
-impl Layout {
+impl RowLayout {
     /// Rows of a type and shape, for these columns. Refuses a type or shape that is not exactly theirs.
     pub(crate) fn new(
         row: &RowType,

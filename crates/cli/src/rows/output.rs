@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use super::cell::Cells;
 use super::csv::quoted;
 use super::input::FileKind;
-use super::layout::Layout;
+use super::layout::RowLayout;
 use super::{row_type, title_of};
 use crate::npy::{self, Target, Writer};
 
@@ -22,7 +22,7 @@ pub(crate) struct Output {
 }
 
 enum Form {
-    Plain(Layout),
+    Plain(RowLayout),
     Text {
         columns: Vec<Cells>,
         delimiter: char,
@@ -54,7 +54,7 @@ impl Output {
             FileKind::Tsv => '\t',
             FileKind::Npy | FileKind::Raw => {
                 let (row, shape) = row_type(&columns);
-                let layout = Layout::new(&row, &shape, &columns, "the file")?;
+                let layout = RowLayout::new(&row, &shape, &columns, "the file")?;
                 let header = match kind {
                     FileKind::Npy => {
                         let all: Vec<u64> = [rows].into_iter().chain(shape).collect();

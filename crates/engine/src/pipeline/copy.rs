@@ -9,7 +9,7 @@ use chunkyard_format::{ChunkCodecs, PackWriter, in_chunk};
 use chunkyard_store::{Result, cpu};
 use rayon::prelude::*;
 
-use super::mover::{Encoded, Kind, Mover};
+use super::mover::{Encoded, Handling, Mover};
 
 impl Mover {
     pub(super) async fn copy(&self, pieces: &[Region], writer: &mut dyn PackWriter) -> Result<()> {
@@ -32,9 +32,11 @@ impl Mover {
 
     /// Fails where a chunk does not decode.
     async fn check(&self, indices: Vec<ChunkIndex>, chunks: &[Option<Bytes>]) -> Result<()> {
-        let codecs = match &self.kind {
-            Kind::Opaque => return Ok(()),
-            Kind::Fixed { reader, .. } | Kind::Variable { reader, .. } => reader.codecs().clone(),
+        let codecs = match &self.handling {
+            Handling::Opaque => return Ok(()),
+            Handling::Fixed { reader, .. } | Handling::Variable { reader, .. } => {
+                reader.codecs().clone()
+            }
         };
         let (path, chunks) = (self.plan.source.clone(), chunks.to_vec());
         cpu(move || {

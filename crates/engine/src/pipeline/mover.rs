@@ -21,12 +21,12 @@ pub(super) const BATCH_CHUNKS: u64 = 1024;
 pub(super) struct Mover {
     pub(super) source: Arc<dyn Source>,
     pub(super) plan: Arc<ArrayPlan>,
-    pub(super) kind: Kind,
+    pub(super) handling: Handling,
 }
 
 /// What the elements of the array need.
 #[derive(Debug)]
-pub(super) enum Kind {
+pub(super) enum Handling {
     /// Nothing: they need no decoding, or this program cannot decode them.
     Opaque,
     /// Elements of fixed size.
@@ -40,13 +40,13 @@ pub(super) type Encoded = (ChunkIndex, Bytes);
 
 impl Mover {
     pub(super) fn new(source: &Arc<dyn Source>, plan: &Arc<ArrayPlan>) -> Result<Self> {
-        let kind =
-            Kind::new(source, plan).or_else(|error| match (plan.movement, error.kind()) {
+        let handling =
+            Handling::new(source, plan).or_else(|error| match (plan.movement, error.kind()) {
                 // Bytes are copied verbatim, even if we cannot decode them.
-                (Movement::Copy, chunkyard_store::ErrorKind::Unsupported) => Ok(Kind::Opaque),
+                (Movement::Copy, chunkyard_store::ErrorKind::Unsupported) => Ok(Handling::Opaque),
                 _ => Err(Error::for_array(&plan.source, error)),
             })?;
-        Ok(Self { source: source.clone(), plan: plan.clone(), kind })
+        Ok(Self { source: source.clone(), plan: plan.clone(), handling })
     }
 
     /// Fills a pack with the content of some of its boxes, each of whole target chunks.
@@ -56,18 +56,18 @@ impl Mover {
         writer: &mut dyn PackWriter,
         fetching: Fetching,
     ) -> Result<()> {
-        match (self.plan.movement, &self.kind) {
+        match (self.plan.movement, &self.handling) {
             (Movement::Copy, _) => self.copy(pieces, writer).await,
-            (Movement::Transcode, Kind::Fixed { encoder, reader }) => {
+            (Movement::Transcode, Handling::Fixed { encoder, reader }) => {
                 self.transcode(pieces, writer, reader, encoder).await
             }
-            (Movement::Regrid, Kind::Fixed { encoder, reader }) => {
+            (Movement::Regrid, Handling::Fixed { encoder, reader }) => {
                 self.regrid(pieces, writer, reader, encoder, fetching).await
             }
-            (_, Kind::Variable { reader, codecs }) => {
+            (_, Handling::Variable { reader, codecs }) => {
                 self.move_elements(pieces, writer, reader, codecs).await
             }
-            (_, Kind::Opaque) => Err(Error::unsupported("decoding this array")),
+            (_, Handling::Opaque) => Err(Error::unsupported("decoding this array")),
         }
     }
 
@@ -124,7 +124,7 @@ impl Mover {
     }
 }
 
-impl Kind {
+impl Handling {
     fn new(source: &Arc<dyn Source>, plan: &ArrayPlan) -> Result<Self> {
         let reader = Reader::new(source, &plan.source)?;
         let codecs = ChunkCodecs::new(&plan.to)?;

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::budget::Fetching;
 use super::pack_shape::{ALIGNED_BYTES_MAX, grow};
-use super::wishes::{Wanted, Wishes};
+use super::wishes::{ArrayWish, Wishes};
 
 /// Decoded bytes of a pack, unless the target's own packs are larger.
 const PACK_BYTES: u64 = 64 << 20;
@@ -143,7 +143,7 @@ impl Plan {
 impl ArrayPlan {
     fn new(
         target: &str,
-        wanted: Wanted,
+        wanted: ArrayWish,
         (from, to): (Arc<ArrayNode>, Arc<ArrayNode>),
         format: &dyn Format,
         from_memory: bool,
@@ -232,7 +232,7 @@ impl ArrayPlan {
 }
 
 /// Which movement, and why.
-fn choose(from: &ArrayNode, to: &ArrayNode, wanted: &Wanted) -> Result<(Movement, String)> {
+fn choose(from: &ArrayNode, to: &ArrayNode, wanted: &ArrayWish) -> Result<(Movement, String)> {
     let (source, target) = (from.grid()?, to.grid()?);
     let chunk = source.chunk_shape();
     if chunk != target.chunk_shape() {

@@ -49,7 +49,7 @@ const ROUNDING: &str = "rounding";
 
 /// An array to be made, and its source.
 #[derive(Debug, Clone)]
-pub(super) struct Wanted {
+pub(super) struct ArrayWish {
     /// Path in the source.
     pub(super) source: String,
     /// The part of the source array that is wanted.
@@ -61,7 +61,7 @@ pub(super) struct Wanted {
 #[derive(Debug, Clone, Default)]
 pub(super) struct WantedDataset {
     pub(super) dataset: Dataset,
-    pub(super) arrays: BTreeMap<String, Wanted>,
+    pub(super) arrays: BTreeMap<String, ArrayWish>,
 }
 
 impl Wishes {
@@ -127,7 +127,7 @@ impl Wishes {
         path: &str,
         array: &ArrayNode,
         codecs_elsewhere: Option<String>,
-    ) -> Result<(ArrayNode, Wanted)> {
+    ) -> Result<(ArrayNode, ArrayWish)> {
         let region = match &self.region {
             Some(text) => Region::parse(text, array.spec.shape())?,
             None => Region::whole(array.spec.shape()),
@@ -171,7 +171,7 @@ impl Wishes {
         let made = ArrayNode { spec, sharding, edges: array.edges };
         // Fails now instead of after hours.
         made.packed_spec()?;
-        Ok((made, Wanted { source: path.to_owned(), region, cast }))
+        Ok((made, ArrayWish { source: path.to_owned(), region, cast }))
     }
 
     fn of_rank(&self, what: &str, shape: &[u64], rank: usize) -> Result<Vec<u64>> {

@@ -21,14 +21,14 @@
 //!   the chunks outside it.
 //! - A commit gives every group above a node a document.
 //!
-//! `place` tells what a key names, `document` renders and parses, `read`, `write` and `list` are the
+//! `target` tells what a key names, `document` renders and parses, `read`, `write` and `list` are the
 //! operations.
 
 mod document;
 mod list;
-mod place;
 mod range;
 mod read;
+mod target;
 mod write;
 
 use std::collections::HashMap;
@@ -39,7 +39,7 @@ pub use self::range::ByteRange;
 
 use chunkyard_store::Uid;
 
-use self::place::Layout;
+use self::target::ChunkNaming;
 use super::session::Session;
 
 /// The last part of the key of every metadata document.
@@ -50,13 +50,13 @@ const DOCUMENT: &str = "zarr.json";
 pub struct Keys {
     session: Arc<Session>,
     /// How chunks are named, for the arrays used so far.
-    layouts: Arc<Mutex<HashMap<Uid, Arc<Layout>>>>,
+    namings: Arc<Mutex<HashMap<Uid, Arc<ChunkNaming>>>>,
 }
 
 impl Keys {
     /// The keys of a session.
     pub fn new(session: Arc<Session>) -> Self {
-        Self { session, layouts: Arc::default() }
+        Self { session, namings: Arc::default() }
     }
 
     /// The session.

@@ -7,12 +7,12 @@ use bytes::Bytes;
 use chunkyard_store::{ChunkRef, Result, Uid};
 
 use super::Keys;
-use super::place::{ArrayKeys, Place};
 use super::range::ByteRange;
+use super::target::{ArrayKeys, KeyTarget};
 use crate::coord::Coord;
 
 /// Chunks of one array that are requested together.
-struct Wanted {
+struct ArrayRequest {
     array: ArrayKeys,
     coords: Vec<Coord>,
     /// Their places in the answer.
@@ -39,7 +39,7 @@ impl Keys {
         wanted: &[(K, Option<ByteRange>)],
     ) -> Result<Vec<Option<Bytes>>> {
         let mut answer: Vec<Option<Bytes>> = vec![None; wanted.len()];
-        let mut arrays: HashMap<Uid, Wanted> = HashMap::new();
+        let mut arrays: HashMap<Uid, ArrayRequest> = HashMap::new();
         let tree = self.session.tree();
         let none_aside = self.session.has_none_aside();
         for (at, ((key, _), answer)) in wanted.iter().zip(&mut answer).enumerate() {
@@ -48,11 +48,11 @@ impl Keys {
                 *answer = Some(bytes);
                 continue;
             }
-            match self.place(&tree, key)? {
-                Place::Nowhere(_) => {}
-                Place::Document(path) => *answer = self.document(&path).await?,
-                Place::Chunk(array, coord) => {
-                    let wanted = arrays.entry(array.node.uid).or_insert_with(|| Wanted {
+            match self.target(&tree, key)? {
+                KeyTarget::Nowhere(_) => {}
+                KeyTarget::Document(path) => *answer = self.document(&path).await?,
+                KeyTarget::Chunk(array, coord) => {
+                    let wanted = arrays.entry(array.node.uid).or_insert_with(|| ArrayRequest {
                         array,
                         coords: Vec::new(),
                         places: Vec::new(),
@@ -94,7 +94,7 @@ impl Keys {
     /// Whether a range of a chunk may be read without the rest. A checksum covers the whole chunk,
     /// so a part cannot be checked; the parts of a shard carry their own checksums.
     fn reads_part(&self, array: &ArrayKeys) -> bool {
-        array.layout.has_parts || !self.session.repository().inner.options.check_chunks
+        array.naming.has_parts || !self.session.repository().inner.options.check_chunks
     }
 
     /// The bytes of whole chunks, and of parts.
@@ -121,10 +121,10 @@ impl Keys {
         if self.session.aside(key).is_some() {
             return Ok(true);
         }
-        match self.place(&self.session.tree(), key)? {
-            Place::Nowhere(_) => Ok(false),
-            Place::Document(path) => Ok(self.session.is_described(&path)),
-            Place::Chunk(array, coord) => {
+        match self.target(&self.session.tree(), key)? {
+            KeyTarget::Nowhere(_) => Ok(false),
+            KeyTarget::Document(path) => Ok(self.session.is_described(&path)),
+            KeyTarget::Chunk(array, coord) => {
                 Ok(self.session.locate_coords(&array.node, &[coord]).await? != [None])
             }
         }
@@ -135,12 +135,12 @@ impl Keys {
         if let Some(bytes) = self.session.aside(key) {
             return Ok(Some(bytes.len() as u64));
         }
-        match self.place(&self.session.tree(), key)? {
-            Place::Nowhere(_) => Ok(None),
-            Place::Document(path) => {
+        match self.target(&self.session.tree(), key)? {
+            KeyTarget::Nowhere(_) => Ok(None),
+            KeyTarget::Document(path) => {
                 Ok(self.document(&path).await?.map(|bytes| bytes.len() as u64))
             }
-            Place::Chunk(array, coord) => {
+            KeyTarget::Chunk(array, coord) => {
                 let located = self.session.locate_coords(&array.node, &[coord]).await?;
                 Ok(located.into_iter().flatten().next().map(|payload| payload.length()))
             }

@@ -5,7 +5,7 @@ use chunkyard_format::parent_path;
 use chunkyard_store::{Error, Result};
 
 use super::document::{Document, Refusal};
-use super::place::{ArrayKeys, Place, array_above};
+use super::target::{ArrayKeys, KeyTarget, array_above};
 use super::{Keys, folder, folder_of, path_of};
 use crate::coord::Coord;
 use crate::manifest::Virtual;
@@ -18,8 +18,8 @@ impl Keys {
         {
             // Chunks of existing arrays are written side by side.
             let _shared = self.session.exclude(false).await;
-            let place = self.place(&self.session.tree(), key)?;
-            if let Place::Chunk(array, coord) = place
+            let target = self.target(&self.session.tree(), key)?;
+            if let KeyTarget::Chunk(array, coord) = target
                 && !bytes.is_empty()
             {
                 return self.set_chunk(key, &array, coord, bytes).await;
@@ -46,21 +46,21 @@ impl Keys {
             self.session.drop_aside(key)?;
             return self.session.set_virtual(&array, &index, reference);
         }
-        match self.place(&self.session.tree(), key)? {
-            Place::Nowhere(why) => Err(Error::invalid(format!("{key} {why}"))),
+        match self.target(&self.session.tree(), key)? {
+            KeyTarget::Nowhere(why) => Err(Error::invalid(format!("{key} {why}"))),
             _ => Err(Error::invalid(format!("{key}: a document cannot be elsewhere, only chunks"))),
         }
     }
 
     async fn set_alone(&self, key: &str, bytes: Bytes) -> Result<()> {
-        match self.place(&self.session.tree(), key)? {
-            Place::Document(path) => self.set_document(key, &path, bytes).await,
-            Place::Chunk(array, coord) if bytes.is_empty() => {
+        match self.target(&self.session.tree(), key)? {
+            KeyTarget::Document(path) => self.set_document(key, &path, bytes).await,
+            KeyTarget::Chunk(array, coord) if bytes.is_empty() => {
                 self.session.put_aside(key, bytes, Why::Empty)?;
                 self.erase(&array, coord).await
             }
-            Place::Chunk(array, coord) => self.set_chunk(key, &array, coord, bytes).await,
-            Place::Nowhere(why) => self.session.put_aside(key, bytes, why),
+            KeyTarget::Chunk(array, coord) => self.set_chunk(key, &array, coord, bytes).await,
+            KeyTarget::Nowhere(why) => self.session.put_aside(key, bytes, why),
         }
     }
 
@@ -119,17 +119,17 @@ impl Keys {
             waiting.sort_by_key(|(key, _)| key.matches('/').count());
             for (key, waiting) in waiting {
                 let tree = self.session.tree();
-                match self.place(&tree, &key)? {
-                    Place::Chunk(array, coord) if !waiting.bytes.is_empty() => {
+                match self.target(&tree, &key)? {
+                    KeyTarget::Chunk(array, coord) if !waiting.bytes.is_empty() => {
                         self.set_chunk(&key, &array, coord, waiting.bytes).await?;
                     }
-                    Place::Chunk(..) => {}
-                    Place::Nowhere(why) => {
+                    KeyTarget::Chunk(..) => {}
+                    KeyTarget::Nowhere(why) => {
                         if why != waiting.why {
                             self.session.put_aside(&key, waiting.bytes, why)?;
                         }
                     }
-                    Place::Document(path) => {
+                    KeyTarget::Document(path) => {
                         let parsed = Document::parse(&waiting.bytes);
                         let Some(document) = parsed.ok().filter(|_| !lies_in_array(&tree, &path))
                         else {
@@ -154,14 +154,14 @@ impl Keys {
         if self.session.drop_aside(key)? {
             return Ok(());
         }
-        match self.place(&self.session.tree(), key)? {
-            Place::Nowhere(_) => Ok(()),
-            Place::Chunk(array, coord) => self.erase(&array, coord).await,
-            Place::Document(path) if self.session.is_described(&path) => {
+        match self.target(&self.session.tree(), key)? {
+            KeyTarget::Nowhere(_) => Ok(()),
+            KeyTarget::Chunk(array, coord) => self.erase(&array, coord).await,
+            KeyTarget::Document(path) if self.session.is_described(&path) => {
                 self.session.delete_document(&path)?;
                 self.settle(&folder_of(&path)).await
             }
-            Place::Document(_) => Ok(()),
+            KeyTarget::Document(_) => Ok(()),
         }
     }
 
@@ -177,7 +177,7 @@ impl Keys {
         }
         let Some((array, rest)) = array_above(&tree, &folder) else { return Ok(()) };
         let array = self.array_keys(array)?;
-        let mut scan = self.session.scan(&array.node, &array.layout.keys.leading(rest));
+        let mut scan = self.session.scan(&array.node, &array.naming.keys.leading(rest));
         while let Some((coord, _)) = scan.next().await? {
             if array.key(&coord).is_some_and(|key| key.starts_with(rest)) {
                 self.session.erase_chunk_of(&array.node, coord)?;

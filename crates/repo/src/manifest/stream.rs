@@ -60,7 +60,7 @@ pub(crate) fn chunk_files(
     rows: impl IntoIterator<Item = Rows>,
     mut each: impl FnMut(&str),
 ) -> Result<()> {
-    let mut wanted = Wanted::new(rows.into_iter().collect());
+    let mut wanted = RowWalk::new(rows.into_iter().collect());
     let only: &[&str] = match wanted.is_counted() {
         true => &["chunk_file"],
         false => &["array_id", "chunk_file"],
@@ -87,7 +87,7 @@ pub(crate) fn chunk_files(
 }
 
 /// Which rows are wanted, for a walk over all rows in order.
-struct Wanted {
+struct RowWalk {
     /// Ranges that begin at a later row, the next one last.
     ahead: Vec<Rows>,
     /// Ends of the ranges that have begun and have a count.
@@ -96,7 +96,7 @@ struct Wanted {
     open: HashSet<u64>,
 }
 
-impl Wanted {
+impl RowWalk {
     fn new(mut ahead: Vec<Rows>) -> Self {
         ahead.sort_unstable_by(|a, b| b.cmp(a));
         Self { ahead, end: 0, open: HashSet::new() }

@@ -11,7 +11,7 @@ use std::ops::Bound;
 use bytes::Bytes;
 use chunkyard_store::{Error, Result};
 
-use super::{Kind, Session};
+use super::{Access, Session};
 
 /// Bound on all waiting bytes together.
 const ASIDE_BYTES_MAX: u64 = 256 << 20;
@@ -132,7 +132,7 @@ impl Session {
 
     /// Keeps a key until it fits. A fork refuses at once: its hierarchy does not change any more.
     pub(crate) fn put_aside(&self, key: &str, bytes: Bytes, why: Why) -> Result<()> {
-        if matches!(self.kind, Kind::Fork { .. }) {
+        if matches!(self.access, Access::Fork { .. }) {
             return Err(Error::Invalid { what: format!("{key} {why}") });
         }
         self.require_writable()?.aside.insert(key, Waiting { bytes, why })

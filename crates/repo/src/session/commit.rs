@@ -7,7 +7,7 @@ use chunkyard_store::{Durability, Error, Noun, Result, Store, Uid, clock};
 use serde_json::{Map, Value};
 
 use super::changes::NodeEdits;
-use super::{ArrayChanges, Chunks, Kind, Phase, Rebase, Session};
+use super::{Access, ArrayChanges, Chunks, Phase, Rebase, Session};
 use crate::config::{Compat, Config};
 use crate::coord::Coord;
 use crate::id;
@@ -65,7 +65,7 @@ impl Session {
     /// On an error nothing is visible and the session can be used further, except that after
     /// `OutcomeUnknown` the history must be looked at first.
     pub async fn commit(&self, options: CommitOptions) -> Result<Arc<Snapshot>> {
-        let Kind::Writable { branch } = &self.kind else {
+        let Access::Writable { branch } = &self.access else {
             return Err(Error::Invalid { what: "only a writable session can commit".into() });
         };
         if options.amend && options.detached {

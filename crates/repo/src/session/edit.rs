@@ -7,7 +7,7 @@ use chunkyard_format::{is_within, normalise_path, parent_path};
 use chunkyard_store::{Error, Noun, Result, Uid};
 use serde_json::{Map, Value};
 
-use super::{Array, Kind, Session, Work};
+use super::{Access, Array, Session, Work};
 use crate::coord::Coord;
 use crate::manifest::{Payload, Scan};
 use crate::node::{Attributes, Node, NodeKind};
@@ -184,7 +184,7 @@ impl Session {
     }
 
     pub(super) fn require_editable(&self) -> Result<std::sync::MutexGuard<'_, Work>> {
-        if matches!(self.kind, Kind::Fork { .. }) {
+        if matches!(self.access, Access::Fork { .. }) {
             return Err(Error::Invalid {
                 what: "a fork writes chunks; the hierarchy is changed by the session it came from"
                     .into(),

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::conflict::chunk_conflict;
 use super::edit::record;
-use super::{Change, Chunks, Kind, Phase, Session, lock};
+use super::{Access, Change, Chunks, Phase, Session, lock};
 use crate::Repository;
 use crate::coord::Coord;
 use crate::manifest::Payload;
@@ -53,7 +53,7 @@ impl Session {
     /// Hands the session out. The fork sees everything written so far; it can write chunks, and its
     /// changes come back through [`Session::merge`].
     pub async fn fork(&self) -> Result<Fork> {
-        let Kind::Writable { branch } = &self.kind else {
+        let Access::Writable { branch } = &self.access else {
             return Err(Error::Invalid { what: "only a writable session can be forked".into() });
         };
         let _busy = self.hold()?;
@@ -84,7 +84,7 @@ impl Session {
 
     /// What a fork has written until now, durable; it stays open.
     pub async fn changes_so_far(&self) -> Result<ChangeSet> {
-        if !matches!(self.kind, Kind::Fork { .. }) {
+        if !matches!(self.access, Access::Fork { .. }) {
             return Err(Error::Invalid { what: "only a fork returns a change set".into() });
         }
         let _busy = self.hold()?;
@@ -157,8 +157,8 @@ impl Repository {
             Err(_) => return Err(Error::BaseExpired { id: fork.base }),
         };
         let tree = self.tree(&base).await?;
-        let kind = Kind::Fork { branch: fork.branch };
-        let mut session = Session::new(self.clone(), kind, &state, fork.session_id, base, tree);
+        let access = Access::Fork { branch: fork.branch };
+        let mut session = Session::new(self.clone(), access, &state, fork.session_id, base, tree);
         session.gc_epoch = fork.gc_epoch;
         {
             let mut work = lock(&session.work);

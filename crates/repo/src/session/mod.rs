@@ -50,7 +50,7 @@ use super::{Array, Repository};
 #[derive(Debug)]
 pub struct Session {
     repo: Repository,
-    kind: Kind,
+    access: Access,
     config: Config,
     session_id: String,
     gc_epoch: u64,
@@ -62,7 +62,7 @@ pub struct Session {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Kind {
+enum Access {
     ReadOnly,
     Writable {
         branch: String,
@@ -152,7 +152,7 @@ impl Session {
         base: Arc<Snapshot>,
         tree: Arc<Tree>,
     ) -> Self {
-        Self::new(repo, Kind::ReadOnly, state, String::new(), base, tree)
+        Self::new(repo, Access::ReadOnly, state, String::new(), base, tree)
     }
 
     pub(super) fn writable(
@@ -162,13 +162,13 @@ impl Session {
         base: Arc<Snapshot>,
         tree: Arc<Tree>,
     ) -> Result<Self> {
-        let kind = Kind::Writable { branch: branch.to_owned() };
-        Ok(Self::new(repo, kind, state, id::fresh()?, base, tree))
+        let access = Access::Writable { branch: branch.to_owned() };
+        Ok(Self::new(repo, access, state, id::fresh()?, base, tree))
     }
 
     fn new(
         repo: Repository,
-        kind: Kind,
+        access: Access,
         state: &State,
         session_id: String,
         base: Arc<Snapshot>,
@@ -193,7 +193,7 @@ impl Session {
         };
         Self {
             repo,
-            kind,
+            access,
             config: state.config.clone(),
             session_id,
             gc_epoch: state.gc_epoch,
@@ -221,14 +221,14 @@ impl Session {
 
     /// Whether it works for a session elsewhere.
     fn is_fork(&self) -> bool {
-        matches!(self.kind, Kind::Fork { .. })
+        matches!(self.access, Access::Fork { .. })
     }
 
     /// The branch a writable session commits to.
     pub fn branch(&self) -> Option<&str> {
-        match &self.kind {
-            Kind::ReadOnly => None,
-            Kind::Writable { branch } | Kind::Fork { branch } => Some(branch),
+        match &self.access {
+            Access::ReadOnly => None,
+            Access::Writable { branch } | Access::Fork { branch } => Some(branch),
         }
     }
 
@@ -320,8 +320,8 @@ impl Session {
 
     fn require_writable(&self) -> Result<MutexGuard<'_, Work>> {
         let work = self.work();
-        let what = match (&self.kind, work.phase) {
-            (Kind::ReadOnly, _) => "this session is read-only",
+        let what = match (&self.access, work.phase) {
+            (Access::ReadOnly, _) => "this session is read-only",
             (_, Phase::Open) => return Ok(work),
             (_, Phase::Busy) => "this session is being committed, rebased or forked",
             (_, Phase::Closed) => "this session is committed; open a new one to change more",

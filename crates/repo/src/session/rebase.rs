@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::changes::NodeEdits;
 use super::conflict::chunk_conflict;
 use super::edit::reads_alike;
-use super::{Chunks, Kind, Reads, Rebase, Resolve, Session};
+use super::{Access, Chunks, Reads, Rebase, Resolve, Session};
 use crate::coord::Coord;
 use crate::diff::ChangedChunks;
 use crate::node::{Attributes, Node};
@@ -20,7 +20,7 @@ use crate::tree::Tree;
 impl Session {
     /// Moves the session onto the current tip of its branch. On conflicts it stays as it is.
     pub async fn rebase(&self, policy: Rebase) -> Result<Arc<Snapshot>> {
-        let Kind::Writable { branch } = &self.kind else {
+        let Access::Writable { branch } = &self.access else {
             return Err(Error::Invalid { what: "only a writable session can be rebased".into() });
         };
         let _busy = self.hold()?;

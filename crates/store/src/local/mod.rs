@@ -342,7 +342,7 @@ impl Backend for Local {
 
     async fn turn(&self, door: &str, room: &str, hold: Duration) -> Result<Lock> {
         let (door, room) = (self.file(door)?, self.file(room)?);
-        turn::Wanted { door, room, directories: self.directories.clone(), hold }.take().await
+        turn::TurnRequest { door, room, directories: self.directories.clone(), hold }.take().await
     }
 
     async fn sync_dir(&self, path: &str) -> Result<()> {

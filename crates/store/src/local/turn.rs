@@ -45,7 +45,7 @@ enum Gate {
 
 /// A turn that is wanted.
 #[derive(Debug)]
-pub(super) struct Wanted {
+pub(super) struct TurnRequest {
     pub(super) door: File,
     pub(super) room: File,
     pub(super) directories: Arc<Directories>,
@@ -53,7 +53,7 @@ pub(super) struct Wanted {
     pub(super) hold: Duration,
 }
 
-impl Wanted {
+impl TurnRequest {
     /// Waits for the turn.
     pub(super) async fn take(self) -> Result<Lock> {
         let wanted = Arc::new(self);

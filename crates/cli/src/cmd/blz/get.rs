@@ -54,7 +54,7 @@ pub(crate) struct Get {
 impl Get {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
         let dataset = super::open(&self.place, context).await?;
-        let wanted = Wanted {
+        let wanted = RowQuery {
             columns: columns(&dataset, &self.column)?,
             span: match &self.rows {
                 Some(text) => Span::parse(text, dataset.len())?,
@@ -79,7 +79,7 @@ impl Get {
         })
     }
 
-    async fn begin(&self, wanted: &Wanted, context: &Context) -> Result<(Output, Target)> {
+    async fn begin(&self, wanted: &RowQuery, context: &Context) -> Result<(Output, Target)> {
         let Some(path) = &self.output else {
             return match (self.format, context.output.is_json()) {
                 (None, true) => Ok(Output::json(&wanted.columns)?),
@@ -93,7 +93,12 @@ impl Get {
         self.file(path, kind, wanted).await
     }
 
-    async fn file(&self, path: &Path, kind: FileKind, wanted: &Wanted) -> Result<(Output, Target)> {
+    async fn file(
+        &self,
+        path: &Path,
+        kind: FileKind,
+        wanted: &RowQuery,
+    ) -> Result<(Output, Target)> {
         // One column that the user names becomes a plain array; text always has a title.
         let binary = matches!(kind, FileKind::Npy | FileKind::Raw);
         let alone = binary && self.column.len() == 1 && wanted.columns.len() == 1;
@@ -106,14 +111,14 @@ impl Get {
 }
 
 /// What is read.
-struct Wanted {
+struct RowQuery {
     dataset: Blz,
     columns: Vec<Column>,
     span: Span,
     filter: Option<Filter>,
 }
 
-impl Wanted {
+impl RowQuery {
     /// The number of rows. A condition is evaluated twice, since the header of a file holds the number.
     async fn count(&self) -> Result<u64> {
         let Some(filter) = &self.filter else { return Ok(self.span.count) };

@@ -16,7 +16,7 @@ pub(crate) struct ModeCommand {
 
     /// The new mode
     #[arg(value_enum)]
-    mode: Wanted,
+    mode: ModeWord,
 
     /// The reason, which refused writers see
     #[arg(long, value_name = "TEXT")]
@@ -24,7 +24,7 @@ pub(crate) struct ModeCommand {
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Wanted {
+enum ModeWord {
     /// Commits are accepted
     Online,
     /// Commits are refused
@@ -35,8 +35,8 @@ impl ModeCommand {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
         let repo = context.open(&self.repo).await?;
         let mode = match self.mode {
-            Wanted::Online => Mode::Online,
-            Wanted::ReadOnly => Mode::ReadOnly,
+            ModeWord::Online => Mode::Online,
+            ModeWord::ReadOnly => Mode::ReadOnly,
         };
         repo.set_mode(mode, self.reason.clone()).await?;
         let document = json!({"mode": mode, "reason": self.reason});

@@ -17,7 +17,7 @@ const VERSION_2: [&str; 4] = [".zarray", ".zgroup", ".zattrs", ".zmetadata"];
 
 /// What a key names.
 #[derive(Debug)]
-pub(super) enum Place {
+pub(super) enum KeyTarget {
     /// The document of the node at a path, which need not exist.
     Document(String),
     /// A chunk of an existing array.
@@ -30,12 +30,12 @@ pub(super) enum Place {
 #[derive(Debug, Clone)]
 pub(super) struct ArrayKeys {
     pub(super) node: Arc<Node>,
-    pub(super) layout: Arc<Layout>,
+    pub(super) naming: Arc<ChunkNaming>,
 }
 
 /// How the chunks of an array are named.
 #[derive(Debug)]
-pub(super) struct Layout {
+pub(super) struct ChunkNaming {
     spec: Arc<ArraySpec>,
     pub(super) keys: ChunkKeys,
     pub(super) grid: Grid,
@@ -44,7 +44,7 @@ pub(super) struct Layout {
     pub(super) has_parts: bool,
 }
 
-impl Layout {
+impl ChunkNaming {
     fn new(spec: &Arc<ArraySpec>) -> Result<Self> {
         let codecs = &spec.metadata().codecs;
         Ok(Self {
@@ -59,68 +59,68 @@ impl Layout {
 impl ArrayKeys {
     /// The key of a chunk; `None` if the grid has no such chunk.
     pub(super) fn key(&self, coord: &Coord) -> Option<String> {
-        let index = coord.decode(self.layout.grid.rank()).ok()?;
-        self.layout.grid.contains(&index).then(|| self.layout.keys.key(&index))
+        let index = coord.decode(self.naming.grid.rank()).ok()?;
+        self.naming.grid.contains(&index).then(|| self.naming.keys.key(&index))
     }
 }
 
 impl Keys {
     /// What a key names in a hierarchy.
-    pub(super) fn place(&self, tree: &Tree, key: &str) -> Result<Place> {
+    pub(super) fn target(&self, tree: &Tree, key: &str) -> Result<KeyTarget> {
         let (folder, name) = key.rsplit_once('/').unwrap_or(("", key));
         if VERSION_2.contains(&name) {
-            return Ok(Place::Nowhere(Why::Version2));
+            return Ok(KeyTarget::Nowhere(Why::Version2));
         }
         if key.starts_with('/') {
-            return Ok(Place::Nowhere(Why::NoArray));
+            return Ok(KeyTarget::Nowhere(Why::NoArray));
         }
         if name == DOCUMENT {
             return Ok(match normalise_path(folder) {
                 Ok(path) if folder_of(&path).trim_end_matches('/') == folder => {
-                    Place::Document(path)
+                    KeyTarget::Document(path)
                 }
-                Ok(_) => Place::Nowhere(Why::Document(format!("{folder:?} is no path"))),
-                Err(error) => Place::Nowhere(Why::Document(error.to_string())),
+                Ok(_) => KeyTarget::Nowhere(Why::Document(format!("{folder:?} is no path"))),
+                Err(error) => KeyTarget::Nowhere(Why::Document(error.to_string())),
             });
         }
         let Some((array, rest)) = array_above(tree, key) else {
-            return Ok(Place::Nowhere(Why::NoArray));
+            return Ok(KeyTarget::Nowhere(Why::NoArray));
         };
         let array = match self.array_keys(array) {
             Ok(array) => array,
             // Legal, and kept as it is; but this program cannot tell which chunk the key names.
             Err(error @ Error::Array(_)) => {
-                return Ok(Place::Nowhere(Why::Array(error.to_string())));
+                return Ok(KeyTarget::Nowhere(Why::Array(error.to_string())));
             }
             Err(error) => return Err(error),
         };
-        let nowhere = |why: &str| Ok(Place::Nowhere(Why::Array(why.to_owned())));
-        match array.layout.keys.parse(rest) {
+        let nowhere = |why: &str| Ok(KeyTarget::Nowhere(Why::Array(why.to_owned())));
+        match array.naming.keys.parse(rest) {
             None => nowhere("its chunk keys look otherwise"),
-            Some(index) if !array.layout.grid.contains(&index) => nowhere("outside its chunk grid"),
-            Some(index) => Ok(Place::Chunk(array, Coord::encode(&index))),
+            Some(index) if !array.naming.grid.contains(&index) => nowhere("outside its chunk grid"),
+            Some(index) => Ok(KeyTarget::Chunk(array, Coord::encode(&index))),
         }
     }
 
     /// The array and the chunk that a key names; `None` for every other key.
     pub fn chunk(&self, key: &str) -> Result<Option<(String, ChunkIndex)>> {
-        let Place::Chunk(array, coord) = self.place(&self.session.tree(), key)? else {
+        let KeyTarget::Chunk(array, coord) = self.target(&self.session.tree(), key)? else {
             return Ok(None);
         };
-        let index = coord.decode(array.layout.grid.rank()).ok();
+        let index = coord.decode(array.naming.grid.rank()).ok();
         Ok(index.map(|index| (array.node.path.clone(), index)))
     }
 
     /// How the chunks of an array are named.
     pub(super) fn array_keys(&self, node: &Arc<Node>) -> Result<ArrayKeys> {
         let spec = node.array()?;
-        let mut layouts = self.layouts.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(layout) = layouts.get(&node.uid).filter(|it| Arc::ptr_eq(&it.spec, spec)) {
-            return Ok(ArrayKeys { node: node.clone(), layout: layout.clone() });
+        let mut namings = self.namings.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(naming) = namings.get(&node.uid).filter(|it| Arc::ptr_eq(&it.spec, spec)) {
+            return Ok(ArrayKeys { node: node.clone(), naming: naming.clone() });
         }
-        let layout = Arc::new(Layout::new(spec)?);
-        layouts.insert(node.uid, layout.clone());
-        Ok(ArrayKeys { node: node.clone(), layout })
+        let naming = Arc::new(ChunkNaming::new(spec)?);
+        namings.insert(node.uid, naming.clone());
+        Ok(ArrayKeys { node: node.clone(), naming })
     }
 }
 
