@@ -5,14 +5,14 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use chunkyard_store::{Error, Result, Store};
 
-use super::bloscpack_file::{self, BloscpackSource};
-use super::bloscpack_sink::{self, BloscpackSink};
-use super::directory::{ROOT_DIRS, SIZES, STORAGE};
-use super::draft::Draft;
-use super::express;
-use super::sink::{BlzSink, Columns, style_of};
-use super::source::BlzSource;
-use super::tree::HIERARCHY;
+use super::bloscpack::sink::{BloscpackSink, is_bloscpack_name};
+use super::bloscpack::source::{BloscpackSource, is_bloscpack};
+use super::convert::draft::Draft;
+use super::convert::express;
+use super::convert::sink::{BlzSink, Columns, style_of};
+use super::convert::source::BlzSource;
+use super::convert::tree::HIERARCHY;
+use super::read::directory::{ROOT_DIRS, SIZES, STORAGE};
 use crate::aside::Member;
 use crate::staging::Staging;
 use crate::{
@@ -40,7 +40,7 @@ impl Format for BlzFormat {
                 return Ok(Probe::Yes(format!("it has {name}")));
             }
         }
-        if bloscpack_file::is_one(place).await? {
+        if is_bloscpack(place).await? {
             return Ok(Probe::Yes("it begins with blpk".into()));
         }
         match has(store, STORAGE).await? && has(store, SIZES).await? {
@@ -53,7 +53,7 @@ impl Format for BlzFormat {
 
     async fn open(&self, place: &Place, options: &OpenOptions) -> Result<Arc<dyn Source>> {
         options.refuse_version("BLZ")?;
-        match bloscpack_file::is_one(place).await? {
+        match is_bloscpack(place).await? {
             true => Ok(Arc::new(BloscpackSource::open(place, options).await?)),
             false => Ok(Arc::new(BlzSource::open(place, options).await?)),
         }
@@ -73,7 +73,7 @@ impl Format for BlzFormat {
         dataset: Dataset,
         options: CreateOptions,
     ) -> Result<Box<dyn Sink>> {
-        match bloscpack_sink::is_wanted(place) {
+        match is_bloscpack_name(place) {
             true => Ok(Box::new(BloscpackSink::create(place, &dataset, options).await?)),
             false => Ok(Box::new(BlzSink::create(place, &dataset, options).await?)),
         }

@@ -8,13 +8,13 @@ use bytes::Bytes;
 use chunkyard_array::{Attributes, ChunkIndex};
 use chunkyard_store::{ChunkRef, Error, Fetcher, Kind, Noun, Remotes, Result, Store, Version};
 
-use super::directory::{self, Directory};
-use super::encoding::Rows;
-use super::files::Files;
 use super::meta::{Shards, Sizes, Storage};
 use super::model::{Column, Style};
+use super::read::directory::{self, Directory};
+use super::read::files::Files;
 use super::roots::Roots;
-use super::writer::Writing;
+use super::write::append::Writing;
+use super::write::encode::Rows;
 use crate::{ArrayNode, ChunkCodecs, Dataset, Locate, Node, OpenOptions, Place, Reader, Writers};
 
 /// How a dataset is opened.

@@ -1,84 +1,55 @@
 //! Compressed arrays and tables that grow: BLZ directories of Bloscpack files.
 //!
 //! ```text
-//!  Blz ── append, resize (writer) ─▶ write_out ─▶ files that do not count yet ──┐
-//!   │                       settle before the first row: lock or claim          │ flush: tail, meta/sizes
-//!   ├─ trim, resize         meta/sizes first, then files go                     ▼
-//!   ├─ matching ─▶ filter   which rows fulfil a condition
-//!   ├─ writer ─▶ change     existing rows, if `mutable`: journal, or a new file
-//!   ├─ relocate ─▶ copy_there     full files to another root; home brings them back
-//!   ├─ reader ─▶ locate ─▶ files ─▶ roots       which file, where in it, in which store
-//!   └─ directory            which layout it has, its columns
+//!  format.rs   BLZ among the formats                    handle.rs   Blz, an open dataset
+//!  create/     a new dataset, and the words for one     model.rs    its columns, chunks and files
 //!
-//!  BlzFormat ─▶ source ── tree               one dataset, or a directory of several; inspect checks them
-//!           └─▶ sink ─── draft, express      what a dataset becomes; pack_writer writes a file of chunks
-//!                 └ bloscpack_sink          one file of all of them; bloscpack_file reads such a file
+//!  read/       meta files ─▶ data files ─▶ where a chunk is; what a check finds
+//!  write/      lock or claim ─▶ rows ─▶ chunks ─▶ files that do not count yet ─▶ commit; changes, trim
+//!  roots/      files that are kept elsewhere: moved there, found there, brought back
+//!  filter/     which rows fulfil a condition
+//!  repair/     everything that is whole, up to the first damage
+//!  convert/    source and sink of the pipeline, and trees of several datasets
 //!
-//!  root/meta/{sizes,storage,attributes}   meta     how long, of what type, how compressed
-//!  root/data/__1__.bin …                  names    which file is which superchunk
-//!         └ header | metadata | offsets | chunk | digest | chunk | digest …     bloscpack
+//!  root/meta/{sizes,storage,attributes}   meta/      how long, of what type, how compressed
+//!  root/data/__1__.bin …                  names.rs   which file is which superchunk
+//!         └ header | metadata | offsets | chunk | digest | chunk | digest …     bloscpack/
 //! ```
 //!
 //! `docs/formats/superchunk.md` describes the bytes, `docs/design/010-superchunk.md` argues for the protocol.
-//! [`bloscpack`], [`dtype`], [`meta`], [`chunklen`] and [`names`] are pure functions of bytes and values; all
-//! asynchronous code is in the files above.
+//! [`dtype`], [`meta`], [`chunklen`], [`names`] and the parsers in [`bloscpack`] are pure functions of bytes and
+//! values.
 
-mod attributes;
 pub mod bloscpack;
-mod bloscpack_file;
-mod bloscpack_sink;
-mod change;
 pub mod chunklen;
-mod claim;
-mod copy_there;
+mod convert;
 mod create;
-mod directory;
-mod draft;
 pub mod dtype;
-mod encoding;
-mod express;
-mod files;
-mod filling;
 mod filter;
-mod flush;
 mod format;
 #[cfg(test)]
 mod golden;
 mod handle;
-mod home;
-mod inspect;
-mod journal;
-mod listing;
-mod locate;
 pub mod meta;
 mod model;
 pub mod names;
-mod pack_writer;
-mod relocate;
+mod read;
 mod repair;
 mod roots;
-mod settle;
-mod sink;
-mod source;
-mod sweep;
-mod tree;
-mod trim;
-mod wanted;
-mod write_out;
-mod writer;
+mod write;
 
-pub use self::bloscpack_file::BloscpackSource;
-pub use self::bloscpack_sink::BloscpackSink;
+pub use self::bloscpack::sink::BloscpackSink;
+pub use self::bloscpack::source::BloscpackSource;
+pub use self::convert::sink::BlzSink;
+pub use self::convert::source::BlzSource;
+pub use self::create::words::Wanted;
 pub use self::create::{Compression, Creation, Wish};
 pub use self::filter::Filter;
 pub use self::format::BlzFormat;
 pub use self::handle::{Blz, BlzOptions};
-pub use self::listing::FileInfo;
 pub use self::model::{Column, Style};
+pub use self::read::listing::FileInfo;
 pub use self::repair::{Repaired, SetAside};
-pub use self::sink::BlzSink;
-pub use self::source::BlzSource;
-pub use self::wanted::Wanted;
 use chunkyard_store::Error;
 
 /// Bytes of `file` that fail a check.

@@ -11,13 +11,15 @@
 //! final one what the Bloscpack tool writes. [`Layout`] reads everything before the first chunk,
 //! [`render_head`] and [`render_file`] write it. All numbers are little-endian.
 
+mod head;
 mod header;
-mod layout;
 mod section;
+pub(crate) mod sink;
+pub(crate) mod source;
 mod write;
 
+pub use self::head::{Layout, Parsed};
 pub use self::header::{CHUNK_BYTES_MAX, Header, Version};
-pub use self::layout::{Layout, Parsed};
 pub use self::section::Section;
 pub use self::write::{FileSpec, SectionOptions, head_bytes, patch_for, render_file, render_head};
 pub use chunkyard_store::Digest;

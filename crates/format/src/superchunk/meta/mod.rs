@@ -14,7 +14,7 @@
 mod dflt;
 mod json;
 mod object;
-mod places;
+mod roots;
 pub mod seal;
 mod sizes;
 mod storage;
@@ -26,7 +26,7 @@ use serde_json::{Map, Value};
 pub use self::dflt::{default_element, default_value};
 pub use self::json::ascii_json;
 use self::object::Object;
-pub use self::places::{RootDirs, ShardRange, Shards};
+pub use self::roots::{RootDirs, ShardRange, Shards};
 pub use self::seal::{SEAL, unsealed};
 pub use self::sizes::Sizes;
 pub use self::storage::{CParams, ColumnStorage, Storage};

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::json::{self, list, quoted};
 use super::object::Object;
-use super::places::Shards;
+use super::roots::Shards;
 
 /// NumPy has no arrays with more dimensions.
 const DIMENSIONS_MAX: usize = 64;

@@ -7,10 +7,10 @@ use chunkyard_array::codec::blosc;
 use chunkyard_store::{Error, Noun, Result, cpu};
 
 use crate::superchunk::corrupt;
-use crate::superchunk::files::{self, FileIndex};
 use crate::superchunk::handle::{Inner, State};
 use crate::superchunk::model::Column;
-use crate::superchunk::settle::file_number;
+use crate::superchunk::read::files::{self, FileIndex};
+use crate::superchunk::write::begin::file_number;
 
 /// The part of a column that is whole.
 #[derive(Debug, Default)]

@@ -14,11 +14,11 @@ use chunkyard_array::Attributes;
 use chunkyard_store::{Error, Kind, Noun, Result, Store, Uid};
 
 use self::examine::Examined;
-use super::directory::{self, ATTRIBUTES, SIZES, STORAGE, get};
 use super::handle::{Blz, BlzOptions, Inner, State};
 use super::meta::{self, Sizes, Storage};
 use super::model::{Column, Style};
-use super::write_out::render;
+use super::read::directory::{self, ATTRIBUTES, SIZES, STORAGE, get};
+use super::write::chunk_files::render;
 use crate::Place;
 use crate::publish::publish;
 

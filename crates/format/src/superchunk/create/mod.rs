@@ -1,0 +1,423 @@
+//! Creates a new dataset.
+
+pub(crate) mod words;
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use chunkyard_array::Attributes;
+use chunkyard_array::codec::blosc::{Compressor, Params, Shuffle};
+use chunkyard_store::{Created, Digest, Error, Kind, Linked, Noun, Result, Store, Uid};
+use serde_json::{Value, json};
+
+use crate::Place;
+use crate::superchunk::bloscpack::CHUNK_BYTES_MAX;
+use crate::superchunk::chunklen::{self, Base};
+use crate::superchunk::dtype::{self, Field, RowType};
+use crate::superchunk::handle::{Blz, BlzOptions};
+use crate::superchunk::meta::{self, CParams, ColumnStorage, RootDirs, Sizes, Storage};
+use crate::superchunk::model::Style;
+use crate::superchunk::names;
+use crate::superchunk::read::directory::{
+    ATTRIBUTES, COLUMN_ATTRIBUTES, DIMENSION_NAMES, FORMAT, OLD_ATTRIBUTES, ROOT_DIRS, SCALAR,
+    SIZES, STORAGE, UNTRIED,
+};
+
+/// Describes a new dataset.
+#[derive(Debug, Clone)]
+pub struct Creation {
+    /// How it is laid out.
+    pub style: Style,
+    /// Type of its rows; a struct makes it a table.
+    pub row: RowType,
+    /// Shape of a row, if it is not a table.
+    pub row_shape: Vec<u64>,
+    /// About how many rows it will have.
+    pub expected_len: u64,
+    /// Attributes.
+    pub attributes: Attributes,
+    /// The digest behind each chunk.
+    pub digest: Digest,
+    /// Spare bytes in each chunk, so that it can be changed in place.
+    pub slack: u64,
+    /// The wish for all columns that have none of their own.
+    pub wish: Wish,
+    /// Wishes for single columns, by name; names of nested fields are joined by slashes.
+    pub columns: BTreeMap<String, Wish>,
+    /// Tells it from other datasets, in a style whose files can hold it.
+    pub(crate) id: Option<String>,
+}
+
+/// What the caller may ask for in a column. The rest is chosen.
+#[derive(Debug, Clone, Default)]
+pub struct Wish {
+    /// Rows of a chunk.
+    pub chunklen: Option<u64>,
+    /// Chunks of a file.
+    pub superchunk: Option<u64>,
+    /// How chunks are compressed; if missing, a trial on the first chunk decides.
+    pub compression: Option<Compression>,
+    /// The default row, as `meta/storage` spells it; zeros if missing.
+    pub default: Option<Value>,
+    /// Attributes of a column of a table.
+    pub attributes: Attributes,
+    /// Names of dimensions.
+    pub dimension_names: Option<Vec<Option<String>>>,
+    /// Whether its one row stands for an array without dimensions.
+    pub scalar: bool,
+}
+
+/// How chunks are compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Compression {
+    /// The codec.
+    pub compressor: Compressor,
+    /// How hard, 0 to 9.
+    pub level: u8,
+    /// The shuffle before compression.
+    pub shuffle: Shuffle,
+    /// Bytes of a block; 0 leaves it to Blosc.
+    pub block_bytes: usize,
+}
+
+impl Creation {
+    /// A dataset of this type; everything else is chosen.
+    pub fn new(row: RowType, row_shape: &[u64]) -> Self {
+        Self {
+            style: Style::Superchunk,
+            row,
+            row_shape: row_shape.to_vec(),
+            expected_len: 1000,
+            attributes: Attributes::new(),
+            digest: Digest::Adler32,
+            slack: 0,
+            wish: Wish::default(),
+            columns: BTreeMap::new(),
+            id: None,
+        }
+    }
+
+    fn wish_of(&self, key: &str) -> &Wish {
+        self.columns.get(key).unwrap_or(&self.wish)
+    }
+
+    /// The entry for a column in `meta/storage`.
+    fn column(&self, key: &str, row: &RowType, shape: &[u64]) -> Result<ColumnStorage> {
+        let wish = self.wish_of(key);
+        let items = shape.iter().fold(1u64, |items, extent| items.saturating_mul(*extent));
+        let row_bytes = dtype::item_bytes(row).saturating_mul(items);
+        let limit = u64::from(CHUNK_BYTES_MAX);
+        if row_bytes == 0 || row_bytes > limit {
+            return Err(Error::invalid(format!(
+                "{}rows of {row_bytes} bytes; Blosc takes 1 to {limit}",
+                of_column(key)
+            )));
+        }
+        let base = match self.style {
+            Style::Document => Base::Blz,
+            Style::Superchunk | Style::Bcolz => Base::Bcolz,
+        };
+        let chosen = chunklen::chunklen(self.expected_len, row_bytes, base);
+        let chunklen = wish.chunklen.unwrap_or(chosen);
+        let chunk_bytes =
+            chunklen.checked_mul(row_bytes).filter(|bytes| (1..=limit).contains(bytes));
+        let Some(chunk_bytes) = chunk_bytes else {
+            return Err(Error::invalid(format!(
+                "{}chunks of {chunklen} rows of {row_bytes} bytes; Blosc takes 1 to {limit} bytes",
+                of_column(key)
+            )));
+        };
+        let expected_bytes = self.expected_len.saturating_mul(row_bytes);
+        let per_file = match self.style {
+            Style::Bcolz => 1,
+            _ => {
+                wish.superchunk.unwrap_or_else(|| chunklen::superchunk(expected_bytes, chunk_bytes))
+            }
+        };
+        if per_file == 0 {
+            return Err(Error::invalid(format!("{}files of 0 chunks", of_column(key))));
+        }
+        let dflt = match &wish.default {
+            Some(value) => value.clone(),
+            None => meta::default_value(&vec![0; dtype::item_bytes(row) as usize], row)?,
+        };
+        meta::default_element(&dflt, row, shape)?;
+        let mut other = Attributes::new();
+        if !wish.attributes.is_empty() {
+            other.insert(COLUMN_ATTRIBUTES.into(), Value::Object(wish.attributes.clone()));
+        }
+        if let Some(names) = &wish.dimension_names {
+            other.insert(DIMENSION_NAMES.into(), json!(names));
+        }
+        if wish.scalar {
+            other.insert(SCALAR.into(), Value::Bool(true));
+        }
+        if wish.compression.is_none() && self.style == Style::Superchunk {
+            other.insert(UNTRIED.into(), Value::Bool(true));
+        }
+        let cparams = wish.compression.as_ref().map(cparams_of).unwrap_or_default();
+        Ok(ColumnStorage { chunklen, cparams, dflt, superchunk: Some(per_file), other })
+    }
+
+    fn storage(&self) -> Result<Storage> {
+        let (columns, whole) = match &self.row {
+            RowType::Struct(fields) => {
+                let mut columns = BTreeMap::new();
+                self.add_columns(fields, "", &mut columns)?;
+                let first = columns.values().next().cloned();
+                let first = first.ok_or_else(|| Error::invalid("a table without columns"))?;
+                (Some(columns), first)
+            }
+            RowType::Plain { .. } => (None, self.column("", &self.row, &self.row_shape)?),
+        };
+        let ours = self.style == Style::Superchunk;
+        Ok(Storage {
+            dtype: dtype::render(&self.row)?,
+            cparams: whole.cparams,
+            chunklen: whole.chunklen,
+            dflt: whole.dflt,
+            expectedlen: self.expected_len,
+            format: ours.then(|| FORMAT.to_owned()),
+            superchunk: whole.superchunk,
+            checksum: Some(self.digest),
+            slack: self.slack,
+            columns,
+            sealed: true,
+            other: whole.other,
+            cparams_key: "cparams",
+        })
+    }
+
+    fn add_columns(
+        &self,
+        fields: &[Field],
+        above: &str,
+        columns: &mut BTreeMap<String, ColumnStorage>,
+    ) -> Result<()> {
+        for field in fields {
+            let dir = names::field_dir(&field.name);
+            let key = if above.is_empty() { dir } else { format!("{above}/{dir}") };
+            match &field.kind {
+                RowType::Struct(inner) if field.shape.is_empty() => {
+                    self.add_columns(inner, &key, columns)?;
+                }
+                kind => {
+                    let column = self.column(&key, kind, &field.shape)?;
+                    if columns.insert(key.clone(), column).is_some() {
+                        return Err(Error::invalid(format!("two columns are called {key:?}")));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The meta files of a new dataset; the last one makes it a dataset.
+    pub(crate) fn files(&self) -> Result<Vec<(String, Bytes)>> {
+        let mut shape = vec![0];
+        shape.extend(&self.row_shape);
+        match (&self.row, self.style) {
+            (RowType::Struct(fields), Style::Bcolz) => self.bcolz_table(fields),
+            (_, style) => {
+                let storage = self.storage()?;
+                let generation = (style == Style::Superchunk).then_some(1);
+                let sealed = style != Style::Bcolz;
+                let id = self.id.clone().filter(|_| sealed);
+                let sizes = Sizes { shape, generation, id, sealed, ..Sizes::default() };
+                meta::refuse_seal(&self.attributes)?;
+                // bcolz would show the checksum as an attribute, and never renew it.
+                let (attributes, rendered) = match style {
+                    Style::Bcolz => (OLD_ATTRIBUTES, meta::render_attributes(&self.attributes)),
+                    _ => (ATTRIBUTES, meta::render_sealed_attributes(&self.attributes)),
+                };
+                let storage = match style {
+                    Style::Bcolz => bcolz_storage(storage),
+                    _ => storage,
+                };
+                let attributes = (attributes.to_owned(), rendered.into());
+                let storage = (STORAGE.to_owned(), storage.render().into());
+                Ok(vec![attributes, storage, (SIZES.to_owned(), sizes.render().into())])
+            }
+        }
+    }
+
+    /// Each column is a dataset of its own, and a list of them makes the table.
+    fn bcolz_table(&self, fields: &[Field]) -> Result<Vec<(String, Bytes)>> {
+        let mut files = Vec::new();
+        let mut listed = Vec::new();
+        for field in fields {
+            if let RowType::Struct(_) = field.kind {
+                return Err(Error::unsupported(format!(
+                    "the column {:?}, which is a struct, in the style of bcolz",
+                    field.name
+                )));
+            }
+            if names::field_dir(&field.name) != field.name {
+                return Err(Error::invalid(format!(
+                    "{:?} is no name of a directory, as bcolz needs it",
+                    field.name
+                )));
+            }
+            let column = Self {
+                row: field.kind.clone(),
+                row_shape: field.shape.clone(),
+                attributes: self.wish_of(&field.name).attributes.clone(),
+                wish: self.wish_of(&field.name).clone(),
+                columns: BTreeMap::new(),
+                ..self.clone()
+            };
+            let own = column.files()?.into_iter();
+            files.extend(own.map(|(path, bytes)| (format!("{}/{path}", field.name), bytes)));
+            listed.push(field.name.clone());
+        }
+        files.push((OLD_ATTRIBUTES.to_owned(), meta::render_attributes(&self.attributes).into()));
+        let dirs = RootDirs { names: listed, dirs: None };
+        files.push((ROOT_DIRS.to_owned(), dirs.render().into()));
+        Ok(files)
+    }
+}
+
+/// The column's name as the beginning of a message; empty where columns have no names.
+fn of_column(key: &str) -> String {
+    match key {
+        "" => String::new(),
+        key => format!("column {key:?}: "),
+    }
+}
+
+/// The compression as `meta/storage` spells it.
+pub(crate) fn cparams_of(compression: &Compression) -> CParams {
+    CParams {
+        clevel: compression.level,
+        shuffle: match compression.shuffle {
+            Shuffle::None => 0,
+            Shuffle::Byte => 1,
+            Shuffle::Bit => 2,
+        },
+        cname: Some(compression.compressor.name().to_owned()),
+        blocksize: Some(compression.block_bytes as u64).filter(|bytes| *bytes > 0),
+        ..CParams::default()
+    }
+}
+
+impl From<Params> for Compression {
+    fn from(params: Params) -> Self {
+        let Params { compressor, level, shuffle, block_bytes, .. } = params;
+        Self { compressor, level, shuffle, block_bytes }
+    }
+}
+
+/// The keys that bcolz expects, and our keys that it ignores and no other file holds.
+fn bcolz_storage(storage: Storage) -> Storage {
+    let cparams = CParams {
+        cname: Some(storage.cparams.cname.clone().unwrap_or_else(|| "blosclz".into())),
+        quantize: Some(0),
+        blocksize: None,
+        ..storage.cparams
+    };
+    let kept = |key: &String| key == DIMENSION_NAMES || key == SCALAR;
+    let other = storage.other.into_iter().filter(|(key, _)| kept(key)).collect();
+    Storage { cparams, superchunk: None, checksum: None, sealed: false, other, ..storage }
+}
+
+impl Blz {
+    /// Creates an empty dataset. Refuses a place that is not empty.
+    pub async fn create(place: &Place, creation: &Creation, options: BlzOptions) -> Result<Self> {
+        let store = place.directory();
+        if store.kind() == Kind::ReadOnly {
+            return Err(Error::unsupported(format!("writing to {}, a web server", store.url())));
+        }
+        let exists = || Error::AlreadyExists { what: Noun::Occupant, name: place.url().to_owned() };
+        let mut creation = creation.clone();
+        creation.id.get_or_insert(Uid::fresh()?.to_string());
+        let mut files = creation.files()?;
+        if place.is_object().await? || !is_free(store, &files).await? {
+            return Err(exists());
+        }
+        let Some((last, bytes)) = files.pop() else { return Err(exists()) };
+        crate::publish::publish(store, files).await?;
+        match publish_new(store, &last, bytes).await? {
+            true => Self::open(place, options).await,
+            false => Err(exists()),
+        }
+    }
+
+    /// Deletes a dataset that was just created and has no committed rows, and drops the rows of this handle.
+    /// `false` if it stays: another writer has added rows, or it is in an object store, which cannot delete an
+    /// object only if it is unchanged.
+    pub async fn take_back(self, place: &Place) -> Result<bool> {
+        let inner = &self.inner;
+        let mut writing = inner.writing.lock().await;
+        inner.abandon(&mut writing);
+        if inner.store.kind() != Kind::Local {
+            return Ok(false);
+        }
+        let lock = inner.lock().await?;
+        inner.reread().await?;
+        let state = inner.state().clone();
+        if state.committed() > 0 {
+            return Ok(false);
+        }
+        // The files that make it a dataset go first.
+        let commits: Vec<String> =
+            [ROOT_DIRS.to_owned()].into_iter().chain(inner.sizes_paths()).collect();
+        inner.store.delete(&commits).await?;
+        inner.store.delete(&[OLD_ATTRIBUTES.to_owned()]).await?;
+        let own = state.columns.iter().filter_map(|column| column.meta.as_deref());
+        let own = own.filter_map(|meta| meta.strip_suffix("/meta"));
+        for folder in own.chain(["meta", "data"]) {
+            inner.store.delete_dir(folder).await?;
+        }
+        drop(lock);
+        let left = inner.store.list_dir("").await?;
+        if let (true, true, Some((parent, name))) =
+            (left.objects.is_empty(), left.dirs.is_empty(), place.object())
+        {
+            parent.delete_dir(name).await?;
+        }
+        Ok(true)
+    }
+}
+
+/// Whether the place is empty, or has only files of a process that died while it created a dataset.
+async fn is_free(store: &Store, files: &[(String, Bytes)]) -> Result<bool> {
+    let last = files.last().map(|(path, _)| path.as_str());
+    let is_begun = |path: &str| {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        name.starts_with(names::TEMP)
+            || (Some(path) != last && files.iter().any(|(known, _)| known == path))
+    };
+    let is_folder = |dir: &str| {
+        let inside = format!("{}/", dir.trim_end_matches('/'));
+        files.iter().any(|(path, _)| path.starts_with(&inside))
+    };
+    let mut folders = vec![String::new()];
+    while let Some(folder) = folders.pop() {
+        let found = store.list_dir(&folder).await?;
+        let free = found.objects.iter().all(|meta| is_begun(&meta.path));
+        if !free || !found.dirs.iter().all(|dir| is_folder(dir)) {
+            return Ok(false);
+        }
+        folders.extend(found.dirs);
+    }
+    Ok(true)
+}
+
+/// Creates a file; `false` if it exists already. Durable when this returns.
+async fn publish_new(store: &Store, path: &str, bytes: Bytes) -> Result<bool> {
+    if store.kind() != Kind::Local {
+        return Ok(matches!(store.create(path, bytes).await?, Created::Done(_)));
+    }
+    let (folder, _) = path.rsplit_once('/').unwrap_or(("", path));
+    let slash = if folder.is_empty() { "" } else { "/" };
+    let temp = format!("{folder}{slash}{}{}", names::TEMP, Uid::fresh()?);
+    store.put(&temp, vec![bytes]).await?;
+    store.sync(std::slice::from_ref(&temp)).await?;
+    let linked = store.link(&temp, path).await;
+    store.delete(&[temp]).await.ok();
+    let done = linked? == Linked::Done;
+    if done {
+        store.sync_dir(folder).await?;
+    }
+    Ok(done)
+}
