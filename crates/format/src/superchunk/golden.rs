@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::bloscpack::{
-    Digest, FileSpec, Layout, Parsed, Section, SectionOptions, Version, render_file,
+    Digest, FileHead, FileSpec, Parsed, Section, SectionOptions, Version, render_file,
 };
 use super::dtype;
 use super::meta::{RootDirs, Sizes, Storage, default_element, parse_attributes, render_attributes};
@@ -28,15 +28,15 @@ fn bloscpack_files() -> Vec<(String, Vec<u8>)> {
     files.map(|(name, path)| (name, std::fs::read(path).unwrap())).collect()
 }
 
-fn parse(file: &[u8]) -> (Layout, Vec<Option<u64>>) {
-    match Layout::parse("golden", file, file.len() as u64).unwrap() {
+fn parse(file: &[u8]) -> (FileHead, Vec<Option<u64>>) {
+    match FileHead::parse("golden", file, file.len() as u64).unwrap() {
         Parsed::Whole(layout, offsets) => (layout, offsets),
         Parsed::Needs(bytes) => panic!("{bytes} bytes are more than the file has"),
     }
 }
 
 /// The chunks from the first to the last, each found behind the one before and its checksum.
-fn walk<'a>(file: &'a [u8], layout: &Layout) -> Vec<(u64, &'a [u8])> {
+fn walk<'a>(file: &'a [u8], layout: &FileHead) -> Vec<(u64, &'a [u8])> {
     let mut at = layout.chunks_at as usize;
     let mut chunks = Vec::new();
     while at < file.len() {
@@ -73,7 +73,7 @@ fn the_versions_checksums_and_metadata_of_all_files_are_as_they_were_made() {
     let names: Vec<_> = bloscpack_files().into_iter().map(|(name, _)| name).collect();
     assert_eq!(names.len(), 19);
     for (name, file) in bloscpack_files() {
-        let (Layout { header, metadata, .. }, _) = parse(&file);
+        let (FileHead { header, metadata, .. }, _) = parse(&file);
         let metadata = metadata.map(|json| String::from_utf8(json).unwrap());
         let version = match name.as_str() {
             "v1.blp" => Version::V1,

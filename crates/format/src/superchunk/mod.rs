@@ -42,7 +42,7 @@ pub use self::bloscpack::sink::BloscpackSink;
 pub use self::bloscpack::source::BloscpackSource;
 pub use self::convert::sink::BlzSink;
 pub use self::convert::source::BlzSource;
-pub use self::create::words::Wanted;
+pub use self::create::words::CreationWords as Wanted;
 pub use self::create::{Compression, Creation, Wish};
 pub use self::filter::Filter;
 pub use self::format::BlzFormat;

@@ -1,6 +1,6 @@
 //! The head of a Bloscpack file: everything before its first chunk.
 //!
-//! How long the head is becomes known only while it is read. So [`Layout::parse`] takes the bytes that the
+//! How long the head is becomes known only while it is read. So [`FileHead::parse`] takes the bytes that the
 //! caller has read, and either has enough or says how many it needs.
 
 use chunkyard_store::{Error, Result};
@@ -14,7 +14,7 @@ const FIRST_BYTES: u64 = 33;
 
 /// The head of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Layout {
+pub struct FileHead {
     /// The header.
     pub header: Header,
     /// The metadata: JSON, uncompressed. `None` if it has another format.
@@ -31,12 +31,12 @@ pub struct Layout {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Parsed {
     /// The whole head, with the offset of each entry; `None` is an entry of -1.
-    Whole(Layout, Vec<Option<u64>>),
+    Whole(FileHead, Vec<Option<u64>>),
     /// Too few: this many first bytes are needed. They are within the file, and more than were given.
     Needs(u64),
 }
 
-impl Layout {
+impl FileHead {
     /// Reads the beginning of a file of `file_bytes` bytes. `head` is its first bytes, any number.
     ///
     /// The offset of a counted chunk is within the file, or missing: then a walk over the chunks finds its
@@ -186,7 +186,7 @@ mod tests {
         \x03\0\0\0\0\0\0\0\x0f\0\0\0\0\0\0\0{\"dtype\":\"<i4\"}\
         \x47\0\0\0\0\0\0\0\x9b\0\0\0\0\0\0\0\xef\0\0\0\0\0\0\0";
 
-    fn whole(parsed: Result<Parsed>) -> (Layout, Vec<Option<u64>>) {
+    fn whole(parsed: Result<Parsed>) -> (FileHead, Vec<Option<u64>>) {
         match parsed.unwrap() {
             Parsed::Whole(layout, offsets) => (layout, offsets),
             Parsed::Needs(bytes) => panic!("needs {bytes} bytes"),
@@ -195,13 +195,13 @@ mod tests {
 
     #[test]
     fn both_versions_3_of_the_same_data_say_where_its_chunks_are() {
-        let (found, offsets) = whole(Layout::parse("f", FINAL, 360));
+        let (found, offsets) = whole(FileHead::parse("f", FINAL, 360));
         assert_eq!(offsets, [Some(0x8c), Some(0xe0), Some(0x134), None, None]);
         assert_eq!((found.offsets_at, found.entries, found.chunks_at), (100, 5, 140));
         assert_eq!(found.metadata.as_deref(), Some(&b"{\"dtype\":\"<i4\"}"[..]));
         assert_eq!([0, 4, 5].map(|slot| found.entry_at(slot)), [Some(100), Some(132), None]);
 
-        let (interim, offsets) = whole(Layout::parse("f", INTERIM, 291));
+        let (interim, offsets) = whole(FileHead::parse("f", INTERIM, 291));
         assert_eq!(offsets, [Some(0x47), Some(0x9b), Some(0xef)]);
         assert_eq!((interim.offsets_at, interim.entries, interim.chunks_at), (47, 3, 71));
         assert_eq!(interim.metadata, found.metadata);
@@ -211,7 +211,7 @@ mod tests {
     fn too_few_bytes_ask_for_as_many_as_are_needed() {
         for (file, len) in [(&FINAL[..], 360), (INTERIM, 291)] {
             let (mut given, mut turns) = (0, 0);
-            while let Parsed::Needs(bytes) = Layout::parse("f", &file[..given], len).unwrap() {
+            while let Parsed::Needs(bytes) = FileHead::parse("f", &file[..given], len).unwrap() {
                 assert!(bytes > given as u64 && bytes <= file.len() as u64);
                 (given, turns) = (bytes as usize, turns + 1);
             }
@@ -224,11 +224,11 @@ mod tests {
     fn a_file_without_offsets_has_its_chunks_behind_the_header() {
         let header = Header { chunks: Some(1), ..Header::new(Version::V1) };
         let (layout, offsets) =
-            whole(Layout::parse("f", &[&*header.render().unwrap(), &[0; 17]].concat(), 560));
+            whole(FileHead::parse("f", &[&*header.render().unwrap(), &[0; 17]].concat(), 560));
         assert_eq!((layout.chunks_at, layout.entries, offsets.len()), (16, 0, 0));
         let header = Header { digest: Digest::Crc32, ..Header::new(Version::V2) };
         let (layout, _) =
-            whole(Layout::parse("f", &[&*header.render().unwrap(), &[2]].concat(), 560));
+            whole(FileHead::parse("f", &[&*header.render().unwrap(), &[2]].concat(), 560));
         assert_eq!((layout.chunks_at, layout.header.chunks), (32, None));
     }
 
@@ -236,7 +236,7 @@ mod tests {
     fn metadata_of_another_kind_is_left_alone() {
         let mut bytes = *FINAL;
         bytes[32..36].copy_from_slice(b"YAML");
-        assert_eq!(whole(Layout::parse("f", &bytes, 360)).0.metadata, None);
+        assert_eq!(whole(FileHead::parse("f", &bytes, 360)).0.metadata, None);
     }
 
     #[test]
@@ -244,19 +244,19 @@ mod tests {
         for offset in [-2, 0, 139, 345, i64::MAX, i64::MIN] {
             let mut bytes = *FINAL;
             bytes[108..116].copy_from_slice(&offset.to_le_bytes());
-            let error = Layout::parse("f", &bytes, 360).unwrap_err();
+            let error = FileHead::parse("f", &bytes, 360).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Corrupt);
             let text = error.to_string();
             assert!(text.contains("chunk 1: expected 140 to 344, found"), "{text}");
-            assert_eq!(whole(Layout::parse_torn("f", &bytes, 360)).1[1], None);
+            assert_eq!(whole(FileHead::parse_torn("f", &bytes, 360)).1[1], None);
 
             let mut bytes = *FINAL;
             bytes[124..132].copy_from_slice(&offset.to_le_bytes());
-            assert_eq!(whole(Layout::parse("f", &bytes, 360)).1[3], None);
+            assert_eq!(whole(FileHead::parse("f", &bytes, 360)).1[3], None);
         }
         let mut bytes = *FINAL;
         bytes[108..116].copy_from_slice(&344i64.to_le_bytes());
-        assert_eq!(whole(Layout::parse("f", &bytes, 360)).1[1], Some(344));
+        assert_eq!(whole(FileHead::parse("f", &bytes, 360)).1[1], Some(344));
     }
 
     #[test]
@@ -264,7 +264,7 @@ mod tests {
         let bend = |at: usize, bytes: &[u8], file_bytes| {
             let mut bent = *FINAL;
             bent[at..at + bytes.len()].copy_from_slice(bytes);
-            Layout::parse("f", &bent, file_bytes).map_err(|error| error.kind())
+            FileHead::parse("f", &bent, file_bytes).map_err(|error| error.kind())
         };
         let many = |chunks: i64| bend(16, &chunks.to_le_bytes(), 360);
         assert_eq!(many(1 << 60), Err(ErrorKind::Corrupt));
@@ -275,7 +275,7 @@ mod tests {
         let mut unknown = *FINAL;
         unknown[16..24].fill(0xff);
         unknown[24] = 0;
-        let error = Layout::parse("f", &unknown, 360).unwrap_err();
+        let error = FileHead::parse("f", &unknown, 360).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
     }
 }

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Version 1 is what BLZ and bcolz write, the interim version 3 what the BLZ document describes, the
-//! final one what the Bloscpack tool writes. [`Layout`] reads everything before the first chunk,
+//! final one what the Bloscpack tool writes. [`FileHead`] reads everything before the first chunk,
 //! [`render_head`] and [`render_file`] write it. All numbers are little-endian.
 
 mod head;
@@ -18,7 +18,7 @@ pub(crate) mod sink;
 pub(crate) mod source;
 mod write;
 
-pub use self::head::{Layout, Parsed};
+pub use self::head::{FileHead, FileHead as Layout, Parsed};
 pub use self::header::{CHUNK_BYTES_MAX, Header, Version};
 pub use self::section::Section;
 pub use self::write::{FileSpec, SectionOptions, head_bytes, patch_for, render_file, render_head};

@@ -1,7 +1,7 @@
 //! Writes a single Bloscpack file: one array, as the tool packs a NumPy array.
 //!
 //! ```text
-//!  packs ─▶ superchunks of a BLZ array, aside ─▶ one file, aside, chunks as they are ─▶ rename
+//!  packs ─▶ superchunks of a temporary BLZ array ─▶ one temporary file, chunks as they are ─▶ rename
 //! ```
 //!
 //! So packs may come in any order, from any worker, and again after a crash, and still the chunks of the file

@@ -216,7 +216,7 @@ fn plain_bytes(number: usize, chunk: &[u8]) -> Result<u32> {
 mod tests {
     use chunkyard_store::ErrorKind;
 
-    use super::super::{Layout, Parsed};
+    use super::super::{FileHead, Parsed};
     use super::*;
 
     /// A Blosc buffer whose bytes are not compressed.
@@ -245,7 +245,7 @@ mod tests {
     }
 
     fn offsets(file: &[u8]) -> Vec<Option<u64>> {
-        match Layout::parse("f", file, file.len() as u64).unwrap() {
+        match FileHead::parse("f", file, file.len() as u64).unwrap() {
             Parsed::Whole(_, offsets) => offsets,
             Parsed::Needs(bytes) => panic!("needs {bytes} bytes"),
         }
@@ -282,7 +282,7 @@ mod tests {
                 let data: usize = chunks().iter().map(|chunk| chunk.len() + digest.bytes()).sum();
                 assert_eq!(file.len() as u64, head_bytes(&spec).unwrap() + data as u64);
                 let Parsed::Whole(layout, _) =
-                    Layout::parse("f", &file, file.len() as u64).unwrap()
+                    FileHead::parse("f", &file, file.len() as u64).unwrap()
                 else {
                     panic!("all bytes were given")
                 };

@@ -89,7 +89,7 @@ impl BlzSource {
 }
 
 /// The chunks of a column that are wanted.
-struct Wanted<'a> {
+struct RegionChunks<'a> {
     member: &'a Member,
     state: State,
     at: usize,
@@ -100,7 +100,7 @@ struct Wanted<'a> {
     rank: usize,
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> RegionChunks<'a> {
     fn new(source: &'a BlzSource, array: &str, within: &Region) -> Result<Self> {
         let (member, at) = source.place(array)?;
         let rank = source.dataset.array(array)?.spec.shape().len();
@@ -221,7 +221,7 @@ impl Source for BlzSource {
 
     fn chunks<'a>(&'a self, array: &'a str, within: &'a Region) -> ChunkStream<'a> {
         let all = async move {
-            let wanted = Arc::new(Wanted::new(self, array, within)?);
+            let wanted = Arc::new(RegionChunks::new(self, array, within)?);
             let (full, per_file) = (wanted.full(), wanted.per_file);
             let files = match full.is_empty() {
                 true => 0..0,

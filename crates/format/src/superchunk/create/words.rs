@@ -19,7 +19,7 @@ const LEVEL: u8 = 5;
 /// The words. The engine chooses what is missing.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Wanted {
+pub struct CreationWords {
     /// NumPy's text for the type of a row; a list of fields makes it a table.
     pub dtype: String,
     /// Shape of a row.
@@ -48,7 +48,7 @@ pub struct Wanted {
     pub attributes: Attributes,
 }
 
-impl Wanted {
+impl CreationWords {
     /// What these words mean.
     pub fn creation(self) -> Result<Creation> {
         let row = dtype::parse(&self.dtype)?;
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     fn creation(words: Value) -> Result<Creation> {
-        serde_json::from_value::<Wanted>(words).unwrap().creation()
+        serde_json::from_value::<CreationWords>(words).unwrap().creation()
     }
 
     #[test]

@@ -123,7 +123,7 @@ pub(crate) async fn read_as(
     let storage = Storage::parse(STORAGE, &storage.bytes)?;
     let sizes = match said {
         Some(sizes) => sizes,
-        None => sizes_of_nothing(store, &storage).await?,
+        None => empty_sizes(store, &storage).await?,
     };
     let version = Version { etag: None, version: None };
     describe(store, storage, sizes, version, attributes).await.map(Some)
@@ -131,7 +131,7 @@ pub(crate) async fn read_as(
 
 /// A `meta/sizes` of no rows, where the file is gone: the shape of a row and the id of the dataset come from
 /// the first file.
-async fn sizes_of_nothing(store: &Store, storage: &Storage) -> Result<Sizes> {
+async fn empty_sizes(store: &Store, storage: &Storage) -> Result<Sizes> {
     let row = parse_row(storage)?;
     let folder = match &row {
         RowType::Struct(fields) => {
@@ -222,7 +222,7 @@ async fn describe(
                 Some(_) => Some(column.superchunk),
                 None => storage.superchunk,
             };
-            let (found, per_file) = look(store, column, said).await?;
+            let (found, per_file) = find_style(store, column, said).await?;
             (style, column.superchunk) = (found, per_file);
         }
     }
@@ -307,7 +307,7 @@ async fn read_column(store: &Store, name: &str, dir: &str) -> Result<(Column, Si
     let sizes = Sizes::parse(&sizes_path, &sizes.bytes)?;
     let mut column = bcolz_column(name, dir, sizes.shape.get(1..).unwrap_or_default(), &storage)?;
     column.attributes = read_old_attributes(store, &format!("{dir}/")).await?;
-    column.superchunk = look(store, &column, storage.superchunk).await?.1;
+    column.superchunk = find_style(store, &column, storage.superchunk).await?.1;
     Ok((column, sizes, version))
 }
 
@@ -481,7 +481,7 @@ async fn read_old_attributes(store: &Store, folder: &str) -> Result<Attributes> 
 }
 
 /// Finds out how the files of a column are named and how many chunks each has, where our key is missing.
-async fn look(store: &Store, column: &Column, said: Option<u64>) -> Result<(Style, u64)> {
+async fn find_style(store: &Store, column: &Column, said: Option<u64>) -> Result<(Style, u64)> {
     let dir = store.list_dir(&column.folder).await?;
     let mut found: Vec<(NameStyle, u64)> = Vec::new();
     for meta in &dir.objects {

@@ -13,7 +13,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::Value;
 
 use super::directory::{COLUMN, DATASET};
-use crate::superchunk::bloscpack::{Header, Layout, Parsed};
+use crate::superchunk::bloscpack::{FileHead, Header, Parsed};
 use crate::superchunk::corrupt;
 use crate::superchunk::model::{Column, Style};
 use crate::superchunk::roots::{Rooted, Roots};
@@ -116,13 +116,13 @@ pub(crate) async fn read_index(
 ) -> Result<FileIndex> {
     let meta = rooted.store.head(&rooted.path).await?;
     if meta.size == 0 {
-        // On an object store an empty object is a removed one: see `take_away`.
+        // On an object store an empty object is a removed one: see `remove_file`.
         return Err(Error::NotFound { what: Noun::Object, name: rooted.name() });
     }
     let (layout, offsets, head) = read_head(&rooted, meta.size, style == Style::Superchunk).await?;
     let digest = layout.header.digest;
-    let own = Own::of(&layout);
-    refuse_stranger(&rooted.name(), column, own.as_ref())?;
+    let own = OwnMetadata::of(&layout);
+    refuse_foreign_file(&rooted.name(), column, own.as_ref())?;
     let file = File { rooted: &rooted, size: meta.size, head: &head, digest };
     let chunks = match &own {
         // Our writer lays chunks out in order and without gaps.
@@ -163,8 +163,8 @@ pub(crate) async fn read_whole(
         return Err(Error::NotFound { what: Noun::Object, name: rooted.name() });
     }
     let (layout, _, head) = read_head(&rooted, meta.size, style == Style::Superchunk).await?;
-    let (digest, own) = (layout.header.digest, Own::of(&layout));
-    refuse_stranger(&rooted.name(), column, own.as_ref())?;
+    let (digest, own) = (layout.header.digest, OwnMetadata::of(&layout));
+    refuse_foreign_file(&rooted.name(), column, own.as_ref())?;
     let file = File { rooted: &rooted, size: meta.size, head: &head, digest };
     let entries = own.as_ref().map_or(layout.header.chunks, |own| Some(own.superchunk));
     let (mut at, mut chunks, mut problem) = (layout.chunks_at, Vec::new(), None);
@@ -199,15 +199,15 @@ pub(crate) async fn read_head(
     rooted: &Rooted,
     size: u64,
     grows: bool,
-) -> Result<(Layout, Vec<Option<u64>>, Bytes)> {
+) -> Result<(FileHead, Vec<Option<u64>>, Bytes)> {
     let name = rooted.name();
     let mut wanted = HEAD_BYTES.min(size);
     loop {
         let head = rooted.store.get_range(&rooted.path, 0..wanted).await?;
-        let own = if grows { Own::read(&name, &head, size)? } else { None };
+        let own = if grows { OwnMetadata::read(&name, &head, size)? } else { None };
         let parsed = match own {
             Some(found) => found,
-            None => Layout::parse(&name, &head, size)?,
+            None => FileHead::parse(&name, &head, size)?,
         };
         let more = match parsed {
             Parsed::Whole(layout, offsets) => return Ok((layout, offsets, head)),
@@ -226,7 +226,7 @@ pub(crate) async fn read_head(
 }
 
 /// The metadata of a file of ours, which never changes.
-struct Own {
+struct OwnMetadata {
     /// Entries of its table of offsets.
     superchunk: u64,
     first_chunk: u64,
@@ -235,7 +235,7 @@ struct Own {
 }
 
 /// Refuses a file of another dataset or column: its chunks are sound, but their rows are the wrong ones.
-fn refuse_stranger(file: &str, column: &Column, own: Option<&Own>) -> Result<()> {
+fn refuse_foreign_file(file: &str, column: &Column, own: Option<&OwnMetadata>) -> Result<()> {
     let Some(dataset) = &column.dataset else { return Ok(()) };
     let shown = |dataset: &str, column: &str| format!("column {column} of dataset {dataset}");
     let found = own.and_then(|own| own.of.as_ref());
@@ -250,8 +250,8 @@ fn refuse_stranger(file: &str, column: &Column, own: Option<&Own>) -> Result<()>
     }
 }
 
-impl Own {
-    fn of(layout: &Layout) -> Option<Self> {
+impl OwnMetadata {
+    fn of(layout: &FileHead) -> Option<Self> {
         let metadata: Value = serde_json::from_slice(layout.metadata.as_ref()?).ok()?;
         let number = |key: &str| metadata.get(key)?.as_u64();
         let text = |key: &str| Some(metadata.get(key)?.as_str()?.to_owned());
@@ -268,7 +268,7 @@ impl Own {
         let mut still = head.to_vec();
         let Some(counts) = still.get_mut(16..32) else { return Ok(None) };
         counts.fill(0);
-        let (mut layout, own) = match Layout::parse_torn(name, &still, size)? {
+        let (mut layout, own) = match FileHead::parse_torn(name, &still, size)? {
             Parsed::Whole(layout, _) => match Self::of(&layout) {
                 Some(own) if layout.header.has_offsets => (layout, own),
                 _ => return Ok(None),

@@ -40,7 +40,7 @@ impl Inner {
             let name = format!("{chunk} of {}", column.path);
             return Err(Error::NotFound { what: Noun::Chunk, name });
         }
-        let mut found = self.look(state, at, chunk, packed).await;
+        let mut found = self.locate_once(state, at, chunk, packed).await;
         for _ in 0..LOOKS_AGAIN {
             if !found.as_ref().is_err_and(may_be_moving) {
                 break;
@@ -49,13 +49,19 @@ impl Inner {
             let (file, _) = column.place_of(chunk);
             now.files.forget(at, file);
             now.files.forget(at, column.tail_file(chunk));
-            found = self.look(&now, at, chunk, packed).await;
+            found = self.locate_once(&now, at, chunk, packed).await;
         }
         found
     }
 
     /// Where a chunk of this state is.
-    async fn look(&self, state: &State, at: usize, chunk: u64, packed: bool) -> Result<ChunkRef> {
+    async fn locate_once(
+        &self,
+        state: &State,
+        at: usize,
+        chunk: u64,
+        packed: bool,
+    ) -> Result<ChunkRef> {
         let column = &state.columns[at];
         let rows = column.rows_in(chunk, state.len);
         let waiting = state.waiting.get(at);

@@ -22,8 +22,8 @@ use super::write::chunk_files::render;
 use crate::Place;
 use crate::publish::publish;
 
-/// Part of the names of files that were set aside.
-const ASIDE: &str = ".aside-";
+/// Part of the names of files that are kept without being used.
+const KEPT: &str = ".aside-";
 
 /// What a repair did, or would do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,7 +78,7 @@ impl Blz {
         let storage = storage.map(|object| Storage::parse(STORAGE, &object.bytes)).transpose()?;
         let sealed = storage.is_some_and(|storage| storage.sealed);
         let said = said.filter(|sizes| sizes.sealed || !sealed);
-        let attributes = Self::salvage(store, sealed, dry_run, &mut notes).await?;
+        let attributes = Self::read_damaged_attributes(store, sealed, dry_run, &mut notes).await?;
         let found = directory::read_as(store, said.clone(), attributes).await?;
         let Some(found) = found else {
             let name = place.url().to_owned();
@@ -108,7 +108,7 @@ impl Blz {
 impl Blz {
     /// The attributes, also those that another program changed. If they cannot be read, there are none, and
     /// the file is kept under another name.
-    async fn salvage(
+    async fn read_damaged_attributes(
         store: &Store,
         sealed: bool,
         dry_run: bool,
@@ -133,7 +133,7 @@ impl Blz {
         };
         if !dry_run {
             if there.is_some() {
-                let renamed = aside_name(ATTRIBUTES)?;
+                let renamed = kept_name(ATTRIBUTES)?;
                 store.link(ATTRIBUTES, &renamed).await?;
                 notes.push(format!("{ATTRIBUTES} is kept as {renamed}"));
             }
@@ -171,7 +171,7 @@ impl Inner {
         let mut set_aside = Vec::new();
         // The rows behind the last full chunk must be durable before `meta/sizes` counts them.
         for (at, _, examined) in &columns {
-            let kept = self.mend_tail(&state, *at, examined, rows_after, dry_run, &mut notes);
+            let kept = self.repair_tail(&state, *at, examined, rows_after, dry_run, &mut notes);
             set_aside.extend(kept.await?);
         }
         if rows_before != Some(rows_after) {
@@ -185,7 +185,8 @@ impl Inner {
         }
         for (at, _, examined) in &columns {
             let column = &state.columns[*at];
-            self.mend_files(&state, column, examined, rows_after, dry_run, &mut set_aside).await?;
+            self.repair_files(&state, column, examined, rows_after, dry_run, &mut set_aside)
+                .await?;
         }
         for aside in &set_aside {
             notes.push(match &aside.renamed {
@@ -198,7 +199,7 @@ impl Inner {
 
     /// Writes the tail that a length needs, if it is missing; the file in its place, which may be a full
     /// one, is kept.
-    async fn mend_tail(
+    async fn repair_tail(
         &self,
         state: &State,
         at: usize,
@@ -231,8 +232,8 @@ impl Inner {
         let plain = self.check_chunk(column, index, slot).await?;
         let wanted = usize::try_from(rows.saturating_mul(column.row_bytes())).unwrap_or(0);
         if let Some(kept) = &mut kept {
-            let renamed = aside_name(&kept.file)?;
-            self.keep(&kept.file, &renamed).await?;
+            let renamed = kept_name(&kept.file)?;
+            self.keep_as(&kept.file, &renamed).await?;
             kept.renamed = Some(renamed);
         }
         self.put_tail(state, at, full, &plain.slice(..wanted.min(plain.len()))).await?;
@@ -240,7 +241,7 @@ impl Inner {
     }
 
     /// Gives a file a second name, durably, before another file takes the first one.
-    async fn keep(&self, path: &str, renamed: &str) -> Result<()> {
+    async fn keep_as(&self, path: &str, renamed: &str) -> Result<()> {
         self.store.link(path, renamed).await?;
         let (folder, _) = path.rsplit_once('/').unwrap_or(("", path));
         self.store.sync_dir(folder).await
@@ -272,7 +273,7 @@ impl Inner {
     }
 
     /// Cuts every file to the chunks that count, and sets aside files that are not needed.
-    async fn mend_files(
+    async fn repair_files(
         &self,
         state: &State,
         column: &Column,
@@ -304,9 +305,9 @@ impl Inner {
                     let chunks = self.chunks_of(&index, count).await?;
                     let spec = column.file_spec(self.style, begins, column.superchunk)?;
                     let (parts, _) = render(&spec, &path, self, &chunks, begins)?;
-                    let renamed = aside_name(&path)?;
-                    self.keep(&path, &renamed).await?;
-                    self.move_in(&path, parts).await?;
+                    let renamed = kept_name(&path)?;
+                    self.keep_as(&path, &renamed).await?;
+                    self.replace_file(&path, parts).await?;
                     self.store.sync_dir(&column.folder).await?;
                     Some(renamed)
                 }
@@ -322,7 +323,7 @@ impl Inner {
             let renamed = match dry_run {
                 true => None,
                 false => {
-                    let renamed = aside_name(path)?;
+                    let renamed = kept_name(path)?;
                     self.store.rename(path, &renamed).await?;
                     self.store.sync_dir(&column.folder).await?;
                     Some(renamed)
@@ -335,6 +336,6 @@ impl Inner {
 }
 
 /// A new name for a file, which no reader looks for.
-fn aside_name(path: &str) -> Result<String> {
-    Ok(format!("{path}{ASIDE}{}", Uid::fresh()?))
+fn kept_name(path: &str) -> Result<String> {
+    Ok(format!("{path}{KEPT}{}", Uid::fresh()?))
 }

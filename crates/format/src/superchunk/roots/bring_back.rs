@@ -1,4 +1,4 @@
-//! Brings files from elsewhere home before rows are added to them.
+//! Brings files back from elsewhere before rows are added to them.
 //!
 //! ```text
 //!  rows were cut off in a file elsewhere:  tail and file here ─▶ meta/sizes, the commit ─▶ meta/shards
@@ -19,8 +19,8 @@ use crate::superchunk::write::chunk_files::render;
 use crate::superchunk::write::encode::encode;
 
 impl Inner {
-    /// After rows were cut off: brings home the files that rows will be added to, and those behind the end.
-    pub(crate) async fn bring_home(&self) -> Result<()> {
+    /// After rows were cut off: brings back the files that rows will be added to, and those behind the end.
+    pub(crate) async fn bring_back(&self) -> Result<()> {
         let state = self.state().clone();
         let len = state.committed();
         let open = |column: &Column| column.place_of(len / column.chunklen.max(1)).0;
@@ -31,16 +31,16 @@ impl Inner {
         if shards == *state.files.roots.shards() {
             return Ok(());
         }
-        self.put_home(&state, first).await?;
+        self.copy_back(&state, first).await?;
         self.commit_shards(&state, &shards).await?;
         self.copy_shards(&shards).await?;
-        self.go_by(&state, shards);
+        self.use_shards(&state, shards);
         Ok(())
     }
 
-    /// Copies home the rows that count and are elsewhere, from file `first` on; durable when this returns.
-    async fn put_home(&self, state: &State, first: u64) -> Result<()> {
-        let versions = self.seen_here(state).await?;
+    /// Copies back the rows that count and are elsewhere, from file `first` on; durable when this returns.
+    async fn copy_back(&self, state: &State, first: u64) -> Result<()> {
+        let versions = self.object_versions(state).await?;
         let len = state.committed();
         for (at, (column, versions)) in state.columns.iter().zip(&versions).enumerate() {
             let full = len / column.chunklen.max(1);
@@ -52,7 +52,7 @@ impl Inner {
                 let chunk = encode(column, rows).await?;
                 let (path, parts, _) = self.render_tail(column, full, &chunk)?;
                 let version = versions.get(&column.tail_file(full));
-                self.put_here(path, parts, version).await?;
+                self.put_file(path, parts, version).await?;
             }
             for file in first..=open {
                 let begins = file.saturating_mul(column.superchunk);
@@ -65,14 +65,14 @@ impl Inner {
                 let path = column.file(self.style, file);
                 let spec = column.file_spec(self.style, begins, column.superchunk)?;
                 let (parts, _) = render(&spec, &path, self, &chunks, begins)?;
-                self.put_here(path, parts, versions.get(&file)).await?;
+                self.put_file(path, parts, versions.get(&file)).await?;
             }
         }
         Ok(())
     }
 
     /// On an object store: the versions of each column's objects. None is from a writer with a later claim.
-    async fn seen_here(&self, state: &State) -> Result<Vec<BTreeMap<u64, Version>>> {
+    async fn object_versions(&self, state: &State) -> Result<Vec<BTreeMap<u64, Version>>> {
         let mut all = vec![BTreeMap::new(); state.columns.len()];
         if self.store.kind() == Kind::Local {
             return Ok(all);
@@ -89,7 +89,7 @@ impl Inner {
     }
 
     /// Puts a file here, where no reader looks for it yet.
-    async fn put_here(
+    async fn put_file(
         &self,
         path: String,
         parts: Vec<Bytes>,
@@ -102,7 +102,7 @@ impl Inner {
     }
 
     /// Updates this handle to the new list of files elsewhere.
-    fn go_by(&self, state: &State, shards: Shards) {
+    fn use_shards(&self, state: &State, shards: Shards) {
         let roots = state.files.roots.with_shards(shards);
         self.state().files = Files::new(roots);
     }

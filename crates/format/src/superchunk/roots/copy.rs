@@ -24,7 +24,7 @@ pub(crate) struct Copied {
 impl Inner {
     /// Copies a file to the same path below another root, and compares the copy. Durable there when this
     /// returns.
-    pub(crate) async fn copy_there(&self, path: String, there: &Store) -> Result<Copied> {
+    pub(crate) async fn copy_to_root(&self, path: String, there: &Store) -> Result<Copied> {
         let original = Original::open(&self.store, &path, there).await?;
         original.refuse_itself(there).await?;
         original.create_in(there).await?;

@@ -6,7 +6,7 @@
 //!
 //! Full files never change, so a copy is as good as the original. `meta/sizes` lists the files elsewhere, so
 //! the list is committed as rows are, and a writer that slept cannot commit it. Rows are still added
-//! here; see `home` for what happens when rows are cut off in a file elsewhere.
+//! here; see `bring_back` for what happens when rows are cut off in a file elsewhere.
 
 use std::ops::RangeInclusive;
 
@@ -45,14 +45,14 @@ impl Blz {
 
 impl Inner {
     async fn relocate(&self, state: &State, files: RangeInclusive<u64>, base: &str) -> Result<()> {
-        let moving = self.moving(state, &files, base)?;
+        let moving = self.files_to_move(state, &files, base)?;
         let elsewhere = state.files.roots.remotes.below(base)?;
         self.refuse_overlap(base)?;
         let mut copies: Vec<Copied> = Vec::new();
         for column in state.columns.iter() {
             for number in &moving {
                 let path = column.file(self.style, number - 1);
-                copies.push(self.copy_there(path, &elsewhere).await?);
+                copies.push(self.copy_to_root(path, &elsewhere).await?);
             }
         }
         let shards = state.files.roots.shards().clone();
@@ -63,7 +63,7 @@ impl Inner {
         self.copy_shards(&shards).await?;
         for file in copies {
             // If this fails, the next writer removes the file.
-            self.take_away(file.path, file.version).await.ok();
+            self.remove_file(file.path, file.version).await.ok();
         }
         Ok(())
     }
@@ -87,7 +87,12 @@ impl Inner {
     }
 
     /// The numbers of those files that are not at `base` yet.
-    fn moving(&self, state: &State, files: &RangeInclusive<u64>, base: &str) -> Result<Vec<u64>> {
+    fn files_to_move(
+        &self,
+        state: &State,
+        files: &RangeInclusive<u64>,
+        base: &str,
+    ) -> Result<Vec<u64>> {
         let (first, last) = (*files.start(), *files.end());
         if self.style != Style::Superchunk {
             return Err(Error::unsupported(format!(

@@ -34,9 +34,9 @@ pub(crate) struct Writing {
     /// Files that are written and not durable.
     pub(crate) dirty: BTreeSet<String>,
     /// `meta/sizes` as this handle last read or wrote it.
-    pub(crate) seen: Option<Bytes>,
+    pub(crate) sizes_seen: Option<Bytes>,
     /// The state of the files at the end of each column at this handle's last commit.
-    pub(crate) marks: Vec<Option<String>>,
+    pub(crate) end_etags: Vec<Option<String>>,
     /// Whether rows were added or changed since the last commit.
     pub(crate) changed: bool,
     /// Whether a journal is written: its chunks count already, so there is no way back.

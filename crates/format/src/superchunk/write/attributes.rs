@@ -43,11 +43,11 @@ impl Inner {
         let mut column = column.ok_or_else(missing)?;
         let (plain, item) = (first.cloned().unwrap_or_default(), column.params_or_default().item);
         column.params = Some(cpu(move || blosc::choose(&plain, item)).await??);
-        self.write_down(at, &column).await?;
+        self.store_params(at, &column).await?;
         Ok(column)
     }
 
-    async fn write_down(&self, at: usize, column: &Column) -> Result<()> {
+    async fn store_params(&self, at: usize, column: &Column) -> Result<()> {
         let Some(mut storage) = self.state().storage.clone() else { return Ok(()) };
         let cparams = cparams_of(&column.params_or_default().into());
         let key = column.path.trim_start_matches('/');

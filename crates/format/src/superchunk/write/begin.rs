@@ -9,7 +9,7 @@ use bytes::Bytes;
 use chunkyard_store::{Error, Kind, Noun, Result, TEMP_PREFIX, Version, alone};
 
 use super::append::{ColumnWriting, Writing};
-use super::chunk_files::gone;
+use super::chunk_files::too_few_chunks;
 use super::encode::Rows;
 use super::journal::JOURNAL;
 use crate::superchunk::handle::{Inner, State};
@@ -27,14 +27,14 @@ impl Inner {
         if writing.changed && writing.columns.is_some() {
             return Ok(());
         }
-        let begun = alone(self.look_anew(writing)).await;
+        let begun = alone(self.begin_anew(writing)).await;
         if begun.is_err() {
             writing.reset();
         }
         begun
     }
 
-    async fn look_anew(&self, writing: &mut Writing) -> Result<()> {
+    async fn begin_anew(&self, writing: &mut Writing) -> Result<()> {
         self.refuse_read_only()?;
         if self.state().columns.iter().any(|column| column.scalar) {
             let what = format!("{} has no dimensions, so nothing can be added", self.store.url());
@@ -46,33 +46,33 @@ impl Inner {
             }
             let there = self.sizes_bytes().await?;
             if writing.columns.is_some()
-                && writing.seen.as_ref() == Some(&there)
-                && self.marks(writing).await? == writing.marks
+                && writing.sizes_seen.as_ref() == Some(&there)
+                && self.end_etags(writing).await? == writing.end_etags
             {
                 return Ok(());
             }
-            self.sweep_meta().await?;
+            self.delete_abandoned().await?;
             let unfinished = self.finish_changes().await?;
             self.reread().await?;
             if unfinished {
                 self.acknowledge_changes().await?;
             }
-            writing.seen = Some(self.sizes_bytes().await?);
+            writing.sizes_seen = Some(self.sizes_bytes().await?);
         } else {
             if writing.columns.is_some() {
                 // If another writer came meanwhile, the conditional writes of this handle fail.
                 return Ok(());
             }
-            return self.settle_claimed(writing).await;
+            return self.claim_and_find_ends(writing).await;
         }
-        self.settle(writing).await
+        self.find_ends(writing).await
     }
 
     /// Shows whether the files at the end of each column are still the same. A writer that died while it added
     /// rows leaves `meta/sizes` as it was, but not these files.
-    pub(crate) async fn marks(&self, writing: &Writing) -> Result<Vec<Option<String>>> {
+    pub(crate) async fn end_etags(&self, writing: &Writing) -> Result<Vec<Option<String>>> {
         let columns = self.state().columns.clone();
-        let mut marks = vec![self.store.head(JOURNAL).await.ok().and_then(|meta| meta.etag)];
+        let mut end_etags = vec![self.store.head(JOURNAL).await.ok().and_then(|meta| meta.etag)];
         for (mine, column) in writing.columns.iter().flatten().zip(columns.iter()) {
             // The two are often the same file.
             let files = BTreeSet::from([column.place_of(mine.full).0, column.tail_file(mine.full)]);
@@ -82,10 +82,10 @@ impl Inner {
                     Err(Error::NotFound { .. }) => None,
                     Err(error) => return Err(error),
                 };
-                marks.push(mark);
+                end_etags.push(mark);
             }
         }
-        Ok(marks)
+        Ok(end_etags)
     }
 
     pub(crate) async fn lock(&self) -> Result<chunkyard_store::Lock> {
@@ -140,15 +140,15 @@ impl Inner {
     }
 
     /// Finds the end of each column, and removes everything behind it.
-    pub(crate) async fn settle(&self, writing: &mut Writing) -> Result<()> {
+    pub(crate) async fn find_ends(&self, writing: &mut Writing) -> Result<()> {
         if self.store.kind() != Kind::Local && self.is_changing().await {
             self.withdraw_journal().await?;
         }
-        self.bring_home().await?;
+        self.bring_back().await?;
         let state = self.state().clone();
         let mut columns = Vec::with_capacity(state.columns.len());
         for (at, column) in state.columns.iter().enumerate() {
-            columns.push(self.settle_column(&state, at, column).await?);
+            columns.push(self.find_end(&state, at, column).await?);
         }
         for (at, mine) in columns.iter().enumerate() {
             self.show(mine, at);
@@ -157,12 +157,7 @@ impl Inner {
         Ok(())
     }
 
-    async fn settle_column(
-        &self,
-        state: &State,
-        at: usize,
-        column: &Column,
-    ) -> Result<ColumnWriting> {
+    async fn find_end(&self, state: &State, at: usize, column: &Column) -> Result<ColumnWriting> {
         let len = state.committed();
         let full = len / column.chunklen.max(1);
         let rows = column.rows_in(full, len);
@@ -173,7 +168,8 @@ impl Inner {
             kept = self.decode_rows(column, &found, full, rows).await?;
         }
         let tail = column.tail_file(full);
-        let versions = self.clear(state, at, column, full, (rows > 0).then_some(&kept)).await?;
+        let versions =
+            self.remove_behind(state, at, column, full, (rows > 0).then_some(&kept)).await?;
         let rows = Rows::new(full, &kept)?;
         Ok(ColumnWriting {
             tail: (!rows.bytes.is_empty()).then_some(tail),
@@ -190,7 +186,7 @@ impl Inner {
 
     /// Removes everything behind the last row: files that do not count, and chunks in the slots of future
     /// chunks. The rows of the chunk that is not full must survive this.
-    async fn clear(
+    async fn remove_behind(
         &self,
         state: &State,
         at: usize,
@@ -230,7 +226,7 @@ impl Inner {
             let rooted = state.files.roots.resolve(&column.folder, &path, open).await?;
             let mut index = files::read_index(rooted, column, self.style, slot).await?;
             if (index.chunks.len() as u64) < slot {
-                return Err(gone(&path, slot));
+                return Err(too_few_chunks(&path, slot));
             }
             index.chunks.truncate(usize::try_from(slot).unwrap_or(usize::MAX));
             // Any other file is written as a whole by the writer that adds to it.
@@ -254,7 +250,7 @@ impl Inner {
                 continue;
             }
             let version = versions.get(&number).cloned();
-            if let Some(version) = self.take_away(path, version).await? {
+            if let Some(version) = self.remove_file(path, version).await? {
                 versions.insert(number, version);
             }
         }

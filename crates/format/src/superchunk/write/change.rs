@@ -23,7 +23,7 @@ use super::append::Writing;
 use super::chunk_files::render;
 use super::encode::{encode, rows_of};
 use super::journal::{Entry, Journal};
-use super::partial_chunk::Filling;
+use super::partial_chunk::PartialChunk;
 use crate::superchunk::handle::{Blz, Inner, State};
 use crate::superchunk::model::{Column, Style};
 use crate::superchunk::read::files::FileIndex;
@@ -161,7 +161,7 @@ impl Inner {
                 blosc::decode_range(&bytes, 0..wanted, &mut plain).map(|()| plain)
             });
             let plain = plain.await??;
-            rows_of(&rows).bytes = Filling::of(&plain)?;
+            rows_of(&rows).bytes = PartialChunk::of(&plain)?;
             (mine.held, mine.tail_chunk) = (true, None);
             return Ok(());
         }
@@ -209,7 +209,7 @@ impl Inner {
             let column = &state.columns[at];
             let first = changes.first().map_or(0, |change| change.chunk);
             let (index, _) = self.find_slot(&state, at, first).await?;
-            match self.in_place(column, &index, &changes)? {
+            match self.journal_entries(column, &index, &changes)? {
                 Some(entries) => journal.entries.extend(entries),
                 None => anew.push((at, file, index, changes)),
             }
@@ -217,7 +217,7 @@ impl Inner {
         self.publish_journal(&journal).await?;
         writing.journal = true;
         for (at, file, index, changes) in anew {
-            self.write_anew(writing, &state, (at, file), &index, &changes).await?;
+            self.rewrite_file(writing, &state, (at, file), &index, &changes).await?;
         }
         self.replay(&journal).await?;
         for mine in writing.columns.iter_mut().flatten() {
@@ -227,7 +227,7 @@ impl Inner {
     }
 
     /// The journal entries for the changes of a file, if each new chunk fits where the old one is.
-    fn in_place(
+    fn journal_entries(
         &self,
         column: &Column,
         index: &FileIndex,
@@ -261,7 +261,7 @@ impl Inner {
     }
 
     /// Writes a new file with the changed chunks, and replaces the old one.
-    async fn write_anew(
+    async fn rewrite_file(
         &self,
         writing: &mut Writing,
         state: &State,
@@ -294,7 +294,7 @@ impl Inner {
         let (parts, index) = render(&spec, &path, self, &chunks, begins)?;
         let mine = writing.columns.as_mut().and_then(|all| all.get_mut(at));
         if self.store.kind() == Kind::Local {
-            self.move_in(&path, parts).await?;
+            self.replace_file(&path, parts).await?;
             self.store.sync_dir(&column.folder).await?;
             if let Some(mine) = mine {
                 mine.cbytes += grown;

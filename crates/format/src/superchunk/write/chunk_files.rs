@@ -142,7 +142,7 @@ impl Inner {
             _ => {
                 let found = state.files.index(at, column, self.style, file, slot).await?;
                 let there = found.filter(|index| index.chunks.len() as u64 >= slot);
-                Some(there.ok_or_else(|| gone(&path, slot))?)
+                Some(there.ok_or_else(|| too_few_chunks(&path, slot))?)
             }
         };
         let index = match &before {
@@ -174,7 +174,7 @@ impl Inner {
                     }
                     // Rows that count must not go before their replacement is durable.
                     match slot > 0 || mine.tail == Some(file) {
-                        true => self.move_in(&path, parts).await?,
+                        true => self.replace_file(&path, parts).await?,
                         false => self.store.put(&path, parts).await?,
                     }
                     dirty.insert(path.clone());
@@ -280,7 +280,7 @@ impl Inner {
         let column = &state.columns[at];
         let chunk = encode(column, rows.clone()).await?;
         let (path, parts, _) = self.render_tail(column, full, &chunk)?;
-        self.move_in(&path, parts).await?;
+        self.replace_file(&path, parts).await?;
         self.store.sync_dir(&column.folder).await
     }
 
@@ -307,7 +307,7 @@ impl Inner {
     }
 
     /// Writes a file under a temporary name, which no reader looks for.
-    pub(crate) async fn aside(&self, path: &str, parts: Vec<Bytes>) -> Result<String> {
+    pub(crate) async fn put_temporary(&self, path: &str, parts: Vec<Bytes>) -> Result<String> {
         let (folder, _) = path.rsplit_once('/').unwrap_or(("", path));
         let temp = format!("{folder}/{}{}", names::TEMP, Uid::fresh()?);
         self.store.put(&temp, parts).await?;
@@ -316,8 +316,8 @@ impl Inner {
 
     /// Replaces a file by a new one whose bytes are durable first. The new name is durable once the folder is
     /// synced.
-    pub(crate) async fn move_in(&self, path: &str, parts: Vec<Bytes>) -> Result<()> {
-        let temp = self.aside(path, parts).await?;
+    pub(crate) async fn replace_file(&self, path: &str, parts: Vec<Bytes>) -> Result<()> {
+        let temp = self.put_temporary(path, parts).await?;
         self.store.sync_content(std::slice::from_ref(&temp)).await?;
         self.store.rename(&temp, path).await
     }
@@ -413,7 +413,7 @@ pub(crate) fn render(
     Ok((parts, index))
 }
 
-pub(crate) fn gone(path: &str, slot: u64) -> Error {
+pub(crate) fn too_few_chunks(path: &str, slot: u64) -> Error {
     Error::Corrupt {
         file: path.to_owned(),
         what: "the chunks before those that are added".to_owned(),

@@ -28,10 +28,10 @@ pub(crate) const WRITER: &str = "writer";
 impl Inner {
     /// On an object store: claims, and looks at the objects. A writer with an earlier claim may still replace
     /// an object meanwhile.
-    pub(crate) async fn settle_claimed(&self, writing: &mut Writing) -> Result<()> {
+    pub(crate) async fn claim_and_find_ends(&self, writing: &mut Writing) -> Result<()> {
         self.claim().await?;
         for _ in 1..LOOKS {
-            match self.settle(writing).await {
+            match self.find_ends(writing).await {
                 Err(error) if may_be_moving(&error) => {
                     self.refuse_lost_claim().await?;
                     let mut state = self.state();
@@ -43,7 +43,7 @@ impl Inner {
                 }
             }
         }
-        self.settle(writing).await
+        self.find_ends(writing).await
     }
 
     /// On an object store: refuses if another writer has claimed since. The objects that this handle has seen

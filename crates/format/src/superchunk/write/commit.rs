@@ -78,13 +78,16 @@ impl Inner {
         if local {
             let mut temps = Vec::new();
             for tail in &tails {
-                temps.push((self.aside(&tail.path, tail.parts.clone()).await?, tail.path.clone()));
+                temps.push((
+                    self.put_temporary(&tail.path, tail.parts.clone()).await?,
+                    tail.path.clone(),
+                ));
             }
             let commits = self.render_sizes(&state, &sizes, &cbytes);
             let mut last = Vec::new();
             for (path, bytes) in commits {
                 seen.extend_from_slice(&bytes);
-                last.push((self.aside(&path, vec![bytes]).await?, path));
+                last.push((self.put_temporary(&path, vec![bytes]).await?, path));
             }
             let mut all: Vec<String> =
                 temps.iter().chain(&last).map(|(temp, _)| temp.clone()).collect();
@@ -135,7 +138,7 @@ impl Inner {
         }
         // These files count no more. The next writer removes any that stay.
         for stale in stale {
-            let gone = self.take_away(stale.path, stale.version).await;
+            let gone = self.remove_file(stale.path, stale.version).await;
             self.state().files.forget(stale.at, stale.file);
             match (gone, writing.column(stale.at)) {
                 (Ok(Some(version)), Some(mine)) => {
@@ -147,16 +150,16 @@ impl Inner {
             }
         }
         if local {
-            writing.seen = Some(seen.into());
+            writing.sizes_seen = Some(seen.into());
             // Without marks the next append looks again, too.
-            writing.marks = self.marks(writing).await.unwrap_or_default();
+            writing.end_etags = self.end_etags(writing).await.unwrap_or_default();
         }
         Ok(())
     }
 
     /// Removes a file that does not count. On an object store it becomes empty, if it is unchanged: a writer
     /// that sleeps between looking and deleting must not delete a newer object.
-    pub(crate) async fn take_away(
+    pub(crate) async fn remove_file(
         &self,
         path: String,
         version: Option<Version>,
@@ -177,7 +180,7 @@ impl Inner {
     ) -> Result<()> {
         let mut last = Vec::new();
         for (path, bytes) in self.render_sizes(state, sizes, cbytes) {
-            last.push((self.aside(&path, vec![bytes]).await?, path));
+            last.push((self.put_temporary(&path, vec![bytes]).await?, path));
         }
         let temps: Vec<String> = last.iter().map(|(temp, _)| temp.clone()).collect();
         self.store.sync_content(&temps).await?;

@@ -18,7 +18,7 @@ use chunkyard_array::codec::blosc::{self, Params};
 use chunkyard_store::{Result, Started, cpu, start};
 
 use super::append::{PENDING_BYTES_MAX, Writing, chunk_len};
-use super::partial_chunk::Filling;
+use super::partial_chunk::PartialChunk;
 use crate::encode_with;
 use crate::superchunk::handle::Inner;
 use crate::superchunk::model::Column;
@@ -36,7 +36,7 @@ pub(crate) struct Rows {
     /// The full chunks.
     full: VecDeque<Full>,
     /// The rows of the chunk behind them, which is not full.
-    pub(crate) bytes: Filling,
+    pub(crate) bytes: PartialChunk,
 }
 
 /// A full chunk.
@@ -63,7 +63,7 @@ pub(crate) fn rows_of(rows: &Mutex<Rows>) -> MutexGuard<'_, Rows> {
 impl Rows {
     /// The first rows of a chunk.
     pub(crate) fn new(chunk: u64, rows: &[u8]) -> Result<Self> {
-        Ok(Self { chunk, full: VecDeque::new(), bytes: Filling::of(rows)? })
+        Ok(Self { chunk, full: VecDeque::new(), bytes: PartialChunk::of(rows)? })
     }
 
     /// Takes rows until none are left or the most chunks are full. Whether a chunk became full.

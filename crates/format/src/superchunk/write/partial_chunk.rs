@@ -11,13 +11,13 @@ const RESERVED_BYTES_MAX: usize = 16 << 20;
 
 /// Rows of a chunk, and room for more.
 #[derive(Debug, Default)]
-pub(crate) struct Filling {
+pub(crate) struct PartialChunk {
     /// Never shorter than `len`.
     block: Option<Pooled>,
     len: usize,
 }
 
-impl Filling {
+impl PartialChunk {
     /// The first rows of a chunk.
     pub(crate) fn of(rows: &[u8]) -> Result<Self> {
         Ok(Self { block: Some(Pooled::copy_of(rows)?), len: rows.len() })
@@ -49,7 +49,7 @@ impl Filling {
     }
 }
 
-impl Deref for Filling {
+impl Deref for PartialChunk {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn rows_stay_in_order_while_room_is_made_for_more() {
         for whole in [12, RESERVED_BYTES_MAX + 1] {
-            let mut filling = Filling::of(b"ab").unwrap();
+            let mut filling = PartialChunk::of(b"ab").unwrap();
             for rows in ["cd", "", "efgh", "ijkl"] {
                 filling.push(rows.as_bytes(), whole).unwrap();
             }

@@ -1,6 +1,6 @@
 //! Temporary files that dead writers left beside `meta/sizes`.
 //!
-//! In the data folders they go when a writer settles. Here the lock of that writer proves nothing: attributes
+//! In the data folders a writer removes them when it begins. Here the lock of that writer proves nothing: attributes
 //! are written to a temporary file without a lock. It is renamed a moment later, so only old files go.
 
 use std::collections::BTreeSet;
@@ -16,7 +16,7 @@ const ABANDONED_MS: i64 = 60 * 60 * 1000;
 
 impl Inner {
     /// Deletes abandoned files. The caller must hold the lock.
-    pub(crate) async fn sweep_meta(&self) -> Result<()> {
+    pub(crate) async fn delete_abandoned(&self) -> Result<()> {
         let paths = self.sizes_paths();
         let folders: BTreeSet<&str> =
             paths.iter().filter_map(|path| Some(path.rsplit_once('/')?.0)).collect();

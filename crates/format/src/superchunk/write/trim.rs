@@ -39,7 +39,7 @@ impl Inner {
     }
 
     async fn shorten(&self, state: &State, len: u64) -> Result<()> {
-        let cut = self.beyond(state, len).await?;
+        let cut = self.cuts(state, len).await?;
         let each = state.cbytes.iter().zip(&cut).map(|(bytes, cut)| bytes - cut.bytes);
         let cbytes: Vec<i64> = each.collect();
         let sizes = state.sizes_for(len, &cbytes);
@@ -52,13 +52,13 @@ impl Inner {
         // The last first, so that a crash leaves files without a gap, as the next writer expects.
         for file in cut.into_iter().flat_map(|cut| cut.files.into_iter().rev()) {
             // If this fails, the next writer removes the file.
-            self.take_away(file.0, file.1).await.ok();
+            self.remove_file(file.0, file.1).await.ok();
         }
         Ok(())
     }
 
     /// What each column loses when it is cut to `len` rows.
-    async fn beyond(&self, state: &State, len: u64) -> Result<Vec<Cut>> {
+    async fn cuts(&self, state: &State, len: u64) -> Result<Vec<Cut>> {
         let mut all = Vec::with_capacity(state.columns.len());
         for (at, column) in state.columns.iter().enumerate() {
             let per_chunk = column.chunklen.max(1);
