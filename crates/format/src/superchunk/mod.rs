@@ -1,15 +1,21 @@
 //! Compressed arrays and tables that grow: BLZ directories of Bloscpack files.
 //!
-//! ```text
-//!  format.rs   BLZ among the formats                    handle.rs   Blz, an open dataset
-//!  create/     a new dataset, and the words for one     model.rs    its columns, chunks and files
+//! A handle has two halves. Readers use what is *committed*: immutable, shared, replaced as a whole. One task at a
+//! time owns what is being *written*, and shows its rows to readers of the same handle before they are committed.
 //!
-//!  read/       meta files ─▶ data files ─▶ where a chunk is; what a check finds
-//!  write/      lock or claim ─▶ rows ─▶ chunks ─▶ files that do not count yet ─▶ commit; changes, trim
-//!  roots/      files that are kept elsewhere: moved there, found there, brought back
-//!  filter/     which rows fulfil a condition
-//!  repair/     everything that is whole, up to the first damage
-//!  convert/    source and sink of the pipeline, and trees of several datasets
+//! ```text
+//!                  Blz, handle.rs
+//!        ┌───────────────┴───────────────┐
+//!  Committed, View  committed.rs      Writing  write/
+//!        │                               │
+//!  read/   meta files ─▶ data files      │  lock or claim ─▶ rows ─▶ chunks ─▶ files that do not count yet ─▶ commit
+//!          ─▶ where a chunk is; checks   │  roots/   files that are kept elsewhere: moved there, found, brought back
+//!  filter/ which rows fulfil a condition │  repair/  everything that is whole, up to the first damage
+//!        └───────────────┬───────────────┘
+//!             Access, access.rs          the store, and how files are laid out in it
+//!
+//!  create/     a new dataset, and the words for one         model.rs   columns, their chunks and files
+//!  convert/    source and sink of the pipeline, and trees   format.rs  BLZ among the formats
 //!
 //!  root/meta/{sizes,storage,attributes}   meta/      how long, of what type, how compressed
 //!  root/data/__1__.bin …                  names.rs   which file is which superchunk
@@ -20,8 +26,10 @@
 //! [`dtype`], [`meta`], [`chunklen`], [`names`] and the parsers in [`bloscpack`] are pure functions of bytes and
 //! values.
 
+mod access;
 pub mod bloscpack;
 pub mod chunklen;
+mod committed;
 mod convert;
 mod create;
 pub mod dtype;

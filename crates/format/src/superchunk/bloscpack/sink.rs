@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use super::FileSpec;
 use super::source::MAGIC;
 use crate::staging::Marks;
+use crate::superchunk::committed::View;
 use crate::superchunk::convert::pack_writer::OpenFile;
 use crate::superchunk::convert::sink::BlzSink;
 use crate::superchunk::dtype;
@@ -73,18 +74,19 @@ impl BloscpackSink {
         let data = &self.parts.staging.data;
         for member in &self.parts.draft.members {
             let found = member.directory()?;
-            let blz = Blz::of_directory(data.clone(), found, &BlzOptions::default())?;
-            let state = blz.inner.state().clone();
-            let Some(column) = state.columns.first() else { continue };
+            let blz = Blz::of_directory(data.clone(), found, &BlzOptions::default());
+            let view = View::of(blz.shared.current.committed());
+            let committed = &view.committed;
+            let Some(column) = committed.columns.first() else { continue };
             let per_chunk = column.chunklen.max(1);
-            let (full, count) = (state.len / per_chunk, state.len.div_ceil(per_chunk));
-            let spec = file_spec(column, &state.attributes, state.len)?;
+            let (full, count) = (view.len / per_chunk, view.len.div_ceil(per_chunk));
+            let spec = file_spec(column, &committed.attributes, view.len)?;
             let mut file = OpenFile::begin(data, spec, FILE.to_owned(), count).await?;
             let mut chunk = 0;
             while chunk < count {
-                let (index, _) = blz.inner.find_slot(&state, 0, chunk).await?;
+                let (index, _) = view.find_slot(0, chunk).await?;
                 let of_file = column.superchunk.min(full.saturating_sub(chunk)).max(1);
-                for bytes in blz.inner.chunks_of(&index, of_file).await? {
+                for bytes in committed.access.chunks_of(&index, of_file).await? {
                     file.add(bytes).await?;
                 }
                 chunk += of_file;

@@ -222,7 +222,7 @@ impl Sink for BlzSink {
                 "" => data.clone(),
                 folder => data.below(folder)?,
             };
-            let blz = Blz::of_directory(store, member.directory()?, &BlzOptions::default())?;
+            let blz = Blz::of_directory(store, member.directory()?, &BlzOptions::default());
             let (path, folder) = (member.path.clone(), member.folder.clone());
             members.push(Member { path, folder, blz });
         }

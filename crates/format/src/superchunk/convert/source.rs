@@ -11,7 +11,8 @@ use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt, stream};
 
 use super::tree::{self, Member, joined};
-use crate::superchunk::handle::{Blz, BlzOptions, State};
+use crate::superchunk::committed::{Committed, View};
+use crate::superchunk::handle::{Blz, BlzOptions};
 use crate::{ChunkStream, Dataset, Locate, Node, OpenOptions, Place, Source};
 use crate::{Finding, Level};
 
@@ -91,7 +92,7 @@ impl BlzSource {
 /// The chunks of a column that are wanted.
 struct RegionChunks<'a> {
     member: &'a Member,
-    state: State,
+    view: View,
     at: usize,
     /// First chunk, and the one after the last.
     chunks: std::ops::Range<u64>,
@@ -104,22 +105,22 @@ impl<'a> RegionChunks<'a> {
     fn new(source: &'a BlzSource, array: &str, within: &Region) -> Result<Self> {
         let (member, at) = source.place(array)?;
         let rank = source.dataset.array(array)?.spec.shape().len();
-        let state = member.blz.inner.state().clone();
+        let view = member.blz.shared.current.view();
         let missing = || Error::NotFound { what: Noun::Array, name: array.to_owned() };
-        let column = state.columns.get(at).ok_or_else(missing)?;
+        let column = view.committed.columns.get(at).ok_or_else(missing)?;
         let (chunklen, per_file) = (column.chunklen.max(1), column.superchunk.max(1));
         let origin = within.origin().first().copied().unwrap_or(0);
         let end = origin.saturating_add(within.shape().first().copied().unwrap_or(1));
         let chunks = match within.num_elements() {
             0 => 0..0,
-            _ => origin / chunklen..end.min(state.len).div_ceil(chunklen),
+            _ => origin / chunklen..end.min(view.len).div_ceil(chunklen),
         };
-        Ok(Self { member, at, chunks, chunklen, per_file, rank, state })
+        Ok(Self { member, at, chunks, chunklen, per_file, rank, view })
     }
 
     /// Full chunks that are wanted.
     fn full(&self) -> std::ops::Range<u64> {
-        self.chunks.start..self.chunks.end.min(self.state.len / self.chunklen)
+        self.chunks.start..self.chunks.end.min(self.view.len / self.chunklen)
     }
 
     fn index(&self, chunk: u64) -> ChunkIndex {
@@ -133,8 +134,7 @@ impl<'a> RegionChunks<'a> {
         let end = file.saturating_add(1).saturating_mul(self.per_file).min(full.end);
         let mut found = Vec::new();
         for chunk in first..end {
-            let reference = match self.member.blz.inner.find_slot(&self.state, self.at, chunk).await
-            {
+            let reference = match self.view.find_slot(self.at, chunk).await {
                 Ok((index, slot)) => {
                     index.reference(slot).map(|found| guarded(found, &index.guard))
                 }
@@ -155,7 +155,7 @@ impl<'a> RegionChunks<'a> {
         if chunk >= self.chunks.end {
             return None;
         }
-        let found = self.member.blz.inner.locate_chunk(&self.state, self.at, chunk, true).await;
+        let found = self.member.blz.shared.locate_chunk(&self.view, self.at, chunk, true).await;
         Some(match found {
             Ok(reference) => Ok((self.index(chunk), self.member.reference(reference))),
             Err(error) => Err(self.member.named(error)),
@@ -184,13 +184,13 @@ impl Locate for BlzSource {
 
     async fn locate(&self, array: &str, chunks: &[ChunkIndex]) -> Result<Vec<Option<ChunkRef>>> {
         let (member, at) = self.place(array)?;
-        let inner = &member.blz.inner;
-        let state = inner.state().clone();
+        let shared = &member.blz.shared;
+        let view = shared.current.view();
         let mut found = Vec::with_capacity(chunks.len());
         for index in chunks {
             let chunk = index.first().copied().unwrap_or(0);
             // Compressed, because a copy of chunks keeps it as it is.
-            let located = inner.locate_chunk(&state, at, chunk, true).await;
+            let located = shared.locate_chunk(&view, at, chunk, true).await;
             found.push(Some(member.reference(located.map_err(|error| member.named(error))?)));
         }
         Ok(found)
@@ -198,7 +198,7 @@ impl Locate for BlzSource {
 
     async fn explain(&self, mut error: Error) -> Error {
         for member in &self.members {
-            error = member.blz.inner.explain_change(error).await;
+            error = member.blz.shared.explain_change(error).await;
         }
         error
     }
@@ -211,9 +211,10 @@ impl Source for BlzSource {
 
     fn identity(&self) -> String {
         let each = self.members.iter().map(|member| {
-            let state = member.blz.inner.state().clone();
-            let said = format!("{:?} {:?} {:?}", state.sizes, state.version, state.columns);
-            let generation = state.sizes.generation.unwrap_or(0);
+            let committed = member.blz.shared.current.committed();
+            let Committed { sizes, version, columns, .. } = &*committed;
+            let said = format!("{sizes:?} {version:?} {columns:?}");
+            let generation = sizes.generation.unwrap_or(0);
             format!("{}:{generation}:{:08x}", member.path, crc32c::crc32c(said.as_bytes()))
         });
         each.collect::<Vec<_>>().join(" ")
@@ -248,7 +249,7 @@ impl Source for BlzSource {
     fn inspect(&self, level: Level) -> BoxStream<'_, Result<Finding>> {
         stream::iter(&self.members)
             .then(move |member| async move {
-                let findings = member.blz.inner.inspect(level).await?;
+                let findings = member.blz.shared.current.committed().inspect(level).await?;
                 let named = findings.into_iter().map(|finding| {
                     let array = finding.array.map(|array| joined(&member.path, &array));
                     let file = format!("{}{}", member.folder, finding.file);
@@ -262,7 +263,7 @@ impl Source for BlzSource {
 
     fn unchecked_files(&self) -> Vec<String> {
         let each = self.members.iter().flat_map(|member| {
-            let files = member.blz.inner.unchecked_files().into_iter();
+            let files = member.blz.shared.current.committed().unchecked_files().into_iter();
             files.map(|file| format!("{}{file}", member.folder))
         });
         each.collect()
@@ -275,9 +276,8 @@ impl Source for BlzSource {
     ) -> BoxFuture<'a, Result<Option<ChunkRef>>> {
         async move {
             let (member, at) = self.place(array)?;
-            let inner = &member.blz.inner;
-            let (state, chunk) = (inner.state().clone(), chunk.first().copied().unwrap_or(0));
-            let found = inner.find(&state, at, chunk).await;
+            let view = member.blz.shared.current.view();
+            let found = view.find(at, chunk.first().copied().unwrap_or(0)).await;
             Ok(Some(member.reference(found.map_err(|error| member.named(error))?)))
         }
         .boxed()

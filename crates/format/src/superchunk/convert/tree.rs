@@ -65,7 +65,8 @@ impl Member {
 
     /// Whether a file of the tree belongs to this dataset.
     pub(crate) fn owns(&self, path: &str) -> bool {
-        path.strip_prefix(&self.folder).is_some_and(|inner| self.blz.inner.owns(inner))
+        path.strip_prefix(&self.folder)
+            .is_some_and(|inner| self.blz.shared.current.committed().owns(inner))
     }
 }
 
@@ -157,7 +158,7 @@ impl Hierarchy {
                     let expected = format!("a dataset in {folder}");
                     return Err(corrupt(HIERARCHY, &what, expected, "none"));
                 };
-                let blz = Blz::of_directory(below, found, options)?;
+                let blz = Blz::of_directory(below, found, options);
                 Ok(Member { path, folder, blz })
             })
             .buffered(OPENED)

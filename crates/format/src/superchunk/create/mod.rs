@@ -346,30 +346,30 @@ impl Blz {
     /// `false` if it stays: another writer has added rows, or it is in an object store, which cannot delete an
     /// object only if it is unchanged.
     pub async fn take_back(self, place: &Place) -> Result<bool> {
-        let inner = &self.inner;
-        let mut writing = inner.writing.lock().await;
-        inner.abandon(&mut writing);
-        if inner.store.kind() != Kind::Local {
+        let mut writing = self.shared.writing.lock().await;
+        writing.abandon();
+        let store = &self.shared.access.store;
+        if store.kind() != Kind::Local {
             return Ok(false);
         }
-        let lock = inner.lock().await?;
-        inner.reread().await?;
-        let state = inner.state().clone();
-        if state.committed() > 0 {
+        let lock = writing.committed().lock().await?;
+        writing.reread().await?;
+        let committed = writing.committed();
+        if committed.len() > 0 {
             return Ok(false);
         }
         // The files that make it a dataset go first.
         let commits: Vec<String> =
-            [ROOT_DIRS.to_owned()].into_iter().chain(inner.sizes_paths()).collect();
-        inner.store.delete(&commits).await?;
-        inner.store.delete(&[OLD_ATTRIBUTES.to_owned()]).await?;
-        let own = state.columns.iter().filter_map(|column| column.meta.as_deref());
+            [ROOT_DIRS.to_owned()].into_iter().chain(committed.sizes_paths()).collect();
+        store.delete(&commits).await?;
+        store.delete(&[OLD_ATTRIBUTES.to_owned()]).await?;
+        let own = committed.columns.iter().filter_map(|column| column.meta.as_deref());
         let own = own.filter_map(|meta| meta.strip_suffix("/meta"));
         for folder in own.chain(["meta", "data"]) {
-            inner.store.delete_dir(folder).await?;
+            store.delete_dir(folder).await?;
         }
         drop(lock);
-        let left = inner.store.list_dir("").await?;
+        let left = store.list_dir("").await?;
         if let (true, true, Some((parent, name))) =
             (left.objects.is_empty(), left.dirs.is_empty(), place.object())
         {

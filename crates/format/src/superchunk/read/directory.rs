@@ -67,13 +67,6 @@ pub(crate) struct Directory {
     pub(crate) cautions: Vec<String>,
 }
 
-impl Directory {
-    /// The number of rows.
-    pub(crate) fn len(&self) -> u64 {
-        self.sizes.shape.first().copied().unwrap_or(0)
-    }
-}
-
 /// Reads the dataset in a store; `None` if there is none.
 pub(crate) async fn read(store: &Store) -> Result<Option<Directory>> {
     if let Some(object) = get(store, ROOT_DIRS).await? {

@@ -10,7 +10,7 @@ use super::directory::{
 };
 use super::files::{FileIndex, read_head};
 use crate::superchunk::bloscpack::{head_bytes, render_head};
-use crate::superchunk::handle::{Inner, State};
+use crate::superchunk::committed::Committed;
 use crate::superchunk::model::{Column, Style};
 use crate::superchunk::names;
 use crate::superchunk::write::begin::file_number;
@@ -29,22 +29,20 @@ struct Needed {
     chunks: u64,
 }
 
-impl Inner {
+impl Committed {
     /// All problems that a check of the chunks does not find.
     pub(crate) async fn inspect(&self, level: Level) -> Result<Vec<Finding>> {
-        let state = self.state().clone();
-        let mut findings: Vec<Finding> = state.inspect_sizes().into_iter().collect();
-        findings.extend(self.inspect_shards(&state).await?);
+        let mut findings: Vec<Finding> = self.inspect_sizes().into_iter().collect();
+        findings.extend(self.inspect_shards().await?);
         if level < Level::Existence {
             return Ok(findings);
         }
-        for (at, column) in state.columns.iter().enumerate() {
-            let state = &state;
-            let found = stream::iter(needed(column, state.committed()))
+        let style = self.access.style;
+        for (at, column) in self.columns.iter().enumerate() {
+            let found = stream::iter(needed(column, self.len()))
                 .map(|needed| async move {
                     // The check of the chunks reports a file that is missing or unusable.
-                    let index =
-                        state.files.index(at, column, self.style, needed.file, needed.chunks);
+                    let index = self.files.index(at, column, style, needed.file, needed.chunks);
                     match index.await {
                         Ok(Some(index)) => self.inspect_file(column, needed, &index).await,
                         Ok(None) | Err(Error::Corrupt { .. } | Error::Invalid { .. }) => {
@@ -154,7 +152,7 @@ impl Inner {
         // A tail has room for one chunk, unless it is a larger file whose other chunks were cut off.
         let mut spec = None;
         for entries in [needed.chunks, column.superchunk] {
-            let mut one = column.file_spec(self.style, begins, entries)?;
+            let mut one = column.file_spec(self.access.style, begins, entries)?;
             one.sign_as(layout.metadata.as_deref())?;
             if head_bytes(&one)? == index.chunks_at {
                 spec = Some(one);
@@ -174,20 +172,22 @@ impl Inner {
         // An unfinished writer may have left offsets of chunks that the header does not count.
         let spare = spec.entries.saturating_sub(needed.chunks).saturating_mul(8);
         let counted_end = index.chunks_at.saturating_sub(spare);
-        Ok(differs.map(|at| match (at as u64) < counted_end || self.style != Style::Superchunk {
-            true => (Severity::Error, other(at)),
-            false => (Severity::Note, other(at)),
+        Ok(differs.map(|at| {
+            match (at as u64) < counted_end || self.access.style != Style::Superchunk {
+                true => (Severity::Error, other(at)),
+                false => (Severity::Note, other(at)),
+            }
         }))
     }
 
     /// Compares `meta/shards` with the list in `meta/sizes`.
-    async fn inspect_shards(&self, state: &State) -> Result<Option<Finding>> {
+    async fn inspect_shards(&self) -> Result<Option<Finding>> {
         let finding = |severity, what: String| {
             let (file, snapshots) = (SHARDS.to_owned(), Vec::new());
             Some(Finding { severity, file, what, snapshots, array: None, chunk: None })
         };
-        match read_shards(&self.store).await {
-            Ok(Some(copy)) if copy != *state.files.roots.shards() => {
+        match read_shards(&self.access.store).await {
+            Ok(Some(copy)) if copy != *self.files.roots.shards() => {
                 let what = "it is not what meta/sizes says, which counts: a writer did not finish";
                 Ok(finding(Severity::Note, what.to_owned()))
             }
@@ -201,15 +201,14 @@ impl Inner {
 
     /// The meta files that carry no checksum.
     pub(crate) fn unchecked_files(&self) -> Vec<String> {
-        let state = self.state();
-        if state.sizes.sealed {
+        if self.sizes.sealed {
             return Vec::new();
         }
-        let attributes = match self.style {
+        let attributes = match self.access.style {
             Style::Bcolz => OLD_ATTRIBUTES,
             Style::Superchunk | Style::Document => ATTRIBUTES,
         };
-        let own = state.columns.iter().filter_map(|column| column.meta.as_deref());
+        let own = self.columns.iter().filter_map(|column| column.meta.as_deref());
         let own = own.flat_map(|meta| [format!("{meta}/sizes"), format!("{meta}/storage")]);
         let own: Vec<String> = own.collect();
         let first = match own.is_empty() {
@@ -225,29 +224,28 @@ impl Inner {
         if name.starts_with(names::TEMP) {
             return false;
         }
-        let state = self.state().clone();
         if name.starts_with("__") && !name.contains('.') {
             // `__attrs__` and `__rootdirs__`, of the table or of a column.
             let of_column = |column: &Column| column.folder.strip_suffix("/data") == Some(folder);
-            return folder.is_empty() || state.columns.iter().any(of_column);
+            return folder.is_empty() || self.columns.iter().any(of_column);
         }
-        let column = state.columns.iter().find(|column| column.folder == folder);
+        let column = self.columns.iter().find(|column| column.folder == folder);
         match column {
-            Some(column) => file_number(self.style, name)
-                .is_some_and(|file| is_needed(column, state.committed(), file)),
+            Some(column) => file_number(self.access.style, name)
+                .is_some_and(|file| is_needed(column, self.len(), file)),
             // Any other file beside the meta files was put there on purpose.
             None => {
-                folder == "meta" || state.columns.iter().any(|c| c.meta.as_deref() == Some(folder))
+                folder == "meta" || self.columns.iter().any(|c| c.meta.as_deref() == Some(folder))
             }
         }
     }
 }
 
-impl State {
+impl Committed {
     /// Compares `nbytes` in `meta/sizes` with its shape.
     fn inspect_sizes(&self) -> Option<Finding> {
         let row: u64 = self.columns.iter().map(Column::row_bytes).fold(0, u64::saturating_add);
-        let expected = self.committed().saturating_mul(row);
+        let expected = self.len().saturating_mul(row);
         let what = format!("nbytes: expected {expected}, found {}", self.sizes.nbytes);
         (self.sizes.nbytes != expected).then(|| Finding {
             severity: Severity::Error,

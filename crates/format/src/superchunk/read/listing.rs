@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use chunkyard_store::Result;
 
+use crate::superchunk::committed::View;
 use crate::superchunk::handle::Blz;
 use crate::superchunk::model::Style;
 
@@ -31,17 +32,16 @@ pub struct FileInfo {
 impl Blz {
     /// The files with committed rows, column after column.
     pub async fn files(&self) -> Result<Vec<FileInfo>> {
-        let mut state = self.inner.state().clone();
-        state.len = state.committed();
+        let view = View::of(self.shared.current.committed());
         let mut all = Vec::new();
-        for (at, column) in state.columns.iter().enumerate() {
-            let (mut chunk, end) = (0, state.len.div_ceil(column.chunklen.max(1)));
+        for (at, column) in view.committed.columns.iter().enumerate() {
+            let (mut chunk, end) = (0, view.len.div_ceil(column.chunklen.max(1)));
             while chunk < end {
-                let (index, slot) = self.inner.find_slot(&state, at, chunk).await?;
+                let (index, slot) = view.find_slot(at, chunk).await?;
                 let chunks = (index.chunks.len() as u64 - slot).clamp(1, end - chunk);
                 let first_row = chunk.saturating_mul(column.chunklen);
-                let last_row = (chunk + chunks).saturating_mul(column.chunklen).min(state.len);
-                let full = state.len / column.chunklen.max(1);
+                let last_row = (chunk + chunks).saturating_mul(column.chunklen).min(view.len);
+                let full = view.len / column.chunklen.max(1);
                 let (file, _) = column.place_of(chunk);
                 // The rows behind the last full chunk have a file of their own.
                 let file = if chunk == full { column.tail_file(full) } else { file };

@@ -1,9 +1,9 @@
 //! Where a chunk is.
 //!
-//! The number of a full chunk gives its place. The rows behind the last full chunk are in a file of their
-//! own, the tail. After rows were cut off, or after a writer died while adding rows, they may instead be in
-//! a longer chunk, in the slot that their chunk gets once it is full. A chunk with too many or too few rows
-//! leaves this module as a whole chunk, so no other code has to handle one.
+//! The number of a full chunk gives its file and its slot. The rows behind the last full chunk are in a file of
+//! their own, the tail. After rows were cut off, or after a writer died while it added rows, they may instead be
+//! the first rows of a longer chunk, in the slot that their chunk gets once it is full. The rows of the last
+//! chunk leave this module filled up to a whole chunk, so no other code has to handle a shorter or longer one.
 
 use std::sync::Arc;
 
@@ -13,69 +13,97 @@ use chunkyard_store::{Check, ChunkRef, Digest, Error, Noun, Result, cpu};
 
 use super::directory;
 use super::files::FileIndex;
+use crate::superchunk::access::Access;
+use crate::superchunk::committed::{View, Waiting};
 use crate::superchunk::corrupt;
-use crate::superchunk::handle::{Inner, State, Waiting};
+use crate::superchunk::handle::Shared;
 use crate::superchunk::model::Column;
 use crate::superchunk::write::encode::rows_of;
 
 /// How often a reader looks again for rows that are moving.
 const LOOKS_AGAIN: usize = 8;
 
-impl Inner {
-    /// Where a chunk is; with `packed`, the last one compressed like all others.
+impl Shared {
+    /// Where a chunk of a view is. With `packed`, a last chunk that is not full is compressed like the others.
     ///
-    /// The rows of the chunk that is not full move: into another tail, or into the full chunk. A reader that
-    /// looks in between finds neither, and looks again.
+    /// The rows of such a chunk move: into the next tail, or into the full chunk. A reader that looks in between
+    /// finds neither, forgets what it knows about the two files, and looks again.
     pub(crate) async fn locate_chunk(
         &self,
-        state: &State,
+        view: &View,
         at: usize,
         chunk: u64,
         packed: bool,
     ) -> Result<ChunkRef> {
-        let Some(column) = state.columns.get(at) else {
+        let Some(column) = view.committed.columns.get(at) else {
             return Err(Error::NotFound { what: Noun::Column, name: at.to_string() });
         };
-        if column.rows_in(chunk, state.len) == 0 {
+        if column.rows_in(chunk, view.len) == 0 {
             let name = format!("{chunk} of {}", column.path);
             return Err(Error::NotFound { what: Noun::Chunk, name });
         }
-        let mut found = self.locate_once(state, at, chunk, packed).await;
+        let mut found = view.locate_once(at, chunk, packed).await;
         for _ in 0..LOOKS_AGAIN {
             if !found.as_ref().is_err_and(may_be_moving) {
                 break;
             }
-            let now = State { len: state.len, ..self.state().clone() };
+            // As many rows as the reader asked for, wherever this handle knows them to be by now.
+            let now = View { len: view.len, ..self.current.view() };
             let (file, _) = column.place_of(chunk);
-            now.files.forget(at, file);
-            now.files.forget(at, column.tail_file(chunk));
-            found = self.locate_once(&now, at, chunk, packed).await;
+            now.committed.files.forget(at, file);
+            now.committed.files.forget(at, column.tail_file(chunk));
+            found = now.locate_once(at, chunk, packed).await;
         }
         found
     }
 
-    /// Where a chunk of this state is.
-    async fn locate_once(
-        &self,
-        state: &State,
-        at: usize,
-        chunk: u64,
-        packed: bool,
-    ) -> Result<ChunkRef> {
-        let column = &state.columns[at];
-        let rows = column.rows_in(chunk, state.len);
-        let waiting = state.waiting.get(at);
-        if let Some(bytes) = waiting.and_then(|waiting| waiting.chunk(chunk)) {
+    /// Tells a chunk that is damaged from one that was changed while it was read.
+    pub(crate) async fn explain_change(&self, error: Error) -> Error {
+        if !may_be_moving(&error) && !matches!(error, Error::Array(_)) {
+            return error;
+        }
+        let known = self.current.committed().sizes.generation;
+        // The journal first, then the generation: a writer moves the generation before it removes the journal,
+        // so a change shows in one of the two.
+        let changing = self.access.is_changing().await;
+        let now = match directory::read(&self.access.store).await {
+            Ok(Some(found)) => found.sizes.generation,
+            _ => return error,
+        };
+        if !changing && (known.is_none() || now == known) {
+            return error;
+        }
+        Error::Conflict {
+            message: format!(
+                "{} was changed while it was read ({error}); open it again",
+                self.access.store.url()
+            ),
+            conflicts: Vec::new(),
+        }
+    }
+}
+
+impl View {
+    /// Where a chunk is: in memory, or in a file as far as the files are known.
+    async fn locate_once(&self, at: usize, chunk: u64, packed: bool) -> Result<ChunkRef> {
+        let column = &self.committed.columns[at];
+        let rows = column.rows_in(chunk, self.len);
+        let waiting = self.waiting.get(at);
+        let encoded = waiting.and_then(|waiting| waiting.chunk(chunk)).or_else(|| {
+            // The file may still have the chunk as it was before the change.
+            self.committed.journal.get(at)?.get(&chunk).cloned()
+        });
+        if let Some(bytes) = encoded {
             return Ok(ChunkRef::Inline(bytes));
         }
         let plain = match waiting.and_then(|waiting| waiting.rows_of(column, chunk, rows)) {
             Some(plain) => plain,
-            _ => {
-                let found = self.find(state, at, chunk).await?;
+            None => {
+                let found = self.find(at, chunk).await?;
                 if rows == column.chunklen {
                     return Ok(found);
                 }
-                self.decode_rows(column, &found, chunk, rows).await?
+                self.committed.access.decode_rows(column, &found, chunk, rows).await?
             }
         };
         let (padded, params) = (padded(column, &plain), column.params_or_default());
@@ -88,16 +116,16 @@ impl Inner {
         Ok(ChunkRef::Inline(encoded.await??.into()))
     }
 
-    /// Where in its file a chunk is; a last chunk that is not full may have any number of rows.
-    pub(crate) async fn find(&self, state: &State, at: usize, chunk: u64) -> Result<ChunkRef> {
-        let column = &state.columns[at];
-        let (mut file, mut slot) = self.find_slot(state, at, chunk).await?;
-        let moves = chunk == state.len / column.chunklen.max(1);
+    /// Where in its file a chunk is. A last chunk that is not full may have more rows there than count.
+    pub(crate) async fn find(&self, at: usize, chunk: u64) -> Result<ChunkRef> {
+        let (column, files) = (&self.committed.columns[at], &self.committed.files);
+        let (mut file, mut slot) = self.find_slot(at, chunk).await?;
+        let moves = chunk == self.len / column.chunklen.max(1);
         if moves && file.guard.is_none() {
-            // The index may be old: it is kept since this handle wrote the file.
-            state.files.forget(at, column.place_of(chunk).0);
-            state.files.forget(at, column.tail_file(chunk));
-            (file, slot) = self.find_slot(state, at, chunk).await?;
+            // The index was kept when this handle wrote the file: it has no guard, and may be old.
+            files.forget(at, column.place_of(chunk).0);
+            files.forget(at, column.tail_file(chunk));
+            (file, slot) = self.find_slot(at, chunk).await?;
         }
         let mut found =
             file.reference(slot).ok_or_else(|| missing(column, &file.rooted.name(), chunk))?;
@@ -110,21 +138,17 @@ impl Inner {
     }
 
     /// The file that holds a chunk, and the chunk's slot in it.
-    pub(crate) async fn find_slot(
-        &self,
-        state: &State,
-        at: usize,
-        chunk: u64,
-    ) -> Result<(Arc<FileIndex>, u64)> {
-        let column = &state.columns[at];
+    pub(crate) async fn find_slot(&self, at: usize, chunk: u64) -> Result<(Arc<FileIndex>, u64)> {
+        let (column, files) = (&self.committed.columns[at], &self.committed.files);
+        let style = self.committed.access.style;
         let (file, slot) = column.place_of(chunk);
-        let full = state.len / column.chunklen.max(1);
+        let full = self.len / column.chunklen.max(1);
         let tail = column.tail_file(full);
         // The tail first: a writer may still be writing the full chunk in its slot.
         let mut torn = None;
         if chunk == full
             && tail != file
-            && let Some(index) = state.files.index(at, column, self.style, tail, 0).await?
+            && let Some(index) = files.index(at, column, style, tail, 0).await?
         {
             if !index.chunks.is_empty() && index.first_chunk == Some(chunk) {
                 return Ok((index, 0));
@@ -133,24 +157,26 @@ impl Inner {
         }
         let first = chunk - slot;
         let counted = full.saturating_sub(first).min(column.superchunk);
-        let index = state.files.index(at, column, self.style, file, counted).await?;
+        let index = files.index(at, column, style, file, counted).await?;
         if let Some(index) = &index
             && slot < index.chunks.len() as u64
             && index.first_chunk.is_none_or(|said| said == first)
         {
             return Ok((index.clone(), slot));
         }
-        // Rows behind the last full chunk are in the tail, unless rows were cut off.
+        // The message names the file that should hold the rows: behind the last full chunk that is the tail.
         Err(match (torn, index) {
             (Some(torn), _) => missing(column, &torn, chunk),
             (None, Some(index)) if chunk != full || tail == file => {
                 missing(column, &index.rooted.name(), chunk)
             }
-            (None, Some(_)) => no_file(column, &column.file(self.style, tail), chunk),
-            (None, None) => no_file(column, &column.file(self.style, file), chunk),
+            (None, Some(_)) => no_file(column, &column.file(style, tail), chunk),
+            (None, None) => no_file(column, &column.file(style, file), chunk),
         })
     }
+}
 
+impl Access {
     /// The first rows of a chunk, decoded.
     pub(crate) async fn decode_rows(
         &self,
@@ -179,30 +205,6 @@ impl Inner {
             Ok(rows.into())
         })
         .await?
-    }
-
-    /// Tells a chunk that is damaged from one that was changed while it was read.
-    pub(crate) async fn explain_change(&self, error: Error) -> Error {
-        if !may_be_moving(&error) && !matches!(error, Error::Array(_)) {
-            return error;
-        }
-        let known = self.state().sizes.generation;
-        let changing = self.is_changing().await;
-        let now = match directory::read(&self.store).await {
-            Ok(Some(found)) => found.sizes.generation,
-            _ => return error,
-        };
-        // Journal first, generation second: a writer moves the generation before it removes the journal.
-        if !changing && (known.is_none() || now == known) {
-            return error;
-        }
-        Error::Conflict {
-            message: format!(
-                "{} was changed while it was read ({error}); open it again",
-                self.store.url()
-            ),
-            conflicts: Vec::new(),
-        }
     }
 }
 

@@ -1,4 +1,5 @@
-//! Examines every file of a column from the first on, and trusts only chunks and digests.
+//! Examines the files of a column from the first on, up to the first damage. Only chunks and their digests are
+//! trusted: headers and offsets may be torn.
 
 use std::collections::BTreeMap;
 
@@ -6,8 +7,9 @@ use bytes::Bytes;
 use chunkyard_array::codec::blosc;
 use chunkyard_store::{Error, Noun, Result, cpu};
 
+use crate::superchunk::access::Access;
+use crate::superchunk::committed::Committed;
 use crate::superchunk::corrupt;
-use crate::superchunk::handle::{Inner, State};
 use crate::superchunk::model::Column;
 use crate::superchunk::read::files::{self, FileIndex};
 use crate::superchunk::write::begin::file_number;
@@ -15,19 +17,19 @@ use crate::superchunk::write::begin::file_number;
 /// The part of a column that is whole.
 #[derive(Debug, Default)]
 pub(super) struct Examined {
-    /// The chunks of each file, from the first on, that are whole and full.
+    /// The files from the first on, each with its chunks that are whole and full.
     pub(super) files: Vec<FileIndex>,
     /// Full chunks in them.
     full: u64,
-    /// Chunks that are not full, or are in a file of their own, by number.
+    /// Whole chunks that are not full, or are in a tail file, by number.
     pub(super) tails: BTreeMap<u64, Tail>,
     /// All files of the column: number and path.
     pub(super) all: Vec<(u64, String)>,
-    /// Why the whole part ends.
+    /// Why the whole part ends where it does.
     pub(super) stopped: Option<String>,
 }
 
-/// A chunk that is whole and holds some rows.
+/// The rows behind the full chunks, as a chunk that is whole.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tail {
     pub(super) rows: u64,
@@ -43,23 +45,23 @@ impl Tail {
     }
 }
 
-impl Inner {
-    /// Looks at every file of a column, from the first on.
-    pub(super) async fn examine(&self, state: &State, column: &Column) -> Result<Examined> {
+impl Committed {
+    /// Finds the part of a column that is whole.
+    pub(super) async fn examine(&self, column: &Column) -> Result<Examined> {
         let mut found = Examined::default();
-        for meta in self.store.list_dir(&column.folder).await?.objects {
+        for meta in self.access.store.list_dir(&column.folder).await?.objects {
             let name = meta.path.rsplit('/').next().unwrap_or_default();
-            if let Some(number) = file_number(self.style, name).filter(|_| meta.size > 0) {
+            if let Some(number) = file_number(self.access.style, name).filter(|_| meta.size > 0) {
                 found.all.push((number, meta.path));
             }
         }
         found.all.sort_unstable();
         let whole = column.chunk_bytes();
         for file in 0.. {
-            let path = column.file(self.style, file);
-            let rooted = state.files.roots.resolve(&column.folder, &path, file).await?;
+            let path = column.file(self.access.style, file);
+            let rooted = self.files.roots.resolve(&column.folder, &path, file).await?;
             let name = rooted.name();
-            let walked = files::read_whole(rooted, column, self.style).await;
+            let walked = files::read_whole(rooted, column, self.access.style).await;
             let (mut index, problem) = match walked {
                 Ok(found) => found,
                 Err(Error::NotFound { .. }) => {
@@ -77,7 +79,7 @@ impl Inner {
             let mut full = 0;
             let mut stopped = problem;
             for slot in 0..index.chunks.len() as u64 {
-                match self.check_chunk(column, &index, slot).await {
+                match self.access.check_chunk(column, &index, slot).await {
                     Ok(plain) if plain.len() as u64 == whole => full += 1,
                     Ok(plain) => {
                         let tail = Tail::new(column, &index, slot, &plain);
@@ -93,9 +95,10 @@ impl Inner {
                 }
             }
             if first != begins {
-                // A tail whose chunk is full elsewhere, or a tail with other rows.
+                // It does not begin with the chunk that its number says, so it is a tail, even if its chunk is
+                // full.
                 if full > 0 && !found.tails.contains_key(&first) {
-                    let plain = self.check_chunk(column, &index, 0).await?;
+                    let plain = self.access.check_chunk(column, &index, 0).await?;
                     found.tails.insert(first, Tail::new(column, &index, 0, &plain));
                 }
                 found.stopped = Some(format!("{name} begins with chunk {first}"));
@@ -107,10 +110,9 @@ impl Inner {
             if full < column.superchunk {
                 let more = stopped.unwrap_or_else(|| format!("{name} has {full} full chunks"));
                 found.stopped = Some(more);
-                // The tail is the next file.
-                let next = file + 1;
+                // A file without full chunks is the tail itself; behind any other, the next file is.
                 if full > 0 {
-                    self.examine_tail(state, column, next, &mut found).await?;
+                    self.examine_tail(column, file + 1, &mut found).await?;
                 }
                 break;
             }
@@ -118,29 +120,25 @@ impl Inner {
         Ok(found)
     }
 
-    /// Examines the tail file.
-    async fn examine_tail(
-        &self,
-        state: &State,
-        column: &Column,
-        file: u64,
-        found: &mut Examined,
-    ) -> Result<()> {
-        let path = column.file(self.style, file);
-        let rooted = state.files.roots.resolve(&column.folder, &path, file).await?;
-        let Ok((index, _)) = files::read_whole(rooted, column, self.style).await else {
+    /// Takes the chunk of a tail file, if it is whole. Any damage means that there is no tail.
+    async fn examine_tail(&self, column: &Column, file: u64, found: &mut Examined) -> Result<()> {
+        let path = column.file(self.access.style, file);
+        let rooted = self.files.roots.resolve(&column.folder, &path, file).await?;
+        let Ok((index, _)) = files::read_whole(rooted, column, self.access.style).await else {
             return Ok(());
         };
         let Some(first) = index.first_chunk.filter(|_| !index.chunks.is_empty()) else {
             return Ok(());
         };
-        if let Ok(plain) = self.check_chunk(column, &index, 0).await {
+        if let Ok(plain) = self.access.check_chunk(column, &index, 0).await {
             found.tails.insert(first, Tail::new(column, &index, 0, &plain));
         }
         Ok(())
     }
+}
 
-    /// A chunk of a file, decoded, if it matches its digest.
+impl Access {
+    /// A chunk of a file, decoded; an error if it does not match its digest, or has more rows than a chunk has.
     pub(super) async fn check_chunk(
         &self,
         column: &Column,
@@ -171,17 +169,8 @@ impl Inner {
 impl Examined {
     /// The number of whole rows, at most `said`.
     pub(super) fn rows(&self, column: &Column, said: Option<u64>) -> u64 {
-        let chunklen = column.chunklen.max(1);
-        let most = self.full.saturating_mul(chunklen);
-        let tail_of = |chunk: &u64| self.tails.get(chunk).map_or(0, |tail| tail.rows);
-        let whole = most.saturating_add(tail_of(&self.full));
-        let Some(said) = said else { return whole };
-        // The tail may hold the first rows of a chunk that a writer was filling.
-        let full = said / chunklen;
-        let with_tail = match full <= self.full {
-            true => full.saturating_mul(chunklen).saturating_add(tail_of(&full)),
-            false => 0,
-        };
-        whole.max(with_tail).min(said)
+        let tail = self.tails.get(&self.full).map_or(0, |tail| tail.rows);
+        let whole = self.full.saturating_mul(column.chunklen.max(1)).saturating_add(tail);
+        said.map_or(whole, |said| whole.min(said))
     }
 }

@@ -10,11 +10,14 @@
 
 mod examine;
 
+use std::sync::Arc;
+
 use chunkyard_array::Attributes;
 use chunkyard_store::{Error, Kind, Noun, Result, Store, Uid};
 
 use self::examine::Examined;
-use super::handle::{Blz, BlzOptions, Inner, State};
+use super::committed::Committed;
+use super::handle::{Blz, BlzOptions};
 use super::meta::{self, Sizes, Storage};
 use super::model::{Column, Style};
 use super::read::directory::{self, ATTRIBUTES, SIZES, STORAGE, get};
@@ -90,22 +93,21 @@ impl Blz {
                 place.url()
             )));
         }
-        let blz = Self::of_directory(store.clone(), found, options)?;
-        let inner = &blz.inner;
+        let blz = Self::of_directory(store.clone(), found, options);
+        let repair = Repair { committed: blz.shared.current.committed(), dry_run };
+        let access = &blz.shared.access;
         let _lock = match dry_run {
             true => None,
-            false => Some(inner.lock().await?),
+            false => Some(repair.committed.lock().await?),
         };
-        if !dry_run && inner.finish_changes().await? {
+        if !dry_run && access.finish_changes().await? {
             notes.push("the changes of a writer that died were finished".to_owned());
-            inner.withdraw_journal().await?;
+            access.withdraw_journal().await?;
         }
         let rows_before = said.and_then(|sizes| sizes.shape.first().copied());
-        inner.repair(rows_before, notes, dry_run).await
+        repair.run(rows_before, notes).await
     }
-}
 
-impl Blz {
     /// The attributes, also those that another program changed. If they cannot be read, there are none, and
     /// the file is kept under another name.
     async fn read_damaged_attributes(
@@ -147,17 +149,19 @@ impl Blz {
     }
 }
 
-impl Inner {
-    async fn repair(
-        &self,
-        rows_before: Option<u64>,
-        mut notes: Vec<String>,
-        dry_run: bool,
-    ) -> Result<Repaired> {
-        let state = self.state().clone();
+/// A repair of a dataset as its meta files describe it.
+struct Repair {
+    committed: Arc<Committed>,
+    /// Only say what would be done.
+    dry_run: bool,
+}
+
+impl Repair {
+    async fn run(&self, rows_before: Option<u64>, mut notes: Vec<String>) -> Result<Repaired> {
+        let committed = &self.committed;
         let mut columns = Vec::new();
-        for (at, column) in state.columns.iter().enumerate() {
-            let examined = self.examine(&state, column).await?;
+        for (at, column) in committed.columns.iter().enumerate() {
+            let examined = committed.examine(column).await?;
             let rows = examined.rows(column, rows_before);
             if let Some(stopped) = &examined.stopped
                 && rows_before.is_none_or(|wanted| rows < wanted)
@@ -171,7 +175,7 @@ impl Inner {
         let mut set_aside = Vec::new();
         // The rows behind the last full chunk must be durable before `meta/sizes` counts them.
         for (at, _, examined) in &columns {
-            let kept = self.repair_tail(&state, *at, examined, rows_after, dry_run, &mut notes);
+            let kept = self.repair_tail(*at, examined, rows_after, &mut notes);
             set_aside.extend(kept.await?);
         }
         if rows_before != Some(rows_after) {
@@ -180,13 +184,12 @@ impl Inner {
                 None => format!("{SIZES} is written anew, with {rows_after} rows"),
             });
         }
-        if !dry_run {
-            self.write_sizes(&state, rows_after, &columns).await?;
+        if !self.dry_run {
+            self.write_sizes(rows_after, &columns).await?;
         }
         for (at, _, examined) in &columns {
-            let column = &state.columns[*at];
-            self.repair_files(&state, column, examined, rows_after, dry_run, &mut set_aside)
-                .await?;
+            let column = &committed.columns[*at];
+            self.repair_files(column, examined, rows_after, &mut set_aside).await?;
         }
         for aside in &set_aside {
             notes.push(match &aside.renamed {
@@ -201,14 +204,13 @@ impl Inner {
     /// one, is kept.
     async fn repair_tail(
         &self,
-        state: &State,
         at: usize,
         examined: &Examined,
         len: u64,
-        dry_run: bool,
         notes: &mut Vec<String>,
     ) -> Result<Option<SetAside>> {
-        let column = &state.columns[at];
+        let (committed, access) = (&self.committed, &self.committed.access);
+        let column = &committed.columns[at];
         let full = len / column.chunklen.max(1);
         let rows = column.rows_in(full, len);
         let has_tail = examined.tails.get(&full).is_some_and(|tail| tail.rows >= rows);
@@ -226,36 +228,33 @@ impl Inner {
             renamed: None,
             reason: format!("the last of {len} rows go where it was"),
         });
-        if dry_run {
+        if self.dry_run {
             return Ok(kept);
         }
-        let plain = self.check_chunk(column, index, slot).await?;
+        let plain = access.check_chunk(column, index, slot).await?;
         let wanted = usize::try_from(rows.saturating_mul(column.row_bytes())).unwrap_or(0);
         if let Some(kept) = &mut kept {
             let renamed = kept_name(&kept.file)?;
             self.keep_as(&kept.file, &renamed).await?;
             kept.renamed = Some(renamed);
         }
-        self.put_tail(state, at, full, &plain.slice(..wanted.min(plain.len()))).await?;
+        access.put_tail(committed, at, full, &plain.slice(..wanted.min(plain.len()))).await?;
         Ok(kept)
     }
 
     /// Gives a file a second name, durably, before another file takes the first one.
     async fn keep_as(&self, path: &str, renamed: &str) -> Result<()> {
-        self.store.link(path, renamed).await?;
+        let store = &self.committed.access.store;
+        store.link(path, renamed).await?;
         let (folder, _) = path.rsplit_once('/').unwrap_or(("", path));
-        self.store.sync_dir(folder).await
+        store.sync_dir(folder).await
     }
 
-    async fn write_sizes(
-        &self,
-        state: &State,
-        len: u64,
-        columns: &[(usize, u64, Examined)],
-    ) -> Result<()> {
+    async fn write_sizes(&self, len: u64, columns: &[(usize, u64, Examined)]) -> Result<()> {
+        let committed = &self.committed;
         let mut cbytes = Vec::with_capacity(columns.len());
         for (at, _, examined) in columns {
-            let column = &state.columns[*at];
+            let column = &committed.columns[*at];
             let full = len / column.chunklen.max(1);
             let count = usize::try_from(full).unwrap_or(usize::MAX);
             let mut all = examined.files.iter().flat_map(|index| &index.chunks);
@@ -268,20 +267,19 @@ impl Inner {
             };
             cbytes.push((stored + tail) as i64);
         }
-        let sizes = state.sizes_for(len, &cbytes);
-        self.put_sizes(state, &sizes, &cbytes).await
+        let sizes = committed.sizes_for(len, &cbytes);
+        committed.access.put_sizes(committed, &sizes, &cbytes).await
     }
 
     /// Cuts every file to the chunks that count, and sets aside files that are not needed.
     async fn repair_files(
         &self,
-        state: &State,
         column: &Column,
         examined: &Examined,
         len: u64,
-        dry_run: bool,
         set_aside: &mut Vec<SetAside>,
     ) -> Result<()> {
+        let (committed, access) = (&self.committed, &self.committed.access);
         let full = len / column.chunklen.max(1);
         let tail = column.tail_file(full);
         let rows = column.rows_in(full, len);
@@ -293,22 +291,22 @@ impl Inner {
             }
             let mut index = index.clone();
             index.chunks.truncate(usize::try_from(count).unwrap_or(usize::MAX));
-            let grows = self.style == Style::Superchunk;
-            if !grows || self.is_whole(column, file, &index).await? {
+            let grows = access.style == Style::Superchunk;
+            if !grows || access.is_whole(column, file, &index).await? {
                 continue;
             }
-            let path = column.file(self.style, file);
+            let path = column.file(access.style, file);
             let reason = format!("only its first {count} chunks are whole and count");
-            let renamed = match dry_run {
+            let renamed = match self.dry_run {
                 true => None,
                 false => {
-                    let chunks = self.chunks_of(&index, count).await?;
-                    let spec = column.file_spec(self.style, begins, column.superchunk)?;
-                    let (parts, _) = render(&spec, &path, self, &chunks, begins)?;
+                    let chunks = access.chunks_of(&index, count).await?;
+                    let spec = column.file_spec(access.style, begins, column.superchunk)?;
+                    let (parts, _) = render(&spec, &path, committed, &chunks, begins)?;
                     let renamed = kept_name(&path)?;
                     self.keep_as(&path, &renamed).await?;
-                    self.replace_file(&path, parts).await?;
-                    self.store.sync_dir(&column.folder).await?;
+                    access.replace_file(&path, parts).await?;
+                    access.store.sync_dir(&column.folder).await?;
                     Some(renamed)
                 }
             };
@@ -316,16 +314,16 @@ impl Inner {
         }
         for (number, path) in examined.all.iter().rev() {
             let needed = *number < tail || (*number == tail && rows > 0);
-            if needed || !state.files.roots.is_here(*number) {
+            if needed || !committed.files.roots.is_here(*number) {
                 continue;
             }
             let reason = format!("it is behind the last of {len} rows");
-            let renamed = match dry_run {
+            let renamed = match self.dry_run {
                 true => None,
                 false => {
                     let renamed = kept_name(path)?;
-                    self.store.rename(path, &renamed).await?;
-                    self.store.sync_dir(&column.folder).await?;
+                    access.store.rename(path, &renamed).await?;
+                    access.store.sync_dir(&column.folder).await?;
                     Some(renamed)
                 }
             };

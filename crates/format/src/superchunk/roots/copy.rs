@@ -8,7 +8,7 @@ use std::ops::Range;
 use bytes::Bytes;
 use chunkyard_store::{Created, Error, Kind, Linked, Object, Result, Store, Uid, Version};
 
-use crate::superchunk::handle::Inner;
+use crate::superchunk::access::Access;
 use crate::superchunk::names;
 
 /// Bytes that are copied and compared at once.
@@ -21,7 +21,7 @@ pub(crate) struct Copied {
     pub(crate) version: Option<Version>,
 }
 
-impl Inner {
+impl Access {
     /// Copies a file to the same path below another root, and compares the copy. Durable there when this
     /// returns.
     pub(crate) async fn copy_to_root(&self, path: String, there: &Store) -> Result<Copied> {

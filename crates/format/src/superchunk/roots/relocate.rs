@@ -14,10 +14,12 @@ use chunkyard_store::{Error, Kind, Location, Result};
 
 use super::copy::Copied;
 use crate::publish::publish;
-use crate::superchunk::handle::{Blz, Inner, State};
+use crate::superchunk::committed::Committed;
+use crate::superchunk::handle::Blz;
 use crate::superchunk::meta::{Shards, Sizes};
 use crate::superchunk::model::Style;
 use crate::superchunk::read::directory::{SHARDS, read_shards};
+use crate::superchunk::write::Writing;
 use crate::superchunk::write::claim::lost;
 
 impl Blz {
@@ -26,93 +28,119 @@ impl Blz {
     /// interrupted move can be repeated; a different file there is [`Error::Invalid`], because it may be in
     /// use.
     pub async fn relocate(&self, files: RangeInclusive<u64>, base: &str) -> Result<()> {
-        let inner = &self.inner;
-        let mut writing = inner.writing.lock().await;
-        inner.commit(&mut writing).await?;
-        inner.begin(&mut writing).await?;
-        let state = inner.state().clone();
-        let moved = match inner.relocate(&state, files, base).await {
-            Err(error) => Err(inner.explain_loss(&writing, error).await),
+        let mut writing = self.shared.writing.lock().await;
+        writing.commit().await?;
+        writing.begin().await?;
+        let moved = match writing.relocate(files, base).await {
+            Err(error) => Err(writing.explain_loss(error).await),
             Ok(()) => Ok(()),
         };
         writing.reset();
         if moved.is_ok() || matches!(moved, Err(Error::OutcomeUnknown { .. })) {
-            inner.reread().await?;
+            writing.reread().await?;
         }
         moved
     }
 }
 
-impl Inner {
-    async fn relocate(&self, state: &State, files: RangeInclusive<u64>, base: &str) -> Result<()> {
-        let moving = self.files_to_move(state, &files, base)?;
-        let elsewhere = state.files.roots.remotes.below(base)?;
-        self.refuse_overlap(base)?;
+impl Writing {
+    async fn relocate(&self, files: RangeInclusive<u64>, base: &str) -> Result<()> {
+        let (access, committed) = (&self.access, self.committed());
+        let moving = committed.files_to_move(&files, base)?;
+        let elsewhere = committed.files.roots.remotes.below(base)?;
+        committed.refuse_overlap(base)?;
         let mut copies: Vec<Copied> = Vec::new();
-        for column in state.columns.iter() {
+        for column in committed.columns.iter() {
             for number in &moving {
-                let path = column.file(self.style, number - 1);
-                copies.push(self.copy_to_root(path, &elsewhere).await?);
+                let path = column.file(access.style, number - 1);
+                copies.push(access.copy_to_root(path, &elsewhere).await?);
             }
         }
-        let shards = state.files.roots.shards().clone();
+        let shards = committed.files.roots.shards().clone();
         let shards = moving.iter().fold(shards, |shards, number| shards.with(*number, base));
         if !moving.is_empty() {
-            self.commit_shards(state, &shards).await?;
+            self.commit_shards(&committed, &shards).await?;
         }
         self.copy_shards(&shards).await?;
         for file in copies {
             // If this fails, the next writer removes the file.
-            self.remove_file(file.path, file.version).await.ok();
+            access.remove_file(file.path, file.version).await.ok();
         }
         Ok(())
     }
 
+    /// Commits a new list of the files elsewhere.
+    pub(crate) async fn commit_shards(&self, base: &Committed, shards: &Shards) -> Result<()> {
+        let sizes = base.sizes_for(base.len(), &base.cbytes);
+        self.commit_sizes(base, Sizes { shards: Some(shards.clone()), ..sizes }).await
+    }
+
+    /// Writes the list to `meta/shards`, for a repair that finds no `meta/sizes`.
+    pub(crate) async fn copy_shards(&self, shards: &Shards) -> Result<()> {
+        if read_shards(&self.access.store).await.ok().flatten().unwrap_or_default() == *shards {
+            return Ok(());
+        }
+        let sealed = self.committed().sizes.sealed;
+        publish(&self.access.store, vec![(SHARDS.to_owned(), shards.render(sealed).into())]).await
+    }
+
+    /// Moves the generation, so that readers notice that files have changed.
+    pub(crate) async fn next_generation(&self, base: &Committed) -> Result<()> {
+        self.commit_sizes(base, base.sizes_for(base.len(), &base.cbytes)).await
+    }
+
+    /// Replaces `meta/sizes` while the rows stay the same.
+    async fn commit_sizes(&self, base: &Committed, sizes: Sizes) -> Result<()> {
+        let access = &self.access;
+        let version = if access.store.kind() == Kind::Local {
+            access.put_sizes(base, &sizes, &base.cbytes).await?;
+            base.version.clone()
+        } else {
+            let swapped = access.swap_sizes(&sizes, &base.version).await?;
+            swapped.ok_or_else(|| lost(access.store.url()))?
+        };
+        self.current.commit(Committed { sizes, version, ..base.clone() });
+        Ok(())
+    }
+}
+
+impl Committed {
     /// Refuses a root inside the dataset, under any name: its files would be taken for the dataset's own.
     fn refuse_overlap(&self, base: &str) -> Result<()> {
-        let (here, there) = (Location::of(self.store.url())?, Location::of(base)?);
-        let folders = self
-            .state()
-            .columns
-            .iter()
-            .map(|column| there.join(&column.folder))
-            .collect::<Vec<_>>();
+        let (here, there) = (Location::of(self.access.store.url())?, Location::of(base)?);
+        let folders =
+            self.columns.iter().map(|column| there.join(&column.folder)).collect::<Vec<_>>();
         match folders.iter().chain([&there]).any(|place| place.is_within(&here)) {
             true => Err(Error::invalid(format!(
                 "the files of {} cannot be moved to {base}, which lies in it; name a place elsewhere",
-                self.store.url()
+                self.access.store.url()
             ))),
             false => Ok(()),
         }
     }
 
     /// The numbers of those files that are not at `base` yet.
-    fn files_to_move(
-        &self,
-        state: &State,
-        files: &RangeInclusive<u64>,
-        base: &str,
-    ) -> Result<Vec<u64>> {
+    fn files_to_move(&self, files: &RangeInclusive<u64>, base: &str) -> Result<Vec<u64>> {
         let (first, last) = (*files.start(), *files.end());
-        if self.style != Style::Superchunk {
+        if self.access.style != Style::Superchunk {
             return Err(Error::unsupported(format!(
                 "files elsewhere of {}, which is in the style {:?}",
-                self.store.url(),
-                self.style.word()
+                self.access.store.url(),
+                self.access.style.word()
             )));
         }
-        let full = state
+        let full = self
             .columns
             .iter()
-            .map(|column| state.committed() / column.chunklen.max(1) / column.superchunk.max(1));
+            .map(|column| self.len() / column.chunklen.max(1) / column.superchunk.max(1));
         let full = full.min().unwrap_or(0);
         if first == 0 || first > last || last > full {
             return Err(Error::invalid(format!(
                 "moving files {first} to {last} of {}: those that are full are 1 to {full}",
-                self.store.url()
+                self.access.store.url()
             )));
         }
-        let shards = state.files.roots.shards();
+        let shards = self.files.roots.shards();
         let mut moving = Vec::new();
         for number in files.clone() {
             match shards.base_of(number) {
@@ -125,39 +153,5 @@ impl Inner {
             }
         }
         Ok(moving)
-    }
-
-    /// Commits a new list of the files elsewhere.
-    pub(crate) async fn commit_shards(&self, state: &State, shards: &Shards) -> Result<()> {
-        let sizes = state.sizes_for(state.committed(), &state.cbytes);
-        self.commit_sizes(state, Sizes { shards: Some(shards.clone()), ..sizes }).await
-    }
-
-    /// Writes the list to `meta/shards`, for a repair that finds no `meta/sizes`.
-    pub(crate) async fn copy_shards(&self, shards: &Shards) -> Result<()> {
-        if read_shards(&self.store).await.ok().flatten().unwrap_or_default() == *shards {
-            return Ok(());
-        }
-        let sealed = self.state().sizes.sealed;
-        publish(&self.store, vec![(SHARDS.to_owned(), shards.render(sealed).into())]).await
-    }
-
-    /// Moves the generation, so that readers notice that files have changed.
-    pub(crate) async fn next_generation(&self, state: &State) -> Result<()> {
-        self.commit_sizes(state, state.sizes_for(state.committed(), &state.cbytes)).await
-    }
-
-    /// Replaces `meta/sizes` while the rows stay the same.
-    async fn commit_sizes(&self, state: &State, sizes: Sizes) -> Result<()> {
-        if self.store.kind() != Kind::Local {
-            let swapped = self.swap_sizes(&sizes, &state.version).await?;
-            let version = swapped.ok_or_else(|| lost(self.store.url()))?;
-            let mut state = self.state();
-            (state.sizes, state.version) = (sizes, version);
-            return Ok(());
-        }
-        self.put_sizes(state, &sizes, &state.cbytes).await?;
-        self.state().sizes = sizes;
-        Ok(())
     }
 }

@@ -10,140 +10,77 @@
 //! A writer holds a lock from its first row until its commit; on an object store a claim on `meta/sizes` and
 //! conditional puts take its place. See `docs/design/010-superchunk.md`.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex};
-
 use bytes::Bytes;
-use chunkyard_store::{Error, Kind, Lock, Result, Version};
+use chunkyard_store::{Error, Kind, Result};
 
-use super::encode::{Rows, encode, rows_of};
+use super::Writing;
+use super::encode::{encode, rows_of};
 use crate::superchunk::bloscpack::CHUNK_BYTES_MAX;
-use crate::superchunk::handle::{Blz, Inner, Waiting};
+use crate::superchunk::committed::Committed;
+use crate::superchunk::handle::Blz;
 use crate::superchunk::model::Column;
 
 /// Bytes of encoded chunks that may wait in memory for a file that grows.
 pub(crate) const PENDING_BYTES_MAX: usize = 8 << 20;
 
-/// What a handle has written and not committed.
-#[derive(Debug, Default)]
-pub(crate) struct Writing {
-    /// Keeps other writers out.
-    pub(crate) lock: Option<Lock>,
-    /// What is being written, once the end of each column is known.
-    pub(crate) columns: Option<Vec<ColumnWriting>>,
-    /// Files that are written and not durable.
-    pub(crate) dirty: BTreeSet<String>,
-    /// `meta/sizes` as this handle last read or wrote it.
-    pub(crate) sizes_seen: Option<Bytes>,
-    /// The state of the files at the end of each column at this handle's last commit.
-    pub(crate) end_etags: Vec<Option<String>>,
-    /// Whether rows were added or changed since the last commit.
-    pub(crate) changed: bool,
-    /// Whether a journal is written: its chunks count already, so there is no way back.
-    pub(crate) journal: bool,
-    /// Whether this handle has just claimed, which moves the generation.
-    pub(crate) claimed: bool,
-}
-
-/// The same for one column.
-#[derive(Debug)]
-pub(crate) struct ColumnWriting {
-    /// Rows behind the last encoded chunk.
-    pub(crate) rows: Arc<Mutex<Rows>>,
-    /// Encoded chunks that are in no file.
-    pub(crate) pending: Vec<Bytes>,
-    /// New versions of chunks that are in a file, encoded.
-    pub(crate) changed: BTreeMap<u64, Bytes>,
-    /// Whether rows of the chunk that was not full have changed: then no chunk goes to a file before the
-    /// commit, since it would replace rows that count.
-    pub(crate) held: bool,
-    /// The number of full encoded chunks, including those that wait for a file.
-    pub(crate) full: u64,
-    /// Encoded bytes of full chunks, counted as in the state.
-    pub(crate) cbytes: i64,
-    /// The file of the last committed tail.
-    pub(crate) tail: Option<u64>,
-    /// The number and the encoded bytes of the chunk in the last committed tail: the next tail begins with its
-    /// rows.
-    pub(crate) tail_chunk: Option<(u64, Bytes)>,
-    /// The versions of the objects that this writer may replace.
-    pub(crate) versions: BTreeMap<u64, Version>,
-}
-
-impl Writing {
-    /// Whether nothing is under way.
-    pub(crate) fn is_idle(&self) -> bool {
-        !self.changed
-    }
-
-    /// What is being written of a column.
-    pub(crate) fn column(&mut self, at: usize) -> Option<&mut ColumnWriting> {
-        self.columns.as_mut()?.get_mut(at)
-    }
-
-    /// Drops everything that is not committed, and lets others write.
-    pub(crate) fn reset(&mut self) {
-        *self = Self::default();
-    }
-}
-
 impl Blz {
     /// Adds rows: for each column, in the order of [`Blz::columns`], the elements of the same number of rows,
     /// row-major, little-endian. This handle sees them at once, others see them after [`Blz::flush`].
     pub async fn append(&self, columns: Vec<Bytes>) -> Result<()> {
-        let inner = &self.inner;
-        let added = inner.count_rows(&columns)?;
+        let added = self.shared.current.committed().count_rows(&columns)?;
         if added == 0 {
             return Ok(());
         }
-        let mut writing = inner.writing.lock().await;
-        inner.begin(&mut writing).await?;
+        let mut writing = self.shared.writing.lock().await;
+        writing.begin().await?;
         writing.changed = true;
-        let described = inner.state().columns.clone();
+        let described = writing.committed().columns.clone();
         for (at, (rows, column)) in columns.into_iter().zip(described.iter()).enumerate() {
             let rows = column.swapped(rows);
-            if let Err(error) = inner.append_column(&mut writing, at, rows).await {
-                let error = inner.explain_loss(&writing, error).await;
+            if let Err(error) = writing.append_column(at, rows).await {
+                let error = writing.explain_loss(error).await;
                 // Columns would have different lengths.
-                inner.abandon(&mut writing);
+                writing.abandon();
                 return Err(error);
             }
         }
-        inner.state().len += added;
+        writing.current.add_rows(added);
         Ok(())
     }
 
     /// Makes it `len` rows long: cuts rows off, or adds default rows.
     pub async fn resize(&self, len: u64) -> Result<()> {
-        let inner = &self.inner;
-        let mut writing = inner.writing.lock().await;
+        let mut writing = self.shared.writing.lock().await;
         // Only a writer that keeps others out knows the length: on an object store, one that has just
         // claimed.
-        if writing.is_idle() && inner.store.kind() != Kind::Local {
+        if writing.is_idle() && writing.access.store.kind() != Kind::Local {
             writing.reset();
         }
-        inner.begin(&mut writing).await?;
-        let have = inner.state().len;
+        writing.begin().await?;
+        let have = writing.current.view().len;
         match len.checked_sub(have) {
-            None => inner.cut_off(&mut writing, have - len).await,
+            None => writing.cut_off(have - len).await,
             Some(0) => {
-                inner.end_idle(&mut writing);
+                // There is nothing to commit, so others may write.
+                if writing.is_idle() {
+                    writing.lock = None;
+                }
                 Ok(())
             }
-            Some(more) => inner.grow(&mut writing, more).await,
+            Some(more) => writing.grow(more).await,
         }
     }
 }
 
-impl Inner {
+impl Committed {
     /// The number of rows given; an error unless all columns have the same.
     fn count_rows(&self, given: &[Bytes]) -> Result<u64> {
-        let columns = self.state().columns.clone();
+        let columns = &self.columns;
         if given.len() != columns.len() {
             return Err(Error::invalid(format!(
                 "rows of {} columns; {} has {}",
                 given.len(),
-                self.store.url(),
+                self.access.store.url(),
                 columns.len()
             )));
         }
@@ -168,52 +105,32 @@ impl Inner {
         }
         rows.ok_or_else(|| Error::invalid("a table without columns has no rows"))
     }
+}
 
+impl Writing {
     /// Adds default rows.
-    async fn grow(&self, writing: &mut Writing, more: u64) -> Result<()> {
-        let columns = self.state().columns.clone();
-        writing.changed = true;
+    async fn grow(&mut self, more: u64) -> Result<()> {
+        let columns = self.committed().columns.clone();
+        self.changed = true;
         for (at, column) in columns.iter().enumerate() {
-            if let Err(error) = self.grow_column(writing, at, column, more).await {
-                let error = self.explain_loss(writing, error).await;
-                self.abandon(writing);
+            if let Err(error) = self.grow_column(at, column, more).await {
+                let error = self.explain_loss(error).await;
+                self.abandon();
                 return Err(error);
             }
         }
-        self.state().len += more;
+        self.current.add_rows(more);
         Ok(())
     }
 
-    /// Lets others write, if there is nothing to commit.
-    fn end_idle(&self, writing: &mut Writing) {
-        if writing.is_idle() {
-            writing.lock = None;
-        }
-    }
-
-    /// Drops everything that is not committed.
-    pub(crate) fn abandon(&self, writing: &mut Writing) {
-        writing.reset();
-        let mut state = self.state();
-        state.len = state.committed();
-        let none = vec![Waiting::default(); state.columns.len()];
-        state.waiting = Arc::new(none);
-    }
-
-    async fn grow_column(
-        &self,
-        writing: &mut Writing,
-        at: usize,
-        column: &Column,
-        more: u64,
-    ) -> Result<()> {
+    async fn grow_column(&mut self, at: usize, column: &Column, more: u64) -> Result<()> {
         let whole = chunk_len(column)?;
         let row = usize::try_from(column.row_bytes()).unwrap_or(usize::MAX).max(1);
-        let left = writing.columns.as_ref().and_then(|all| all.get(at));
+        let left = self.columns.as_ref().and_then(|all| all.get(at));
         let have = left.map_or(0, |mine| rows_of(&mine.rows).bytes.len());
         let (room, mut bytes) = ((whole - have) / row, more);
         let first = bytes.min(room as u64);
-        self.append_column(writing, at, default_rows(column, first)).await?;
+        self.append_column(at, default_rows(column, first)).await?;
         bytes -= first;
         let chunks = bytes / column.chunklen.max(1);
         if chunks > 0 {
@@ -224,46 +141,22 @@ impl Inner {
             };
             // Compress the chunk once and repeat its bytes.
             let encoded = encode(&column, plain).await?;
-            self.take_encoded(writing, at, 0).await?;
+            self.take_encoded(at, 0).await?;
             let mut left = chunks;
             while left > 0 {
                 let some = left.min((PENDING_BYTES_MAX / encoded.len().max(1)) as u64 + 1);
                 let some = some.min(1 << 16);
-                if let Some(mine) = writing.column(at) {
-                    self.add_chunks(mine, at, vec![encoded.clone(); some as usize]);
+                if let Some(mine) = self.columns.as_mut().and_then(|all| all.get_mut(at)) {
+                    mine.add_chunks(vec![encoded.clone(); some as usize]);
+                    self.current.show(at, mine.waiting());
                     rows_of(&mine.rows).chunk += some;
                 }
-                self.write_some(writing, at, PENDING_BYTES_MAX).await?;
+                self.write_some(at, PENDING_BYTES_MAX).await?;
                 left -= some;
             }
         }
         let rest = bytes % column.chunklen.max(1);
-        self.append_column(writing, at, default_rows(column, rest)).await
-    }
-
-    /// Lets encoded chunks wait, where readers find them.
-    pub(crate) fn add_chunks(&self, mine: &mut ColumnWriting, at: usize, encoded: Vec<Bytes>) {
-        if encoded.is_empty() {
-            return;
-        }
-        mine.full += encoded.len() as u64;
-        mine.cbytes += encoded.iter().map(|chunk| chunk.len() as i64).sum::<i64>();
-        mine.pending.extend(encoded);
-        self.show(mine, at);
-    }
-
-    /// Shows waiting chunks and rows to readers.
-    pub(crate) fn show(&self, mine: &ColumnWriting, at: usize) {
-        let mut state = self.state();
-        let shown = Waiting {
-            first: mine.full - mine.pending.len() as u64,
-            chunks: mine.pending.clone(),
-            changed: mine.changed.clone(),
-            rows: Some(mine.rows.clone()),
-        };
-        if let Some(waiting) = Arc::make_mut(&mut state.waiting).get_mut(at) {
-            *waiting = shown;
-        }
+        self.append_column(at, default_rows(column, rest)).await
     }
 }
 

@@ -19,12 +19,14 @@ use chunkyard_array::ChunkIndex;
 use chunkyard_array::codec::blosc;
 use chunkyard_store::{Error, Kind, Noun, Result, cpu};
 
-use super::append::Writing;
+use super::Writing;
 use super::chunk_files::render;
 use super::encode::{encode, rows_of};
 use super::journal::{Entry, Journal};
 use super::partial_chunk::PartialChunk;
-use crate::superchunk::handle::{Blz, Inner, State};
+use crate::superchunk::access::Access;
+use crate::superchunk::committed::View;
+use crate::superchunk::handle::{Blz, Shared};
 use crate::superchunk::model::{Column, Style};
 use crate::superchunk::read::files::FileIndex;
 use crate::{Accept, Exclusion, Writer};
@@ -40,15 +42,16 @@ impl Blz {
     /// last looked, the result is [`Error::Conflict`]; the handle has looked again by then, so the caller
     /// can retry.
     pub fn writer(&self, column: &str) -> Result<Writer> {
-        if !self.inner.mutable {
+        let access = &self.shared.access;
+        if !access.mutable {
             return Err(Error::unsupported(format!(
                 "changing rows of {}: rows are only added and cut off, unless it is opened `mutable`",
-                self.inner.store.url()
+                access.store.url()
             )));
         }
-        self.inner.refuse_read_only()?;
-        let at = self.inner.state().position(column)?;
-        let target = Target { inner: self.inner.clone(), at };
+        access.refuse_read_only()?;
+        let at = self.shared.current.committed().position(column)?;
+        let target = Target { shared: self.shared.clone(), at };
         Ok(Writer::new(self.reader(column)?, Arc::new(target)))
     }
 }
@@ -56,33 +59,32 @@ impl Blz {
 /// Where changed chunks of a column go.
 #[derive(Debug)]
 struct Target {
-    inner: Arc<Inner>,
+    shared: Arc<Shared>,
     at: usize,
 }
 
 #[async_trait]
 impl Accept for Target {
     async fn accept(&self, chunks: Vec<(ChunkIndex, Option<Bytes>)>) -> Result<()> {
-        let inner = &self.inner;
-        let mut writing = inner.writing.lock().await;
-        inner.begin_change(&mut writing).await?;
+        let mut writing = self.shared.writing.lock().await;
+        writing.begin_change().await?;
         // Only an encoded chunk, or one that is not full, can be changed.
-        inner.take_encoded(&mut writing, self.at, 0).await?;
+        writing.take_encoded(self.at, 0).await?;
         for (index, bytes) in chunks {
             let chunk = index.first().copied().unwrap_or(0);
-            inner.change_chunk(&mut writing, self.at, chunk, bytes).await?;
+            writing.change_chunk(self.at, chunk, bytes).await?;
         }
         if let Some(mine) = writing.columns.as_ref().and_then(|all| all.get(self.at)) {
-            inner.show(mine, self.at);
+            writing.current.show(self.at, mine.waiting());
         }
         match writing.changed_bytes() > CHANGED_BYTES_MAX {
-            true => inner.commit(&mut writing).await,
+            true => writing.commit().await,
             false => Ok(()),
         }
     }
 
     async fn exclude(&self, alone: bool) -> Exclusion<'_> {
-        self.inner.writers.exclude(alone).await
+        self.shared.writers.exclude(alone).await
     }
 }
 
@@ -105,47 +107,39 @@ struct Change {
     bytes: Bytes,
 }
 
-impl Inner {
+impl Writing {
     /// Makes sure that the rows which were read for a change are still the current ones.
-    async fn begin_change(&self, writing: &mut Writing) -> Result<()> {
-        if writing.changed {
+    async fn begin_change(&mut self) -> Result<()> {
+        if self.changed {
             return Ok(());
         }
-        let known = self.state().sizes.generation;
-        writing.claimed = false;
-        self.begin(writing).await?;
+        let known = self.committed().sizes.generation;
+        self.claimed = false;
+        self.begin().await?;
         // A claim is a commit of this handle.
-        let claimed = u64::from(std::mem::take(&mut writing.claimed));
-        let now = self.state().sizes.generation;
+        let claimed = u64::from(std::mem::take(&mut self.claimed));
+        let now = self.committed().sizes.generation;
         if known.map(|known| known + claimed) != now {
-            writing.reset();
+            self.reset();
             return Err(Error::Conflict {
                 message: format!(
                     "another writer has written to {} since it was read here; do it again",
-                    self.store.url()
+                    self.access.store.url()
                 ),
                 conflicts: Vec::new(),
             });
         }
-        writing.changed = true;
+        self.changed = true;
         Ok(())
     }
 
     /// Replaces a chunk, for now only for readers of this handle.
-    async fn change_chunk(
-        &self,
-        writing: &mut Writing,
-        at: usize,
-        chunk: u64,
-        bytes: Option<Bytes>,
-    ) -> Result<()> {
-        let state = self.state().clone();
-        let (Some(column), Some(mine)) =
-            (state.columns.get(at), writing.columns.as_mut().and_then(|all| all.get_mut(at)))
-        else {
+    async fn change_chunk(&mut self, at: usize, chunk: u64, bytes: Option<Bytes>) -> Result<()> {
+        let View { committed, len, .. } = self.current.view();
+        let (Some(column), Some(mine)) = (committed.columns.get(at), self.column(at)) else {
             return Ok(());
         };
-        if column.rows_in(chunk, state.len) == 0 {
+        if column.rows_in(chunk, len) == 0 {
             let name = format!("{chunk} of {}", column.path);
             return Err(Error::NotFound { what: Noun::Chunk, name });
         }
@@ -170,13 +164,13 @@ impl Inner {
         match waiting.and_then(|at| mine.pending.get_mut(at)) {
             Some(waiting) => {
                 // The chunk was filled after the last commit, but its first rows count already.
-                mine.held |= chunk.saturating_mul(column.chunklen) < state.committed();
+                mine.held |= chunk.saturating_mul(column.chunklen) < committed.len();
                 mine.cbytes += bytes.len() as i64 - waiting.len() as i64;
                 *waiting = bytes;
             }
             None => {
                 let (file, _) = column.place_of(chunk);
-                if !state.files.roots.is_here(file) {
+                if !committed.files.roots.is_here(file) {
                     return Err(Error::unsupported(format!(
                         "changing chunk {chunk} of {}: its file is kept elsewhere, by meta/sizes",
                         column.path
@@ -190,11 +184,11 @@ impl Inner {
 
     /// Changes chunks in their files; durable when this returns. While the journal exists, the next writer
     /// does it again.
-    pub(crate) async fn apply_changes(&self, writing: &mut Writing) -> Result<()> {
-        let state = self.state().clone();
+    pub(crate) async fn apply_changes(&mut self) -> Result<()> {
+        let view = self.current.view();
         let mut files: BTreeMap<(usize, u64), Vec<Change>> = BTreeMap::new();
-        for (at, mine) in writing.columns.iter().flatten().enumerate() {
-            let Some(column) = state.columns.get(at) else { continue };
+        for (at, mine) in self.columns.iter().flatten().enumerate() {
+            let Some(column) = view.committed.columns.get(at) else { continue };
             for (chunk, bytes) in &mine.changed {
                 let (file, slot) = column.place_of(*chunk);
                 let change = Change { chunk: *chunk, slot, bytes: bytes.clone() };
@@ -206,26 +200,76 @@ impl Inner {
         }
         let (mut journal, mut anew) = (Journal::default(), Vec::new());
         for ((at, file), changes) in files {
-            let column = &state.columns[at];
+            let column = &view.committed.columns[at];
             let first = changes.first().map_or(0, |change| change.chunk);
-            let (index, _) = self.find_slot(&state, at, first).await?;
-            match self.journal_entries(column, &index, &changes)? {
+            let (index, _) = view.find_slot(at, first).await?;
+            match self.access.journal_entries(column, &index, &changes)? {
                 Some(entries) => journal.entries.extend(entries),
                 None => anew.push((at, file, index, changes)),
             }
         }
-        self.publish_journal(&journal).await?;
-        writing.journal = true;
+        self.access.publish_journal(&journal).await?;
+        self.journal = true;
         for (at, file, index, changes) in anew {
-            self.rewrite_file(writing, &state, (at, file), &index, &changes).await?;
+            self.rewrite_file(&view, (at, file), &index, &changes).await?;
         }
-        self.replay(&journal).await?;
-        for mine in writing.columns.iter_mut().flatten() {
+        self.access.replay(&journal).await?;
+        for mine in self.columns.iter_mut().flatten() {
             mine.changed.clear();
         }
         Ok(())
     }
 
+    /// Writes a new file with the changed chunks, and replaces the old one.
+    async fn rewrite_file(
+        &mut self,
+        view: &View,
+        (at, file): (usize, u64),
+        index: &FileIndex,
+        changes: &[Change],
+    ) -> Result<()> {
+        let (access, committed) = (&self.access, &view.committed);
+        let column = &committed.columns[at];
+        let path = column.file(access.style, file);
+        let begins = file.saturating_mul(column.superchunk);
+        let count = (view.len / column.chunklen.max(1)).saturating_sub(begins);
+        let count = count.min(index.chunks.len() as u64);
+        let mut chunks = access.chunks_of(index, count).await?;
+        let mut grown = 0;
+        for change in changes {
+            let slot = usize::try_from(change.slot).unwrap_or(usize::MAX);
+            let Some(chunk) = chunks.get_mut(slot) else { continue };
+            let mut bytes = change.bytes.to_vec();
+            if column.slack > 0 {
+                blosc::with_slack(&mut bytes, usize::try_from(column.slack).unwrap_or(0))?;
+            }
+            grown += bytes.len() as i64 - chunk.len() as i64;
+            *chunk = bytes.into();
+        }
+        let entries = match access.style {
+            Style::Superchunk => column.superchunk,
+            _ => chunks.len() as u64,
+        };
+        let spec = column.file_spec(access.style, begins, entries)?;
+        let (parts, index) = render(&spec, &path, committed, &chunks, begins)?;
+        let mine = self.columns.as_mut().and_then(|all| all.get_mut(at));
+        if access.store.kind() == Kind::Local {
+            access.replace_file(&path, parts).await?;
+            access.store.sync_dir(&column.folder).await?;
+            if let Some(mine) = mine {
+                mine.cbytes += grown;
+            }
+        } else if let Some(mine) = mine {
+            let version = access.put_object(&path, parts, mine.versions.get(&file)).await?;
+            mine.versions.insert(file, version);
+            mine.cbytes += grown;
+        }
+        committed.files.keep(at, file, Arc::new(index));
+        Ok(())
+    }
+}
+
+impl Access {
     /// The journal entries for the changes of a file, if each new chunk fits where the old one is.
     fn journal_entries(
         &self,
@@ -258,54 +302,6 @@ impl Inner {
             });
         }
         Ok(Some(entries))
-    }
-
-    /// Writes a new file with the changed chunks, and replaces the old one.
-    async fn rewrite_file(
-        &self,
-        writing: &mut Writing,
-        state: &State,
-        (at, file): (usize, u64),
-        index: &FileIndex,
-        changes: &[Change],
-    ) -> Result<()> {
-        let column = &state.columns[at];
-        let path = column.file(self.style, file);
-        let begins = file.saturating_mul(column.superchunk);
-        let count = (state.len / column.chunklen.max(1)).saturating_sub(begins);
-        let count = count.min(index.chunks.len() as u64);
-        let mut chunks = self.chunks_of(index, count).await?;
-        let mut grown = 0;
-        for change in changes {
-            let slot = usize::try_from(change.slot).unwrap_or(usize::MAX);
-            let Some(chunk) = chunks.get_mut(slot) else { continue };
-            let mut bytes = change.bytes.to_vec();
-            if column.slack > 0 {
-                blosc::with_slack(&mut bytes, usize::try_from(column.slack).unwrap_or(0))?;
-            }
-            grown += bytes.len() as i64 - chunk.len() as i64;
-            *chunk = bytes.into();
-        }
-        let entries = match self.style {
-            Style::Superchunk => column.superchunk,
-            _ => chunks.len() as u64,
-        };
-        let spec = column.file_spec(self.style, begins, entries)?;
-        let (parts, index) = render(&spec, &path, self, &chunks, begins)?;
-        let mine = writing.columns.as_mut().and_then(|all| all.get_mut(at));
-        if self.store.kind() == Kind::Local {
-            self.replace_file(&path, parts).await?;
-            self.store.sync_dir(&column.folder).await?;
-            if let Some(mine) = mine {
-                mine.cbytes += grown;
-            }
-        } else if let Some(mine) = mine {
-            let version = self.put_object(&path, parts, mine.versions.get(&file)).await?;
-            mine.versions.insert(file, version);
-            mine.cbytes += grown;
-        }
-        state.files.keep(at, file, Arc::new(index));
-        Ok(())
     }
 }
 

@@ -10,12 +10,14 @@ use bytes::Bytes;
 use chunkyard_store::{Created, Digest, Error, Kind, Replaced, Result, Uid, Version};
 use serde_json::json;
 
-use super::append::{ColumnWriting, Writing, chunk_len};
+use super::append::chunk_len;
 use super::claim::{WRITER, lost};
 use super::encode::encode;
+use super::{ColumnWriting, Writing};
+use crate::superchunk::access::Access;
 use crate::superchunk::bloscpack::{FileSpec, Version as PackVersion, head_bytes, render_head};
+use crate::superchunk::committed::Committed;
 use crate::superchunk::dtype;
-use crate::superchunk::handle::{Inner, State};
 use crate::superchunk::model::{Column, Style};
 use crate::superchunk::names;
 use crate::superchunk::read::directory::{COLUMN, DATASET};
@@ -84,18 +86,13 @@ impl FileSpec {
     }
 }
 
-impl Inner {
+impl Writing {
     /// Writes the waiting chunks once there are many of them or they fill a file.
-    pub(crate) async fn write_some(
-        &self,
-        writing: &mut Writing,
-        at: usize,
-        bytes_max: usize,
-    ) -> Result<()> {
+    pub(super) async fn write_some(&mut self, at: usize, bytes_max: usize) -> Result<()> {
         loop {
-            let columns = self.state().columns.clone();
-            let Some(column) = columns.get(at) else { return Ok(()) };
-            let Some(mine) = writing.columns.as_mut().and_then(|all| all.get_mut(at)) else {
+            let committed = self.committed();
+            let Some(column) = committed.columns.get(at) else { return Ok(()) };
+            let Some(mine) = self.columns.as_mut().and_then(|all| all.get_mut(at)) else {
                 return Ok(());
             };
             if mine.held && bytes_max > 0 {
@@ -107,88 +104,90 @@ impl Inner {
                 usize::try_from(column.superchunk.saturating_sub(slot)).unwrap_or(usize::MAX);
             let waiting: usize = mine.pending.iter().map(Bytes::len).sum();
             // An object is written as a whole, so its chunks wait until it is complete.
-            let many = waiting > bytes_max && self.store.kind() == Kind::Local;
+            let many = waiting > bytes_max && self.access.store.kind() == Kind::Local;
             let all = bytes_max == 0 && !mine.pending.is_empty();
             if mine.pending.len() < room && !many && !all {
                 return Ok(());
             }
             let some: Vec<Bytes> = mine.pending.drain(..room.min(mine.pending.len())).collect();
-            let written =
-                self.write_chunks(mine, &mut writing.dirty, at, column, first, &some).await;
+            let written = mine.write_chunks(&committed, &mut self.dirty, at, first, &some).await;
             if let Err(error) = written {
                 mine.pending.splice(0..0, some);
                 return Err(error);
             }
-            self.show(mine, at);
+            self.current.show(at, mine.waiting());
         }
     }
+}
 
+impl ColumnWriting {
     /// Writes chunks to one file, beginning with chunk `first`.
     async fn write_chunks(
-        &self,
-        mine: &mut ColumnWriting,
+        &mut self,
+        committed: &Committed,
         dirty: &mut std::collections::BTreeSet<String>,
         at: usize,
-        column: &Column,
         first: u64,
         chunks: &[Bytes],
     ) -> Result<()> {
-        let state = self.state().clone();
+        let (access, column) = (&committed.access, &committed.columns[at]);
         let (file, slot) = column.place_of(first);
-        let path = column.file(self.style, file);
+        let path = column.file(access.style, file);
         let begins = first - slot;
         let before = match slot {
             0 => None,
             _ => {
-                let found = state.files.index(at, column, self.style, file, slot).await?;
+                let found = committed.files.index(at, column, access.style, file, slot).await?;
                 let there = found.filter(|index| index.chunks.len() as u64 >= slot);
                 Some(there.ok_or_else(|| too_few_chunks(&path, slot))?)
             }
         };
         let index = match &before {
             Some(before)
-                if self.store.kind() == Kind::Local
-                    && self.style == Style::Superchunk
+                if access.store.kind() == Kind::Local
+                    && access.style == Style::Superchunk
                     && before.rooted.url.is_none() =>
             {
                 dirty.insert(path.clone());
-                self.grow_file(column, before, begins, slot, chunks).await?
+                access.grow_file(column, before, begins, slot, chunks).await?
             }
             _ => {
                 let old = match &before {
-                    Some(before) => self.chunks_of(before, slot).await?,
+                    Some(before) => access.chunks_of(before, slot).await?,
                     None => Vec::new(),
                 };
                 let whole: Vec<Bytes> = old.into_iter().chain(chunks.iter().cloned()).collect();
-                let entries = match self.style {
+                let entries = match access.style {
                     Style::Superchunk => column.superchunk,
                     _ => whole.len() as u64,
                 };
-                let spec = column.file_spec(self.style, begins, entries)?;
-                let (parts, index) = render(&spec, &path, self, &whole, begins)?;
-                if self.store.kind() == Kind::Local {
-                    if mine.tail == Some(file) {
+                let spec = column.file_spec(access.style, begins, entries)?;
+                let (parts, index) = render(&spec, &path, committed, &whole, begins)?;
+                if access.store.kind() == Kind::Local {
+                    if self.tail == Some(file) {
                         // This replaces the old tail. Its rows are in a full chunk of an earlier file.
                         let before: Vec<String> = dirty.iter().cloned().collect();
-                        self.store.sync_content(&before).await?;
+                        access.store.sync_content(&before).await?;
                     }
                     // Rows that count must not go before their replacement is durable.
-                    match slot > 0 || mine.tail == Some(file) {
-                        true => self.replace_file(&path, parts).await?,
-                        false => self.store.put(&path, parts).await?,
+                    match slot > 0 || self.tail == Some(file) {
+                        true => access.replace_file(&path, parts).await?,
+                        false => access.store.put(&path, parts).await?,
                     }
                     dirty.insert(path.clone());
                 } else {
-                    let version = self.put_object(&path, parts, mine.versions.get(&file)).await?;
-                    mine.versions.insert(file, version);
+                    let version = access.put_object(&path, parts, self.versions.get(&file)).await?;
+                    self.versions.insert(file, version);
                 }
                 index
             }
         };
-        state.files.keep(at, file, Arc::new(index));
+        committed.files.keep(at, file, Arc::new(index));
         Ok(())
     }
+}
 
+impl Access {
     /// Adds chunks to a file that has `slot` chunks.
     async fn grow_file(
         &self,
@@ -272,29 +271,16 @@ impl Inner {
     /// Writes the rows behind the last full chunk to a file of their own; durable when this returns.
     pub(crate) async fn put_tail(
         &self,
-        state: &State,
+        committed: &Committed,
         at: usize,
         full: u64,
         rows: &Bytes,
     ) -> Result<()> {
-        let column = &state.columns[at];
+        let column = &committed.columns[at];
         let chunk = encode(column, rows.clone()).await?;
-        let (path, parts, _) = self.render_tail(column, full, &chunk)?;
+        let (path, parts, _) = committed.render_tail(column, full, &chunk)?;
         self.replace_file(&path, parts).await?;
         self.store.sync_dir(&column.folder).await
-    }
-
-    /// The tail file, whose rows are in `chunk`.
-    pub(crate) fn render_tail(
-        &self,
-        column: &Column,
-        full: u64,
-        chunk: &Bytes,
-    ) -> Result<(String, Vec<Bytes>, FileIndex)> {
-        let path = column.file(self.style, column.tail_file(full));
-        let spec = column.file_spec(self.style, full, 1)?;
-        let (parts, index) = render(&spec, &path, self, std::slice::from_ref(chunk), full)?;
-        Ok((path, parts, index))
     }
 
     /// The first chunks of a file, still encoded, with their digests checked.
@@ -320,18 +306,6 @@ impl Inner {
         let temp = self.put_temporary(path, parts).await?;
         self.store.sync_content(std::slice::from_ref(&temp)).await?;
         self.store.rename(&temp, path).await
-    }
-
-    /// On an object store, adds the writer to the metadata. There an etag may be a digest of the bytes, so if
-    /// the same rows are cut off and added again, the object gets its old etag: a writer that slept
-    /// would not notice that it was replaced.
-    fn signed(&self, spec: &FileSpec) -> Result<FileSpec> {
-        let mut spec = spec.clone();
-        let writer = self.state().sizes.other.get(WRITER).cloned();
-        if let Some(writer) = writer.filter(|_| self.store.kind() != Kind::Local) {
-            spec.sign(&writer)?;
-        }
-        Ok(spec)
     }
 
     /// Puts an object, unless another writer has put it since this writer looked.
@@ -367,6 +341,33 @@ impl Inner {
     }
 }
 
+impl Committed {
+    /// The tail file, whose rows are in `chunk`.
+    pub(crate) fn render_tail(
+        &self,
+        column: &Column,
+        full: u64,
+        chunk: &Bytes,
+    ) -> Result<(String, Vec<Bytes>, FileIndex)> {
+        let path = column.file(self.access.style, column.tail_file(full));
+        let spec = column.file_spec(self.access.style, full, 1)?;
+        let (parts, index) = render(&spec, &path, self, std::slice::from_ref(chunk), full)?;
+        Ok((path, parts, index))
+    }
+
+    /// On an object store, adds the writer to the metadata. There an etag may be a digest of the bytes, so if
+    /// the same rows are cut off and added again, the object gets its old etag: a writer that slept
+    /// would not notice that it was replaced.
+    fn signed(&self, spec: &FileSpec) -> Result<FileSpec> {
+        let mut spec = spec.clone();
+        let writer = self.sizes.other.get(WRITER).cloned();
+        if let Some(writer) = writer.filter(|_| self.access.store.kind() != Kind::Local) {
+            spec.sign(&writer)?;
+        }
+        Ok(spec)
+    }
+}
+
 impl FileIndex {
     /// The position of the table of offsets, in a file of ours.
     fn table_at(&self, column: &Column) -> u64 {
@@ -378,14 +379,14 @@ impl FileIndex {
 pub(crate) fn render(
     spec: &FileSpec,
     path: &str,
-    inner: &Inner,
+    committed: &Committed,
     chunks: &[Bytes],
     first: u64,
 ) -> Result<(Vec<Bytes>, FileIndex)> {
-    let spec = &inner.signed(spec)?;
+    let spec = &committed.signed(spec)?;
     let chunks_at = head_bytes(spec)?;
     let mut index = FileIndex {
-        rooted: Rooted { store: inner.store.clone(), path: path.into(), url: None },
+        rooted: Rooted { store: committed.access.store.clone(), path: path.into(), url: None },
         size: 0,
         guard: None,
         digest: spec.digest,

@@ -11,8 +11,9 @@ use bytes::Bytes;
 use chunkyard_store::{Error, Kind, Replaced, Result, Uid, Version};
 use serde_json::json;
 
-use super::append::Writing;
-use crate::superchunk::handle::Inner;
+use super::Writing;
+use crate::superchunk::access::Access;
+use crate::superchunk::committed::Committed;
 use crate::superchunk::meta::Sizes;
 use crate::superchunk::read::directory::{SIZES, get};
 use crate::superchunk::read::files::Files;
@@ -25,25 +26,26 @@ const LOOKS: usize = 8;
 /// The key in `meta/sizes` that names the writer, on an object store.
 pub(crate) const WRITER: &str = "writer";
 
-impl Inner {
+impl Writing {
     /// On an object store: claims, and looks at the objects. A writer with an earlier claim may still replace
     /// an object meanwhile.
-    pub(crate) async fn claim_and_find_ends(&self, writing: &mut Writing) -> Result<()> {
+    pub(crate) async fn claim_and_find_ends(&mut self) -> Result<()> {
         self.claim().await?;
         for _ in 1..LOOKS {
-            match self.find_ends(writing).await {
+            match self.find_ends().await {
                 Err(error) if may_be_moving(&error) => {
                     self.refuse_lost_claim().await?;
-                    let mut state = self.state();
-                    state.files = Files::new(state.files.roots.clone());
+                    let committed = self.committed();
+                    let files = Files::new(committed.files.roots.clone());
+                    self.current.commit(Committed { files, ..(*committed).clone() });
                 }
                 other => {
-                    writing.claimed = true;
+                    self.claimed = true;
                     return other;
                 }
             }
         }
-        self.find_ends(writing).await
+        self.find_ends().await
     }
 
     /// On an object store: refuses if another writer has claimed since. The objects that this handle has seen
@@ -51,30 +53,31 @@ impl Inner {
     pub(crate) async fn refuse_lost_claim(&self) -> Result<()> {
         match self.claim_stands().await? {
             true => Ok(()),
-            false => Err(lost(self.store.url())),
+            false => Err(lost(self.access.store.url())),
         }
     }
 
     async fn claim_stands(&self) -> Result<bool> {
-        let there = self.store.head(SIZES).await?;
-        Ok(there.etag == self.state().version.etag)
+        let there = self.access.store.head(SIZES).await?;
+        Ok(there.etag == self.committed().version.etag)
     }
 
     /// On an object store: tells a damaged file from one that another writer is replacing.
-    pub(crate) async fn explain_loss(&self, writing: &Writing, error: Error) -> Error {
-        if self.store.kind() == Kind::Local || !may_be_moving(&error) {
+    pub(crate) async fn explain_loss(&self, error: Error) -> Error {
+        if self.access.store.kind() == Kind::Local || !may_be_moving(&error) {
             return error;
         }
         if !self.claim_stands().await.unwrap_or(true) {
-            return lost(self.store.url());
+            return lost(self.access.store.url());
         }
         // A writer with an earlier claim may still replace objects, in vain.
-        let columns = self.state().columns.clone();
-        for (mine, column) in writing.columns.iter().flatten().zip(columns.iter()) {
+        let columns = self.committed().columns.clone();
+        for (mine, column) in self.columns.iter().flatten().zip(columns.iter()) {
             for (file, version) in &mine.versions {
-                let there = self.store.head(&column.file(self.style, *file)).await;
+                let path = column.file(self.access.style, *file);
+                let there = self.access.store.head(&path).await;
                 if there.is_ok_and(|there| there.etag != version.etag) {
-                    return lost(self.store.url());
+                    return lost(self.access.store.url());
                 }
             }
         }
@@ -86,21 +89,20 @@ impl Inner {
     async fn claim(&self) -> Result<()> {
         for _ in 0..CLAIMS {
             self.reread().await?;
-            let (mut sizes, version) = {
-                let state = self.state();
-                (state.sizes.clone(), state.version.clone())
-            };
+            let committed = self.committed();
+            let mut sizes = committed.sizes.clone();
             sizes.generation = Some(sizes.generation.unwrap_or(0) + 1);
             sizes.other.insert(WRITER.to_owned(), json!(Uid::fresh()?.to_string()));
-            if let Some(version) = self.swap_sizes(&sizes, &version).await? {
-                let mut state = self.state();
-                (state.sizes, state.version) = (sizes, version);
+            if let Some(version) = self.access.swap_sizes(&sizes, &committed.version).await? {
+                self.current.commit(Committed { sizes, version, ..(*committed).clone() });
                 return Ok(());
             }
         }
-        Err(lost(self.store.url()))
+        Err(lost(self.access.store.url()))
     }
+}
 
+impl Access {
     /// Replaces `meta/sizes` if it is still the expected version; `None` if it is not.
     pub(crate) async fn swap_sizes(
         &self,

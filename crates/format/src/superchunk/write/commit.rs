@@ -1,162 +1,200 @@
-//! The commit: everything durable, then one rename.
+//! The commit: everything durable, then the one step that makes it count.
+//!
+//! ```text
+//!  chunks ─▶ files ─▶ changed chunks, by a journal ─▶ tails ─▶ meta/sizes ─▶ files that count no more
+//!  └──────────────── durable before ─────────────────────┘     │            └ removed
+//!                                                              └ a rename; on an object store a conditional put
+//! ```
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use chunkyard_store::{Error, Kind, Pooled, Result, Version, alone};
 
-use super::append::Writing;
+use super::Writing;
 use super::claim::lost;
 use super::encode::{encode_from, rows_of};
-use crate::superchunk::handle::{Blz, Inner, State};
+use crate::superchunk::access::Access;
+use crate::superchunk::committed::Committed;
+use crate::superchunk::handle::Blz;
 use crate::superchunk::meta::Sizes;
+use crate::superchunk::model::Column;
 use crate::superchunk::read::directory::SIZES;
+use crate::superchunk::read::files::FileIndex;
 
 impl Blz {
-    /// Makes all added rows durable and visible to every reader, in one step.
+    /// Makes added rows durable and visible to every reader, in one step. Changed chunks become visible one by
+    /// one.
     pub async fn flush(&self) -> Result<()> {
-        let inner = &self.inner;
-        let mut writing = inner.writing.lock().await;
+        let mut writing = self.shared.writing.lock().await;
         // The steps are short and follow one another: changing threads would take longer.
-        alone(inner.commit(&mut writing)).await
+        alone(writing.commit()).await
     }
 
-    /// Drops all added rows that are not committed.
+    /// Drops all rows that were added or changed and are not committed.
     pub async fn discard(&self) {
-        let mut writing = self.inner.writing.lock().await;
-        self.inner.abandon(&mut writing);
+        self.shared.writing.lock().await.abandon();
     }
 }
 
-impl Inner {
-    pub(crate) async fn commit(&self, writing: &mut Writing) -> Result<()> {
-        if !writing.changed {
-            writing.lock = None;
+impl Writing {
+    /// Commits everything that was added and changed, and lets others write. After a conflict, or if the outcome
+    /// is not known, this handle has none of it any more; after any other error the caller can try again.
+    pub(crate) async fn commit(&mut self) -> Result<()> {
+        if !self.changed {
+            self.lock = None;
             return Ok(());
         }
-        let committed = match self.commit_rows(writing).await {
-            Err(source) if writing.journal => Err(Error::OutcomeUnknown {
-                what: format!("changing rows of {}", self.store.url()),
+        let committed = match self.commit_rows().await {
+            Err(source) if self.journal => Err(Error::OutcomeUnknown {
+                what: format!("changing rows of {}", self.access.store.url()),
                 source: Box::new(source),
             }),
-            Err(error) => Err(self.explain_loss(writing, error).await),
+            Err(error) => Err(self.explain_loss(error).await),
             Ok(()) => Ok(()),
         };
         match &committed {
             Ok(()) => {
-                writing.changed = false;
-                writing.lock = None;
+                self.changed = false;
+                self.lock = None;
             }
-            // Another writer was faster, so the rows of this handle have no place any more.
-            Err(Error::Conflict { .. } | Error::OutcomeUnknown { .. }) => self.abandon(writing),
+            Err(Error::Conflict { .. } | Error::OutcomeUnknown { .. }) => self.abandon(),
             Err(_) => {}
         }
         committed
     }
 
-    async fn commit_rows(&self, writing: &mut Writing) -> Result<()> {
-        let state = self.state().clone();
-        for at in 0..state.columns.len() {
-            self.take_encoded(writing, at, 0).await?;
-            self.write_some(writing, at, 0).await?;
+    async fn commit_rows(&mut self) -> Result<()> {
+        let (access, base, len) = (self.access.clone(), self.committed(), self.current.view().len);
+        for at in 0..base.columns.len() {
+            self.take_encoded(at, 0).await?;
+            self.write_some(at, 0).await?;
         }
-        let local = self.store.kind() == Kind::Local;
+        let local = access.store.kind() == Kind::Local;
         // Files that grew, and files that were replaced.
-        let mut dirty: Vec<String> = writing.dirty.iter().cloned().collect();
-        if writing.changes_chunks() {
+        let mut dirty: Vec<String> = self.dirty.iter().cloned().collect();
+        if self.changes_chunks() {
             // A journal counts at once, so all earlier writes must be durable before it.
-            self.store.sync(&dirty).await?;
-            writing.dirty.clear();
+            access.store.sync(&dirty).await?;
+            self.dirty.clear();
             dirty.clear();
-            self.apply_changes(writing).await?;
+            self.apply_changes().await?;
         }
-        let tails = self.tails(writing, &state).await?;
-        let cbytes = writing.cbytes(&tails);
-        let sizes = state.sizes_for(state.len, &cbytes);
-        let stale = writing.stale_tails(&state, self.style);
+        let tails = self.tails(&base).await?;
+        let cbytes = self.cbytes(&tails);
+        let sizes = base.sizes_for(len, &cbytes);
+        let stale = self.stale_tails(&base);
         let mut seen = Vec::new();
         if local {
             let mut temps = Vec::new();
             for tail in &tails {
                 temps.push((
-                    self.put_temporary(&tail.path, tail.parts.clone()).await?,
+                    access.put_temporary(&tail.path, tail.parts.clone()).await?,
                     tail.path.clone(),
                 ));
             }
-            let commits = self.render_sizes(&state, &sizes, &cbytes);
+            let commits = base.render_sizes(&sizes, &cbytes);
             let mut last = Vec::new();
             for (path, bytes) in commits {
                 seen.extend_from_slice(&bytes);
-                last.push((self.put_temporary(&path, vec![bytes]).await?, path));
+                last.push((access.put_temporary(&path, vec![bytes]).await?, path));
             }
             let mut all: Vec<String> =
                 temps.iter().chain(&last).map(|(temp, _)| temp.clone()).collect();
             all.extend(dirty.iter().cloned());
-            // No names yet: the temporary ones are renamed next, and the folder sync makes the others durable.
-            self.store.sync_content(&all).await?;
+            // Only the bytes: the temporary names change next, and the folders are synced after that.
+            access.store.sync_content(&all).await?;
             for (temp, path) in &temps {
-                self.store.rename(temp, path).await?;
+                access.store.rename(temp, path).await?;
             }
             let folders: std::collections::BTreeSet<&str> =
-                state.columns.iter().map(|column| column.folder.as_str()).collect();
+                base.columns.iter().map(|column| column.folder.as_str()).collect();
             for folder in folders {
                 if !tails.is_empty() || !dirty.is_empty() {
-                    self.store.sync_dir(folder).await.or_else(missing_is_fine)?;
+                    access.store.sync_dir(folder).await.or_else(missing_is_fine)?;
                 }
             }
-            writing.dirty.clear();
-            self.rename_sizes(&last).await?;
-            self.committed(writing, sizes, cbytes, None);
+            self.dirty.clear();
+            access.rename_sizes(&last).await?;
+            self.show_commit(Committed { sizes, cbytes, ..(*base).clone() });
         } else {
             for tail in &tails {
-                let Some(mine) = writing.column(tail.at) else {
+                let Some(mine) = self.column(tail.at) else {
                     continue;
                 };
                 let expected = mine.versions.get(&tail.file).cloned();
                 let version =
-                    self.put_object(&tail.path, tail.parts.clone(), expected.as_ref()).await?;
+                    access.put_object(&tail.path, tail.parts.clone(), expected.as_ref()).await?;
                 mine.versions.insert(tail.file, version);
             }
-            let swapped = self.swap_sizes(&sizes, &state.version).await?;
-            let version = swapped.ok_or_else(|| lost(self.store.url()))?;
-            self.committed(writing, sizes, cbytes, Some(version));
+            let swapped = access.swap_sizes(&sizes, &base.version).await?;
+            let version = swapped.ok_or_else(|| lost(access.store.url()))?;
+            self.show_commit(Committed { sizes, cbytes, version, ..(*base).clone() });
         }
-        for mine in writing.columns.iter_mut().flatten() {
+        for mine in self.columns.iter_mut().flatten() {
             (mine.tail, mine.tail_chunk, mine.held) = (None, None, false);
         }
         for tail in tails {
-            let Some(mine) = writing.column(tail.at) else {
+            let Some(mine) = self.column(tail.at) else {
                 continue;
             };
             mine.tail = Some(tail.file);
             mine.tail_chunk = Some((mine.full, tail.chunk));
-            self.state().files.keep(tail.at, tail.file, Arc::new(tail.index));
+            base.files.keep(tail.at, tail.file, Arc::new(tail.index));
         }
-        if writing.journal {
-            self.withdraw_journal().await?;
-            writing.journal = false;
+        if self.journal {
+            access.withdraw_journal().await?;
+            self.journal = false;
         }
         // These files count no more. The next writer removes any that stay.
         for stale in stale {
-            let gone = self.remove_file(stale.path, stale.version).await;
-            self.state().files.forget(stale.at, stale.file);
-            match (gone, writing.column(stale.at)) {
+            let gone = access.remove_file(stale.path, stale.version).await;
+            base.files.forget(stale.at, stale.file);
+            match (gone, self.column(stale.at)) {
                 (Ok(Some(version)), Some(mine)) => {
                     mine.versions.insert(stale.file, version);
                 }
-                // The next append looks at the store again.
-                (Err(_), _) if !local => writing.columns = None,
+                // The version is not known any more, so the next append finds the end again.
+                (Err(_), _) if !local => self.columns = None,
                 _ => {}
             }
         }
         if local {
-            writing.sizes_seen = Some(seen.into());
-            // Without marks the next append looks again, too.
-            writing.end_etags = self.end_etags(writing).await.unwrap_or_default();
+            self.sizes_seen = Some(seen.into());
+            // Without etags the next append finds the end again.
+            self.end_etags = self.end_etags().await.unwrap_or_default();
         }
         Ok(())
     }
 
+    /// Shows readers of this handle the commit that it just made.
+    fn show_commit(&self, committed: Committed) {
+        self.current.commit(committed);
+        for (at, mine) in self.columns.iter().flatten().enumerate() {
+            self.current.show(at, mine.waiting());
+        }
+    }
+
+    /// The tail of each column that has one.
+    async fn tails(&self, base: &Committed) -> Result<Vec<Tail>> {
+        let mut tails = Vec::new();
+        for (at, mine) in self.columns.iter().flatten().enumerate() {
+            let Some(column) = base.columns.get(at) else { continue };
+            let rows = Pooled::copy_of(&rows_of(&mine.rows).bytes)?.freeze();
+            if rows.is_empty() {
+                continue;
+            }
+            let before = mine.tail_chunk.as_ref().filter(|(chunk, _)| *chunk == mine.full);
+            let before = before.map(|(_, bytes)| bytes.clone()).unwrap_or_default();
+            let chunk = encode_from(column, rows, before).await?;
+            let (path, parts, index) = base.render_tail(column, mine.full, &chunk)?;
+            tails.push(Tail { at, file: column.tail_file(mine.full), path, parts, index, chunk });
+        }
+        Ok(tails)
+    }
+}
+
+impl Access {
     /// Removes a file that does not count. On an object store it becomes empty, if it is unchanged: a writer
     /// that sleeps between looking and deleting must not delete a newer object.
     pub(crate) async fn remove_file(
@@ -174,12 +212,12 @@ impl Inner {
     /// Replaces `meta/sizes` in a directory, with nothing else to commit.
     pub(crate) async fn put_sizes(
         &self,
-        state: &State,
+        committed: &Committed,
         sizes: &Sizes,
         cbytes: &[i64],
     ) -> Result<()> {
         let mut last = Vec::new();
-        for (path, bytes) in self.render_sizes(state, sizes, cbytes) {
+        for (path, bytes) in committed.render_sizes(sizes, cbytes) {
             last.push((self.put_temporary(&path, vec![bytes]).await?, path));
         }
         let temps: Vec<String> = last.iter().map(|(temp, _)| temp.clone()).collect();
@@ -201,58 +239,6 @@ impl Inner {
         }
         Ok(())
     }
-
-    /// The `sizes` files: one, or one for each column.
-    fn render_sizes(&self, state: &State, sizes: &Sizes, cbytes: &[i64]) -> Vec<(String, Bytes)> {
-        let own = state.columns.iter().zip(cbytes).filter_map(|(column, cbytes)| {
-            let path = format!("{}/sizes", column.meta.as_ref()?);
-            let len = sizes.shape.first().copied().unwrap_or(0);
-            let shape: Vec<u64> = [len].into_iter().chain(column.row_shape.clone()).collect();
-            let nbytes = len.saturating_mul(column.row_bytes());
-            let cbytes = u64::try_from(*cbytes).unwrap_or(0);
-            let sizes = Sizes { shape, nbytes, cbytes, ..sizes.clone() };
-            Some((path, Bytes::from(sizes.render())))
-        });
-        let own: Vec<_> = own.collect();
-        if own.is_empty() { vec![(SIZES.to_owned(), sizes.render().into())] } else { own }
-    }
-
-    /// Updates the state of this handle to the commit it just made.
-    fn committed(
-        &self,
-        writing: &Writing,
-        sizes: Sizes,
-        cbytes: Vec<i64>,
-        version: Option<Version>,
-    ) {
-        let mut state = self.state();
-        (state.sizes, state.cbytes) = (sizes, cbytes);
-        if let Some(version) = version {
-            state.version = version;
-        }
-        drop(state);
-        for (at, mine) in writing.columns.iter().flatten().enumerate() {
-            self.show(mine, at);
-        }
-    }
-
-    /// The tail of each column that has one.
-    async fn tails(&self, writing: &Writing, state: &State) -> Result<Vec<Tail>> {
-        let mut tails = Vec::new();
-        for (at, mine) in writing.columns.iter().flatten().enumerate() {
-            let Some(column) = state.columns.get(at) else { continue };
-            let rows = Pooled::copy_of(&rows_of(&mine.rows).bytes)?.freeze();
-            if rows.is_empty() {
-                continue;
-            }
-            let before = mine.tail_chunk.as_ref().filter(|(chunk, _)| *chunk == mine.full);
-            let before = before.map(|(_, bytes)| bytes.clone()).unwrap_or_default();
-            let chunk = encode_from(column, rows, before).await?;
-            let (path, parts, index) = self.render_tail(column, mine.full, &chunk)?;
-            tails.push(Tail { at, file: column.tail_file(mine.full), path, parts, index, chunk });
-        }
-        Ok(tails)
-    }
 }
 
 /// The rows of a column that fill no chunk, as a file.
@@ -261,7 +247,7 @@ struct Tail {
     file: u64,
     path: String,
     parts: Vec<Bytes>,
-    index: crate::superchunk::read::files::FileIndex,
+    index: FileIndex,
     chunk: Bytes,
 }
 
@@ -286,8 +272,9 @@ impl Writing {
     }
 
     /// Committed tails that the next commit makes useless and does not replace.
-    fn stale_tails(&self, state: &State, style: crate::superchunk::model::Style) -> Vec<Stale> {
-        let columns = self.columns.iter().flatten().zip(state.columns.iter()).enumerate();
+    fn stale_tails(&self, base: &Committed) -> Vec<Stale> {
+        let style = self.access.style;
+        let columns = self.columns.iter().flatten().zip(base.columns.iter()).enumerate();
         let stale = columns.filter_map(|(at, (mine, column))| {
             let file = mine.tail?;
             let empty = rows_of(&mine.rows).bytes.is_empty();
@@ -300,7 +287,22 @@ impl Writing {
     }
 }
 
-impl State {
+impl Committed {
+    /// The `sizes` files: one, or one for each column.
+    fn render_sizes(&self, sizes: &Sizes, cbytes: &[i64]) -> Vec<(String, Bytes)> {
+        let own = self.columns.iter().zip(cbytes).filter_map(|(column, cbytes)| {
+            let path = format!("{}/sizes", column.meta.as_ref()?);
+            let len = sizes.shape.first().copied().unwrap_or(0);
+            let shape: Vec<u64> = [len].into_iter().chain(column.row_shape.clone()).collect();
+            let nbytes = len.saturating_mul(column.row_bytes());
+            let cbytes = u64::try_from(*cbytes).unwrap_or(0);
+            let sizes = Sizes { shape, nbytes, cbytes, ..sizes.clone() };
+            Some((path, Bytes::from(sizes.render())))
+        });
+        let own: Vec<_> = own.collect();
+        if own.is_empty() { vec![(SIZES.to_owned(), sizes.render().into())] } else { own }
+    }
+
     /// The `meta/sizes` of the next commit, for `len` rows.
     pub(crate) fn sizes_for(&self, len: u64, cbytes: &[i64]) -> Sizes {
         let mut shape = self.sizes.shape.clone();
@@ -308,7 +310,7 @@ impl State {
             Some(first) => *first = len,
             None => shape.push(len),
         }
-        let row: u64 = self.columns.iter().map(crate::superchunk::model::Column::row_bytes).sum();
+        let row: u64 = self.columns.iter().map(Column::row_bytes).sum();
         let nbytes = len.saturating_mul(row);
         let cbytes = u64::try_from(cbytes.iter().sum::<i64>()).unwrap_or(0);
         // Where each column has its own `sizes`, no file counts commits, so this handle does not either.

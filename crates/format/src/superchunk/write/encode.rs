@@ -17,10 +17,10 @@ use bytes::{Buf, Bytes};
 use chunkyard_array::codec::blosc::{self, Params};
 use chunkyard_store::{Result, Started, cpu, start};
 
-use super::append::{PENDING_BYTES_MAX, Writing, chunk_len};
+use super::Writing;
+use super::append::{PENDING_BYTES_MAX, chunk_len};
 use super::partial_chunk::PartialChunk;
 use crate::encode_with;
-use crate::superchunk::handle::Inner;
 use crate::superchunk::model::Column;
 
 /// Bytes of full chunks that may wait to be encoded.
@@ -147,39 +147,35 @@ fn ahead_max(whole: usize) -> usize {
     (AHEAD_BYTES_MAX / whole.max(1)).clamp(1, AHEAD_CHUNKS_MAX)
 }
 
-impl Inner {
+impl Writing {
     /// Adds rows to a column, in the byte order of the file. The caller may lend the memory: after this
     /// returns, only copies are used.
-    pub(crate) async fn append_column(
-        &self,
-        writing: &mut Writing,
-        at: usize,
-        mut rest: Bytes,
-    ) -> Result<()> {
-        let columns = self.state().columns.clone();
-        let Some(column) = columns.get(at) else { return Ok(()) };
+    pub(super) async fn append_column(&mut self, at: usize, mut rest: Bytes) -> Result<()> {
+        let committed = self.committed();
+        let Some(column) = committed.columns.get(at) else { return Ok(()) };
         let whole = chunk_len(column)?;
         let lent = rest.len() >= whole;
         let mut tried = None;
         loop {
-            let Some(mine) = writing.column(at) else { return Ok(()) };
-            let fuller = rows_of(&mine.rows).fill(&mut rest, whole)?;
+            let Some(mine) = self.column(at) else { return Ok(()) };
+            let rows = mine.rows.clone();
+            let fuller = rows_of(&rows).fill(&mut rest, whole)?;
             if rest.is_empty() && !fuller && !lent {
                 return Ok(());
             }
             if column.params.is_none() && tried.is_none() {
-                let first = rows_of(&mine.rows).full.front().map(|full| full.plain.clone());
+                let first = rows_of(&rows).full.front().map(|full| full.plain.clone());
                 tried = Some(self.try_codecs(at, first.as_ref()).await?);
             }
-            rows_of(&mine.rows).start(encoder(tried.as_ref().unwrap_or(column)));
+            rows_of(&rows).start(encoder(tried.as_ref().unwrap_or(column)));
             let left_max = match (rest.is_empty(), lent) {
                 (true, false) => return Ok(()),
                 (true, true) => 0,
                 (false, _) => ahead_max(whole) / 2,
             };
             // Encoded chunks are written while the next ones are encoded.
-            self.take_encoded(writing, at, left_max).await?;
-            self.write_some(writing, at, PENDING_BYTES_MAX).await?;
+            self.take_encoded(at, left_max).await?;
+            self.write_some(at, PENDING_BYTES_MAX).await?;
             if rest.is_empty() {
                 return Ok(());
             }
@@ -187,22 +183,21 @@ impl Inner {
     }
 
     /// Moves encoded chunks to those that wait for a file, until at most `left_max` full ones are not encoded.
-    pub(crate) async fn take_encoded(
-        &self,
-        writing: &mut Writing,
-        at: usize,
-        left_max: usize,
-    ) -> Result<()> {
-        let columns = self.state().columns.clone();
-        let (Some(column), Some(mine)) = (columns.get(at), writing.column(at)) else {
+    pub(super) async fn take_encoded(&mut self, at: usize, left_max: usize) -> Result<()> {
+        let committed = self.committed();
+        let mine = self.columns.as_mut().and_then(|all| all.get_mut(at));
+        let (Some(column), Some(mine)) = (committed.columns.get(at), mine) else {
             return Ok(());
         };
         let mut done = Vec::new();
         let outcome = encoded(&mine.rows, left_max, encoder(column), &mut done).await;
         let count = done.len();
-        self.add_chunks(mine, at, done);
-        // Only now can readers find them encoded.
-        rows_of(&mine.rows).forget(count);
+        if count > 0 {
+            mine.add_chunks(done);
+            self.current.show(at, mine.waiting());
+            // Only now can readers find them encoded.
+            rows_of(&mine.rows).forget(count);
+        }
         outcome
     }
 }

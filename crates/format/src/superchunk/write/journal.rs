@@ -15,7 +15,7 @@ use chunkyard_store::{Digest, Error, Kind, Result, Store};
 use serde_json::{Value, json};
 
 use crate::publish::{publish, withdraw};
-use crate::superchunk::handle::Inner;
+use crate::superchunk::access::Access;
 use crate::superchunk::read::directory::get;
 
 pub(crate) const JOURNAL: &str = "meta/journal";
@@ -110,7 +110,7 @@ pub(crate) async fn read(store: &Store) -> Result<Option<Journal>> {
     Ok(get(store, JOURNAL).await?.and_then(|object| Journal::parse(&object.bytes)))
 }
 
-impl Inner {
+impl Access {
     /// Writes a journal; from then on it counts.
     pub(crate) async fn publish_journal(&self, journal: &Journal) -> Result<()> {
         publish(&self.store, vec![(JOURNAL.to_owned(), journal.render().into())]).await

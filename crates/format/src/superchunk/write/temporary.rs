@@ -8,23 +8,23 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use chunkyard_store::Result;
 
-use crate::superchunk::handle::Inner;
+use super::Writing;
 use crate::superchunk::names;
 
 /// A temporary file that is older than this was abandoned.
 const ABANDONED_MS: i64 = 60 * 60 * 1000;
 
-impl Inner {
+impl Writing {
     /// Deletes abandoned files. The caller must hold the lock.
-    pub(crate) async fn delete_abandoned(&self) -> Result<()> {
-        let paths = self.sizes_paths();
+    pub(super) async fn delete_abandoned(&self) -> Result<()> {
+        let (store, paths) = (&self.access.store, self.committed().sizes_paths());
         let folders: BTreeSet<&str> =
             paths.iter().filter_map(|path| Some(path.rsplit_once('/')?.0)).collect();
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let now_ms = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
         let mut abandoned = Vec::new();
         for folder in folders {
-            for meta in self.store.list_dir(folder).await?.objects {
+            for meta in store.list_dir(folder).await?.objects {
                 let name = meta.path.rsplit('/').next().unwrap_or_default();
                 let old = now_ms.saturating_sub(meta.modified_ms) > ABANDONED_MS;
                 // A store may not know when a file was written.
@@ -35,7 +35,7 @@ impl Inner {
         }
         match abandoned.is_empty() {
             true => Ok(()),
-            false => self.store.delete(&abandoned).await,
+            false => store.delete(&abandoned).await,
         }
     }
 }
