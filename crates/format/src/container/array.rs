@@ -10,12 +10,12 @@ use chunkyard_store::{Error, Result, cpu};
 use futures::stream::{self, BoxStream, StreamExt};
 use rayon::prelude::*;
 
-use super::adapt;
-use super::flush::Fill;
 use super::handle::{Container, Inner, grid_of, no_array};
 use super::mapping;
-use super::pending::{Description, Waiting};
 use super::statistics::of_chunk;
+use crate::container::mapping::chunks;
+use crate::container::write::changes::{Description, Waiting};
+use crate::container::write::flush::Fill;
 use crate::{Accept, ArrayNode, ChunkCodecs, Exclusion, Reader, Writer};
 
 /// Chunks of a stream that are read ahead.
@@ -31,7 +31,7 @@ pub struct ContainerArray {
 }
 
 impl ContainerArray {
-    pub(super) fn new(container: &Container, described: Arc<Description>) -> Result<Self> {
+    pub(crate) fn new(container: &Container, described: Arc<Description>) -> Result<Self> {
         let inner = container.inner.clone();
         let node = inner.models.of(&described)?.map(|(node, codecs)| {
             let reader = Reader::of(inner.clone(), &described.meta.name, codecs);
@@ -111,7 +111,7 @@ impl ContainerArray {
     }
 
     /// Writes while the caller keeps all others from writing.
-    pub(super) async fn write_alone(&self, region: &Region, elements: ElementsBuf) -> Result<()> {
+    pub(crate) async fn write_alone(&self, region: &Region, elements: ElementsBuf) -> Result<()> {
         let writer = Writer::new(self.reader()?.clone(), self.target(true));
         writer.write_elements(region, elements).await
     }
@@ -130,14 +130,14 @@ impl ContainerArray {
 
 impl Container {
     /// The array of a description, which may include changes that others do not see yet.
-    pub(super) fn array_of(&self, described: Arc<Description>) -> Result<ContainerArray> {
+    pub(crate) fn array_of(&self, described: Arc<Description>) -> Result<ContainerArray> {
         ContainerArray::new(self, described)
     }
 }
 
 /// The models of the arrays that were asked for last: making one costs more than reading a small chunk.
 #[derive(Debug, Default)]
-pub(super) struct Models(Mutex<HashMap<String, (Arc<Description>, Model)>>);
+pub(crate) struct Models(Mutex<HashMap<String, (Arc<Description>, Model)>>);
 
 /// An array in the shared data model, or why it is not in it.
 type Model = std::result::Result<(Arc<ArrayNode>, ChunkCodecs), String>;
@@ -234,9 +234,9 @@ impl Accept for Target {
             false => Some(Fill::new(&self.described)?),
         };
         let stored = chunks.into_iter().map(|(index, bytes)| {
-            let index = adapt::trimmed(&self.described, &index);
+            let index = chunks::trimmed(&self.described, &index);
             let adapted = match (bytes, &zeros) {
-                (Some(bytes), _) => Some(adapt::for_container(&self.described, &index, bytes)?),
+                (Some(bytes), _) => Some(chunks::for_container(&self.described, &index, bytes)?),
                 (None, zeros) => zeros.as_ref().map(|zeros| zeros.chunk(&index)).transpose()?,
             };
             Ok((index, adapted))

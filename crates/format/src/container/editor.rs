@@ -10,12 +10,12 @@ use chunkyard_array::{ArraySpec, Attributes, GroupSpec};
 use chunkyard_store::{Error, Noun, Result};
 
 use super::array::ContainerArray;
-use super::attribute_type::AttributeType;
-use super::edit::Definition;
 use super::handle::Container;
 use super::mapping::{self, array_of, dataset_of, entries_of, entry_of, group_name, name_of};
 use super::model::{AttributeValue, DType};
-use super::pending::Description;
+use crate::container::mapping::attribute_type::AttributeType;
+use crate::container::write::changes::Description;
+use crate::container::write::edit::Definition;
 use crate::normalise_path;
 use crate::{ArrayNode, Dataset, Node};
 

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use chunkyard_store::{Error, Result};
 
-use super::express;
 use super::handle::located;
-use super::member::Member;
-use super::sink::ContainerSink;
-use super::source::ContainerSource;
-use super::trailer::TRAILER_LEN;
+use crate::container::bytes::trailer::TRAILER_LEN;
+use crate::container::convert::express;
+use crate::container::convert::sink::ContainerSink;
+use crate::container::convert::source::ContainerSource;
+use crate::container::convert::worker::Member;
 use crate::hdf5::Hdf5;
 use crate::{
     CreateOptions, Dataset, Format, OpenOptions, PackSink, Place, Probe, Sink, Source, Ticket,

@@ -10,15 +10,15 @@ use chunkyard_store::{
     block_codec,
 };
 
-use super::adapt;
 use super::array::{ContainerArray, Models};
-use super::draft::{Draft, Identity};
-use super::footer_reader::Windows;
 use super::model::DType;
-use super::names::Names;
-use super::pending::{Description, Pending, Waiting};
-use super::publish;
-use super::stack::{Id, Ignored, Search, Stack};
+use crate::container::layers::file_names::Names;
+use crate::container::layers::footer_reader::Windows;
+use crate::container::layers::stack::{Id, Ignored, Search, Stack};
+use crate::container::mapping::chunks;
+use crate::container::write::changes::{Description, Pending, Waiting};
+use crate::container::write::draft::{Draft, Identity};
+use crate::container::write::publish;
 use crate::{Locate, Place, Writers};
 
 /// Windows of large footers that are kept in memory.
@@ -73,36 +73,36 @@ impl ContainerOptions {
 /// in one step, as one more layer.
 #[derive(Debug, Clone)]
 pub struct Container {
-    pub(super) inner: Arc<Inner>,
+    pub(crate) inner: Arc<Inner>,
 }
 
 #[derive(Debug)]
-pub(super) struct Inner {
-    pub(super) store: Store,
-    pub(super) names: Names,
-    pub(super) options: ContainerOptions,
-    pub(super) windows: Windows,
-    pub(super) writers: Writers,
-    pub(super) models: Models,
+pub(crate) struct Inner {
+    pub(crate) store: Store,
+    pub(crate) names: Names,
+    pub(crate) options: ContainerOptions,
+    pub(crate) windows: Windows,
+    pub(crate) writers: Writers,
+    pub(crate) models: Models,
     fetcher: Fetcher,
     state: Mutex<State>,
 }
 
 #[derive(Debug)]
-pub(super) struct State {
+pub(crate) struct State {
     /// The state in the store.
-    pub(super) stack: Arc<Stack>,
+    pub(crate) stack: Arc<Stack>,
     /// The changes that are being flushed.
-    pub(super) frozen: Option<Arc<Pending>>,
+    pub(crate) frozen: Option<Arc<Pending>>,
     /// Their layer, if it may exist and that could not be found out.
-    pub(super) unsettled: Option<(u64, Id)>,
+    pub(crate) unsettled: Option<(u64, Id)>,
     /// The changes that are not.
-    pub(super) pending: Pending,
+    pub(crate) pending: Pending,
 }
 
 /// An array according to the layers in the store and the changes since.
 #[derive(Debug, Clone)]
-pub(super) enum Known {
+pub(crate) enum Known {
     /// Its description.
     Array(Arc<Description>),
     /// It was deleted, and the deletion is not flushed.
@@ -117,7 +117,7 @@ impl Container {
     }
 
     /// Opens it without its newest layer, if that is damaged.
-    pub(super) async fn open_past_damage(place: &Place, options: ContainerOptions) -> Result<Self> {
+    pub(crate) async fn open_past_damage(place: &Place, options: ContainerOptions) -> Result<Self> {
         let search = Search { past_damage: true, ..options.search() };
         Self::open_by(place, options, search).await
     }
@@ -260,12 +260,12 @@ impl Container {
 
 impl State {
     /// Changes that are not in the store, newest first.
-    pub(super) fn changes(&self) -> impl Iterator<Item = &Pending> {
+    pub(crate) fn changes(&self) -> impl Iterator<Item = &Pending> {
         [&self.pending].into_iter().chain(self.frozen.as_deref())
     }
 
     /// An array according to the changes, if they touch it.
-    pub(super) fn known(&self, name: &str) -> Option<Known> {
+    pub(crate) fn known(&self, name: &str) -> Option<Known> {
         let change = self.changes().find_map(|pending| pending.arrays.get(name))?;
         Some(change.described.clone().map_or(Known::Deleted, Known::Array))
     }
@@ -287,16 +287,16 @@ impl State {
 }
 
 impl Inner {
-    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn search(&self) -> Search {
+    pub(crate) fn search(&self) -> Search {
         self.options.search()
     }
 
     /// The description of an array, if it exists.
-    pub(super) async fn describe(&self, name: &str) -> Result<Option<Arc<Description>>> {
+    pub(crate) async fn describe(&self, name: &str) -> Result<Option<Arc<Description>>> {
         let stack = {
             let state = self.state();
             match state.known(name) {
@@ -309,7 +309,7 @@ impl Inner {
     }
 
     /// Where chunks are, by the indices of the container, and as it stores them.
-    pub(super) async fn stored(
+    pub(crate) async fn stored(
         &self,
         array: &str,
         chunks: &[ChunkIndex],
@@ -374,12 +374,12 @@ impl Inner {
     ) -> Result<Vec<Option<ChunkRef>>> {
         let described = self.describe(array).await?.ok_or_else(|| no_array(array))?;
         let chunks: Vec<ChunkIndex> =
-            chunks.iter().map(|index| adapt::trimmed(&described, index)).collect();
+            chunks.iter().map(|index| chunks::trimmed(&described, index)).collect();
         let mut references = self.stored(array, &chunks).await?;
         if let DType::List { .. } = described.meta.dtype {
             for (index, reference) in chunks.iter().zip(&mut references) {
                 let found = reference.take();
-                *reference = adapt::for_model(&self.fetcher, &described, index, found).await?;
+                *reference = chunks::for_model(&self.fetcher, &described, index, found).await?;
             }
         }
         Ok(references)
@@ -404,7 +404,7 @@ fn waiting_reference(waiting: Waiting) -> Result<Option<ChunkRef>> {
 }
 
 /// The store that a container is in, and the names of its files there.
-pub(super) fn located(place: &Place) -> Result<(Store, Names)> {
+pub(crate) fn located(place: &Place) -> Result<(Store, Names)> {
     let (store, name) = place.object().ok_or_else(|| {
         Error::invalid(format!("{}: a container is a file in a folder", place.url()))
     })?;
@@ -412,7 +412,7 @@ pub(super) fn located(place: &Place) -> Result<(Store, Names)> {
 }
 
 /// Refuses a place where there is a container, or a file that would be taken for a layer of one.
-pub(super) async fn refuse_occupied(store: &Store, names: &Names) -> Result<()> {
+pub(crate) async fn refuse_occupied(store: &Store, names: &Names) -> Result<()> {
     let found = store.list_dir("").await?;
     let taken = |path: &String| *path == names.base() || names.number(path).is_some();
     let dirs = found.dirs.iter().find(|path| taken(path));
@@ -426,13 +426,13 @@ fn exists(store: &Store, path: &str) -> Error {
     Error::AlreadyExists { what: Noun::ContainerFile, name: store.object_url(path) }
 }
 
-pub(super) fn no_array(name: &str) -> Error {
+pub(crate) fn no_array(name: &str) -> Error {
     Error::NotFound { what: Noun::Array, name: name.to_owned() }
 }
 
 /// A name for a file that is written aside: in a directory, beside its place, where it leaves no
 /// folder behind.
-pub(super) fn aside(store: &Store, names: &Names) -> Result<String> {
+pub(crate) fn aside(store: &Store, names: &Names) -> Result<String> {
     let id = Uid::fresh()?;
     Ok(match store.kind() {
         Kind::Local => format!("{TEMP_PREFIX}{id}"),
@@ -441,12 +441,12 @@ pub(super) fn aside(store: &Store, names: &Names) -> Result<String> {
 }
 
 /// An identity that no other layer has.
-pub(super) fn fresh_id() -> Result<Id> {
+pub(crate) fn fresh_id() -> Result<Id> {
     Ok(*Uid::fresh()?.as_bytes())
 }
 
 /// The grid of an array's chunks.
-pub(super) fn grid_of(described: &Description) -> Result<Grid> {
+pub(crate) fn grid_of(described: &Description) -> Result<Grid> {
     let meta = &described.meta;
     let shape: Vec<u64> = meta.shape.iter().map(|&extent| extent.into()).collect();
     let chunks: Vec<u64> = meta.chunk_shape.iter().map(|&extent| extent.max(1).into()).collect();

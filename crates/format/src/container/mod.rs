@@ -1,77 +1,58 @@
 //! Many arrays in one file, with overlays: array-format 0.9, with additions that make it safe.
 //!
+//! A container is a base, `x.af`, and layers over it, `x.1.af`, `x.2.af`, …. A layer holds the arrays and
+//! chunks that one flush changed; for each array and each chunk the newest layer that has it counts. Files
+//! never change: a flush adds a layer, and a compaction replaces the base by one that holds all layers.
+//!
 //! ```text
-//!  Container ── define, delete, attributes, resize (edit) ─┐
-//!     │         array ─▶ ContainerArray: reader, writer ───┤ wait in pending, or aside (spill)
-//!     │                                                    ▼
-//!     ├─ flush ─▶ draft ─▶ publish      one more layer, in one exclusive step
-//!     ├─ compact ─▶ merge ─▶ publish    all layers become the base
-//!     └─ stack ─▶ layer ─▶ footer_reader ─▶ footer, seal, archive      which files count, what they say
-//!            └─ array_state             one array, put together from all layers
+//!  handle   Container ─▶ array   ContainerArray: reader, writer
+//!     │              └─▶ editor  ContainerEditor: groups and arrays by path
+//!     │
+//!     ├── layers/      which files count, and what each says
+//!     │      ▲
+//!     ├── read/        one array, put together from all layers
+//!     │      ▲
+//!     ├── write/       changes that wait; a flush makes them one more layer, in one exclusive step
+//!     ├── compact/     all layers become the base
+//!     ├── repair/      finds damage; sets an unreadable newest layer aside
+//!     ├── statistics/  smallest and largest element, carried on from layer to layer
+//!     └── convert/     ContainerSource and ContainerSink, its two ends of the pipeline
+//!
+//!  bytes/              footer, seal, trailer, archive, elements: pure functions of bytes
+//!  model               the values that the bytes mean
+//!  mapping/            these values ⇄ the shared data model
 //! ```
 //!
 //! The bytes are described in `docs/formats/container.md`, the reasons for the protocol are in
-//! `docs/design/009-container.md`. [`footer`], [`seal`], [`stats_file`], [`trailer`], [`elements`] and
-//! [`mapping`] are pure functions of bytes and values; all waiting is in the files above.
-//! [`ContainerSource`] and [`ContainerSink`] are its two ends of the pipeline.
+//! `docs/design/009-container.md`.
 
-mod adapt;
-pub mod archive;
 mod array;
-mod array_state;
-mod attribute_type;
-mod attributes;
+mod bytes;
 mod compact;
-mod described;
-mod draft;
-mod edit;
+mod convert;
 mod editor;
-pub mod elements;
-mod express;
-mod flush;
-pub mod footer;
-mod footer_reader;
 mod format;
 mod handle;
-mod inspect;
-mod judge;
-mod layer;
-mod layer_names;
+mod layers;
 pub mod mapping;
-mod member;
-mod merge;
-mod mixed;
 pub mod model;
-mod names;
-mod part_writer;
-mod parts;
-mod pending;
-mod publish;
-mod refuse;
+mod read;
 mod repair;
-pub mod seal;
-mod settle;
-mod sink;
-mod source;
-mod spill;
-mod stack;
 pub mod statistics;
-pub mod stats_file;
-pub mod trailer;
-mod upkeep;
-mod wholeness;
+mod write;
 
 pub use self::array::ContainerArray;
-pub use self::attribute_type::AttributeType;
+pub use self::bytes::{archive, elements, footer, seal, stats_file, trailer};
 pub use self::compact::{CompactOptions, Compacted, LayerInfo};
-pub use self::edit::Definition;
+pub use self::convert::sink::ContainerSink;
+pub use self::convert::source::ContainerSource;
 pub use self::editor::ContainerEditor;
-pub use self::flush::Flushed;
 pub use self::format::ContainerFormat;
 pub use self::handle::{Container, ContainerOptions};
-pub use self::names::share_files;
-pub use self::pending::Description;
+pub use self::layers::file_names::share_files;
+pub use self::layers::stack::{Ignored, Reason};
+pub use self::mapping::attribute_type::AttributeType;
 pub use self::repair::Repaired;
-pub use self::sink::ContainerSink;
-pub use self::source::ContainerSource;
-pub use self::stack::{Ignored, Reason};
+pub use self::write::changes::Description;
+pub use self::write::edit::Definition;
+pub use self::write::flush::Flushed;

@@ -1,7 +1,7 @@
 //! The content of a container's files, as values: one vocabulary for all footer versions.
 //!
 //! The file holds 32-bit extents, and so do these types; code that makes them from wider numbers
-//! refuses values that do not fit. No I/O, no bytes: [`super::footer`] parses and renders.
+//! refuses values that do not fit. No I/O, no bytes: [`crate::container::footer`] parses and renders.
 
 use chunkyard_store::{Error, Result};
 
@@ -302,7 +302,7 @@ pub struct ArrayStats {
 }
 
 /// A number that the file keeps in 32 bits; refused if it does not fit.
-pub(super) fn to_u32(what: impl FnOnce() -> String, value: u64) -> Result<u32> {
+pub(crate) fn to_u32(what: impl FnOnce() -> String, value: u64) -> Result<u32> {
     u32::try_from(value).map_err(|_| {
         Error::invalid(format!(
             "{}: {value} does not fit the container, which keeps 32 bits of it (at most {})",

@@ -16,9 +16,11 @@
 //!
 //! Chunks look alike on both sides, so that no byte of them is touched: elements in little-endian order
 //! or after a table of offsets, row-major, clipped at the edges. Only chunks of lists are rearranged,
-//! see [`elements`](super::elements). Compression belongs to blocks, not to this module.
+//! see [`elements`](crate::container::elements). Compression belongs to blocks, not to this module.
 
+pub(crate) mod attribute_type;
 mod attributes;
+pub(crate) mod chunks;
 mod fill;
 mod names;
 #[cfg(test)]

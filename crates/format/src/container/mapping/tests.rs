@@ -5,8 +5,8 @@ use chunkyard_store::ErrorKind;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::super::model::{ArrayMeta, AttributeValue, DType, FillValue, IndexWidth};
 use super::*;
+use crate::container::model::{ArrayMeta, AttributeValue, DType, FillValue, IndexWidth};
 use crate::{Dataset, Node};
 
 fn meta(name: &str, dtype: DType) -> ArrayMeta {

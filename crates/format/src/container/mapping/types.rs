@@ -6,7 +6,7 @@
 //! | String, Binary | `string`, `bytes` |
 //! | TimestampNs | `numpy.datetime64` in units of 1 ns |
 //! | FixedSizeList | one more dimension, the last, with chunks as long as it is |
-//! | List | `bytes`: the children of an element, see [`elements`](super::super::elements) |
+//! | List | `bytes`: the children of an element, see [`elements`](crate::container::elements) |
 //!
 //! Types with lists are kept as text: `list<int32>`, `fixed<3,fixed<2,float32>>`. The words for other
 //! types are Zarr's, and `datetime64[ns]`.

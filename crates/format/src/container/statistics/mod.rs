@@ -10,6 +10,7 @@
 //! so chunks may come in any order. A chunk that replaces an older one cannot be merged: the smallest
 //! element may have gone with the old one, and the array has to be read again.
 
+mod arrays;
 mod numbers;
 #[cfg(test)]
 mod tests;
@@ -145,7 +146,7 @@ fn replace_if(old: &mut Option<StatValue>, new: Option<StatValue>, wanted: fn(Or
 }
 
 /// The order of two values of one array, which have the same type.
-pub(super) fn compare(a: &StatValue, b: &StatValue) -> Ordering {
+pub(crate) fn compare(a: &StatValue, b: &StatValue) -> Ordering {
     match (a, b) {
         (StatValue::Int(a), StatValue::Int(b)) => a.cmp(b),
         (StatValue::TimestampNs(a), StatValue::TimestampNs(b)) => a.cmp(b),

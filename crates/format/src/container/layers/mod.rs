@@ -1,0 +1,17 @@
+//! The files of a container: which of them count as layers, and what each says.
+//!
+//! ```text
+//!  stack ─┬─ file_names              x.af, x.1.af, x.2.af, …
+//!         ├─ layer ─┬─ footer_reader one open file: the footer, read as far as needed
+//!         │         └─ name_index    an array of it by name
+//!         ├─ lineage                 which files belong together, oldest to newest
+//!         └─ torn                    whether an unreadable file was ever whole
+//! ```
+
+pub(crate) mod file_names;
+pub(crate) mod footer_reader;
+pub(crate) mod layer;
+mod lineage;
+mod name_index;
+pub(crate) mod stack;
+mod torn;

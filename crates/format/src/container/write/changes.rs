@@ -1,0 +1,142 @@
+//! Changes that are not flushed.
+//!
+//! A chunk that is written again replaces the waiting one, so a layer holds each chunk once, however
+//! often it was written. Large chunks wait packed, small ones plain: they are packed together when it
+//! is known which of them stay. Beyond a bound, waiting chunks move to a file aside.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use chunkyard_array::ChunkIndex;
+use chunkyard_store::{BlockCodec, Error, Pooled, Result};
+
+use super::draft::WHOLE_BYTES_MIN;
+use crate::container::statistics::ChunkStats;
+
+/// The description of an array, without its chunks.
+pub use crate::container::mapping::Entry as Description;
+
+/// All changes since the last flush.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Pending {
+    pub(crate) arrays: BTreeMap<String, Change>,
+    /// Bytes that wait in memory.
+    pub(crate) bytes: u64,
+}
+
+/// The changes of one array.
+#[derive(Debug, Clone)]
+pub(crate) struct Change {
+    /// Its description now; `None` if it was deleted.
+    pub(crate) described: Option<Arc<Description>>,
+    /// Whether the content of older layers under the name no longer counts.
+    pub(crate) fresh: bool,
+    /// Whether chunks were removed, so that statistics cannot be carried on.
+    pub(crate) shrunk: bool,
+    pub(crate) chunks: BTreeMap<ChunkIndex, Waiting>,
+}
+
+/// A chunk that waits to be flushed.
+#[derive(Debug, Clone)]
+pub(crate) enum Waiting {
+    /// It holds the fill value only.
+    Fill,
+    /// Its plain bytes.
+    Plain { bytes: Bytes, stats: ChunkStats },
+    /// Its bytes, packed as a block of its own.
+    Packed { bytes: Bytes, len: u64, codec: Arc<str>, stats: ChunkStats },
+    /// Moved aside.
+    Aside {
+        path: Arc<str>,
+        range: Range<u64>,
+        len: u64,
+        /// Name of the codec; `None` for plain bytes.
+        codec: Option<Arc<str>>,
+        stats: ChunkStats,
+    },
+}
+
+impl Waiting {
+    /// Prepares a chunk to wait: packs it, if it will be a block of its own.
+    pub(crate) fn new(bytes: Bytes, stats: ChunkStats, codec: &dyn BlockCodec) -> Result<Self> {
+        if (bytes.len() as u64) < WHOLE_BYTES_MIN {
+            // Copied: a slice would keep the whole memory behind it.
+            return Ok(Self::Plain { bytes: Bytes::copy_from_slice(&bytes), stats });
+        }
+        if codec.name() == "none" {
+            return Ok(Self::Plain { bytes, stats });
+        }
+        thread_local! {
+            static PACKED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+        }
+        let packed = PACKED.with_borrow_mut(|buffer| {
+            codec.pack_into(&bytes, buffer)?;
+            // Copied to its own size, which is known only afterwards.
+            Ok::<_, Error>(Pooled::copy_of(buffer)?.freeze())
+        })?;
+        let len = bytes.len() as u64;
+        Ok(Self::Packed { bytes: packed, len, codec: codec.name().into(), stats })
+    }
+
+    /// Bytes that it takes in memory.
+    pub(crate) fn held(&self) -> u64 {
+        match self {
+            Self::Fill | Self::Aside { .. } => 0,
+            Self::Plain { bytes, .. } | Self::Packed { bytes, .. } => bytes.len() as u64,
+        }
+    }
+
+    /// Its statistics.
+    pub(crate) fn stats(&self) -> ChunkStats {
+        match self {
+            Self::Fill => ChunkStats::default(),
+            Self::Plain { stats, .. } | Self::Packed { stats, .. } | Self::Aside { stats, .. } => {
+                stats.clone()
+            }
+        }
+    }
+}
+
+impl Pending {
+    /// Whether there is nothing to flush.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.arrays.is_empty()
+    }
+
+    /// The change of an array, begun from its old description if need be.
+    pub(crate) fn change(&mut self, name: &str, was: &Arc<Description>) -> &mut Change {
+        self.arrays.entry(name.to_owned()).or_insert_with(|| Change {
+            described: Some(was.clone()),
+            fresh: false,
+            shrunk: false,
+            chunks: BTreeMap::new(),
+        })
+    }
+
+    /// Adds chunks of an array to those that wait.
+    pub(crate) fn put(
+        &mut self,
+        name: &str,
+        was: &Arc<Description>,
+        chunks: Vec<(ChunkIndex, Waiting)>,
+    ) {
+        let change = self.change(name, was);
+        let mut bytes = 0_i128;
+        for (index, chunk) in chunks {
+            bytes += i128::from(chunk.held());
+            if let Some(old) = change.chunks.insert(index, chunk) {
+                bytes -= i128::from(old.held());
+            }
+        }
+        self.bytes = u64::try_from(i128::from(self.bytes) + bytes).unwrap_or(0);
+    }
+
+    /// Counts the bytes in memory anew, after chunks were dropped.
+    pub(crate) fn recount(&mut self) {
+        let chunks = self.arrays.values().flat_map(|change| change.chunks.values());
+        self.bytes = chunks.map(Waiting::held).sum();
+    }
+}

@@ -1,0 +1,354 @@
+//! Turns changes into a layer: complete and durable first, then visible, in one step.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use chunkyard_array::{Assembly, ChunkIndex, ElementsBuf, fill_slice};
+use chunkyard_store::{Error, Result};
+use futures::{StreamExt, TryStreamExt, stream};
+
+use super::changes::{Change, Description, Pending, Waiting};
+use super::draft::{Draft, Identity, Piece};
+use super::outcome::Failed;
+use super::publish;
+use crate::container::handle::{Container, Inner, aside, fresh_id, grid_of};
+use crate::container::layers::layer::Layer;
+use crate::container::layers::stack::{Id, Stack};
+use crate::container::mapping;
+use crate::container::mapping::chunks;
+use crate::container::model::{ArrayMeta, ArrayStats, to_u32};
+use crate::container::read::array_cache::Described;
+use crate::{ChunkCodecs, Locate};
+
+/// Chunks that are fetched at once from files aside.
+const LOADS: usize = 8;
+
+/// The result of a flush.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Flushed {
+    /// Number of the new layer.
+    pub layer: u64,
+    /// Bytes of its file.
+    pub bytes: u64,
+    /// A problem although the layer stands: the statistics file, which only other programs read,
+    /// could not be updated.
+    pub note: Option<String>,
+}
+
+/// A layer that was written and counts.
+struct Written {
+    /// All layers, this one included.
+    stack: Stack,
+    number: u64,
+    bytes: u64,
+    /// Statistics of the arrays that it touches.
+    statistics: Vec<ArrayStats>,
+}
+
+/// On drop, puts the changes back among those that wait, unless they were flushed.
+struct Frozen<'a> {
+    inner: &'a Inner,
+    pending: Arc<Pending>,
+    flushed: bool,
+}
+
+impl Drop for Frozen<'_> {
+    fn drop(&mut self) {
+        if !self.flushed {
+            // No other call wrote meanwhile: a flush keeps all others from writing.
+            let mut state = self.inner.state();
+            state.frozen = None;
+            state.pending = (*self.pending).clone();
+        }
+    }
+}
+
+impl Container {
+    /// Makes all changes visible to all readers, as one more layer; `None` if there are none. After
+    /// an error the changes still wait, and the writes of others are untouched.
+    pub async fn flush(&self) -> Result<Option<Flushed>> {
+        let inner: &Inner = &self.inner;
+        let _alone = inner.writers.exclude(true).await;
+        if let Some(settled) = inner.settle().await? {
+            return Ok(Some(settled));
+        }
+        let (stack, mut frozen) = {
+            let mut state = inner.state();
+            if state.pending.is_empty() {
+                return Ok(None);
+            }
+            let pending = Arc::new(std::mem::take(&mut state.pending));
+            state.frozen = Some(pending.clone());
+            (state.stack.clone(), Frozen { inner, pending, flushed: false })
+        };
+        inner.refuse_changes()?;
+        let Written { stack, number, bytes, statistics } =
+            match inner.write_layer(&stack, &frozen.pending).await {
+                Ok(written) => written,
+                Err(Failed { error, layer }) => {
+                    if let Some(layer) = layer {
+                        // The layer may exist: the changes stay as they are until `settle` has
+                        // looked.
+                        inner.state().unsettled = Some(layer);
+                        frozen.flushed = true;
+                    }
+                    return Err(inner.explain(error).await);
+                }
+            };
+        {
+            let mut state = inner.state();
+            state.stack = Arc::new(stack);
+            state.frozen = None;
+            frozen.flushed = true;
+        }
+        inner.forget_spilled(&frozen.pending).await;
+        let gone: Vec<&str> = frozen
+            .pending
+            .arrays
+            .iter()
+            .filter(|(_, change)| change.described.is_none())
+            .map(|(name, _)| name.as_str())
+            .collect();
+        let written = inner.update_statistics_file(&statistics, &gone).await;
+        let note = written.err().map(|error| format!("{}: {error}", inner.names.statistics()));
+        Ok(Some(Flushed { layer: number, bytes, note }))
+    }
+
+    /// Looks at the store again. Changes that wait stay, unless another writer changed the same
+    /// arrays meanwhile: that is a conflict, and then nothing changes here.
+    pub async fn refresh(&self) -> Result<()> {
+        let inner: &Inner = &self.inner;
+        let _alone = inner.writers.exclude(true).await;
+        inner.settle().await?;
+        let old = inner.state().stack.clone();
+        let new = Stack::open(&inner.store, &inner.names, inner.search(), &inner.windows).await?;
+        let changed: Vec<String> = inner.state().pending.arrays.keys().cloned().collect();
+        if !changed.is_empty() && old.container().is_some_and(|id| new.container() != Some(id)) {
+            return Err(Error::Conflict {
+                message: format!("{} was replaced by another container", inner.names.base()),
+                conflicts: Vec::new(),
+            });
+        }
+        let known = old.known_ids();
+        for layer in new.layers.iter().filter(|layer| !known.contains(&layer.id())) {
+            // A compacted base says nothing new.
+            if layer.number == 0 && layer.seal.as_ref().is_some_and(|seal| old.holds_all_of(seal)) {
+                continue;
+            }
+            for name in &changed {
+                if layer.position(name).await?.is_some() {
+                    return Err(Error::Conflict {
+                        message: format!(
+                            "{name:?} was changed here and, by another writer, in {}",
+                            layer.path
+                        ),
+                        conflicts: Vec::new(),
+                    });
+                }
+            }
+        }
+        inner.state().stack = Arc::new(new);
+        Ok(())
+    }
+
+    /// Forgets all changes that are not flushed.
+    pub async fn discard(&self) {
+        let _alone = self.inner.writers.exclude(true).await;
+        let (pending, frozen) = {
+            let mut state = self.inner.state();
+            state.unsettled = None;
+            (std::mem::take(&mut state.pending), state.frozen.take())
+        };
+        self.inner.forget_spilled(&pending).await;
+        if let Some(frozen) = frozen {
+            self.inner.forget_spilled(&frozen).await;
+        }
+    }
+}
+
+impl Stack {
+    /// The same with one more layer.
+    pub(crate) fn with(&self, layer: Layer) -> Self {
+        let next = layer.number + 1;
+        let layers: Vec<_> = self.layers.iter().cloned().chain([Arc::new(layer)]).collect();
+        Self {
+            described: Mutex::new(Described::new(&layers)),
+            layers,
+            ignored: self.ignored.clone(),
+            next,
+            base: self.base.clone(),
+            statistics_file: Default::default(),
+            dictionaries: Default::default(),
+        }
+    }
+
+    /// The identity of the container, if any of its layers knows it.
+    pub(crate) fn container(&self) -> Option<Id> {
+        self.layers.iter().find_map(|layer| Some(layer.seal.as_ref()?.container))
+    }
+}
+
+impl Inner {
+    async fn write_layer(
+        &self,
+        stack: &Stack,
+        pending: &Pending,
+    ) -> std::result::Result<Written, Failed> {
+        let number = stack.next;
+        let layer = fresh_id()?;
+        let identity = Identity {
+            container: stack.container().map_or_else(fresh_id, Ok)?,
+            layer,
+            parent: stack.top().map(|top| top.id()).unwrap_or_default(),
+            sequence: number,
+            absorbed: Vec::new(),
+            overlay_index: to_u32(|| "number of the layer".to_owned(), number)?,
+            base_file_hint: self.names.base(),
+        };
+        let aside = aside(&self.store, &self.names)?;
+        let (codec, block_bytes) = (self.options.codec.clone(), self.options.block_bytes);
+        let mut draft = Draft::new(&self.store, aside.clone(), codec, block_bytes);
+        let mut statistics = Vec::new();
+        for (name, change) in &pending.arrays {
+            match &change.described {
+                None => {
+                    if let Some(gone) = stack.array(name).await? {
+                        let meta = ArrayMeta { deleted: true, ..gone.described.meta.clone() };
+                        draft.begin_array(meta, Vec::new());
+                    }
+                }
+                Some(described) => {
+                    draft.begin_array(described.meta.clone(), described.attributes.clone());
+                    self.push_chunks(&mut draft, stack, change, described).await?;
+                    statistics.extend(self.statistics_after(stack, change, described).await?);
+                }
+            }
+        }
+        let finished = draft.finish(&identity, &statistics).await?;
+        let bytes = finished.size;
+        match publish::create(&self.store, &self.names, number, layer, finished, &aside).await {
+            Ok(()) => {}
+            Err(error @ Error::OutcomeUnknown { .. }) => {
+                return Err(Failed { error, layer: Some((number, layer)) });
+            }
+            Err(error) => return Err(error.into()),
+        }
+        match self.look_at(stack, number, layer).await {
+            Ok(stack) => Ok(Written { stack, number, bytes, statistics }),
+            Err(error @ Error::Conflict { .. }) => Err(error.into()),
+            Err(source) => Err(Failed {
+                error: Error::OutcomeUnknown {
+                    what: format!("writing {}", self.names.layer(number)),
+                    source: Box::new(source),
+                },
+                layer: Some((number, layer)),
+            }),
+        }
+    }
+
+    /// Puts the changed chunks of an array into a layer, and the empty chunks that must hide older
+    /// ones.
+    async fn push_chunks(
+        &self,
+        draft: &mut Draft,
+        stack: &Stack,
+        change: &Change,
+        described: &Arc<Description>,
+    ) -> Result<()> {
+        let name = &described.meta.name;
+        let grid = grid_of(described)?;
+        let fills = change.chunks.values().any(|chunk| matches!(chunk, Waiting::Fill));
+        let below = match change.fresh || fills {
+            true => stack.every_index(name).await?,
+            false => Default::default(),
+        };
+        let mut chunks: BTreeMap<&ChunkIndex, &Waiting> = BTreeMap::new();
+        if change.fresh {
+            let stale = below.iter().filter(|index| grid.contains(index));
+            chunks.extend(stale.map(|index| (index, &Waiting::Fill)));
+        }
+        // A chunk that holds the fill value only counts if it hides an older one.
+        chunks.extend(
+            change
+                .chunks
+                .iter()
+                .filter(|(index, chunk)| !matches!(chunk, Waiting::Fill) || below.contains(*index)),
+        );
+        let hides = chunks.values().any(|chunk| matches!(chunk, Waiting::Fill));
+        let fill = hides.then(|| Fill::new(described)).transpose()?;
+        // Collected first: as far as the compiler can tell, a stream that maps references cannot be
+        // sent to another thread, and then neither could a flush.
+        let loads: Vec<_> = chunks
+            .into_iter()
+            .map(|(index, chunk)| {
+                let fill = &fill;
+                async move {
+                    let piece = match chunk {
+                        Waiting::Fill => {
+                            let chunk = fill.as_ref().map(|fill| fill.chunk(index)).transpose()?;
+                            Piece::Plain(chunk.unwrap_or_default())
+                        }
+                        other => self.load(other).await?,
+                    };
+                    Ok::<_, Error>((index, piece))
+                }
+            })
+            .collect();
+        let mut pieces = stream::iter(loads).buffered(LOADS);
+        while let Some((index, piece)) = pieces.try_next().await? {
+            draft.push(&coord(name, index)?, piece).await?;
+        }
+        Ok(())
+    }
+
+    /// The bytes of a chunk that waits.
+    async fn load(&self, chunk: &Waiting) -> Result<Piece> {
+        Ok(match chunk {
+            Waiting::Fill => Piece::Plain(Bytes::new()),
+            Waiting::Plain { bytes, .. } => Piece::Plain(bytes.clone()),
+            Waiting::Packed { bytes, len, codec, .. } => {
+                Piece::Packed { bytes: bytes.clone(), len: *len, codec: Some(codec.clone()) }
+            }
+            Waiting::Aside { path, range, len, codec, .. } => {
+                let bytes = self.store.get_range(path, range.clone()).await?;
+                match codec {
+                    None => Piece::Plain(bytes),
+                    Some(_) => Piece::Packed { bytes, len: *len, codec: codec.clone() },
+                }
+            }
+        })
+    }
+}
+
+/// The position of a chunk as the file keeps it.
+pub(crate) fn coord(name: &str, index: &[u64]) -> Result<Vec<u32>> {
+    index.iter().map(|&c| to_u32(|| format!("{name:?}, position of a chunk"), c)).collect()
+}
+
+/// Chunks that hold nothing but the fill value.
+pub(crate) struct Fill<'a> {
+    described: &'a Description,
+    codecs: ChunkCodecs,
+}
+
+impl<'a> Fill<'a> {
+    pub(crate) fn new(described: &'a Description) -> Result<Self> {
+        let codecs = ChunkCodecs::new(&mapping::array_of(described)?)?;
+        Ok(Self { described, codecs })
+    }
+
+    pub(crate) fn chunk(&self, index: &ChunkIndex) -> Result<Bytes> {
+        let rank = self.codecs.grid().rank();
+        let (codecs, _) = self.codecs.of(&chunks::extended(index.clone(), rank))?;
+        let filled = match codecs.chunk_bytes() {
+            Some(size) => {
+                let mut bytes = vec![0; size];
+                fill_slice(&mut bytes, codecs.fill_element());
+                ElementsBuf::Fixed(bytes)
+            }
+            None => Assembly::new(codecs.chunk_shape(), codecs.fill_element())?.finish(),
+        };
+        chunks::for_container(self.described, index, codecs.encode(filled.as_ref())?.into())
+    }
+}

@@ -1,0 +1,87 @@
+//! Moves changes that do not fit in memory to a file aside.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use chunkyard_array::ChunkIndex;
+use chunkyard_store::Result;
+
+use super::changes::{Pending, Waiting};
+use crate::container::handle::{Inner, aside};
+
+/// A chunk on its way out of memory.
+struct Leaving {
+    array: String,
+    index: ChunkIndex,
+    bytes: Bytes,
+}
+
+impl Inner {
+    /// Moves all changes that wait in memory to a file aside.
+    pub(crate) async fn spill(&self) -> Result<()> {
+        let leaving: Vec<Leaving> = {
+            let state = self.state();
+            let arrays = state.pending.arrays.iter();
+            let chunks = arrays.flat_map(|(name, change)| {
+                change.chunks.iter().filter_map(move |(index, chunk)| match chunk {
+                    Waiting::Plain { bytes, .. } | Waiting::Packed { bytes, .. } => Some(Leaving {
+                        array: name.clone(),
+                        index: index.clone(),
+                        bytes: bytes.clone(),
+                    }),
+                    Waiting::Fill | Waiting::Aside { .. } => None,
+                })
+            });
+            chunks.collect()
+        };
+        if leaving.is_empty() {
+            return Ok(());
+        }
+        let path: Arc<str> = aside(&self.store, &self.names)?.into();
+        let mut upload = self.store.begin(&path).await?;
+        upload.write(leaving.iter().map(|chunk| chunk.bytes.clone()).collect()).await?;
+        upload.finish().await?;
+        let mut state = self.state();
+        let mut at = 0;
+        for Leaving { array, index, bytes } in leaving {
+            let range = at..at + bytes.len() as u64;
+            at = range.end;
+            let change = state.pending.arrays.get_mut(&array);
+            let Some(chunk) = change.and_then(|change| change.chunks.get_mut(&index)) else {
+                continue;
+            };
+            let stats = chunk.stats();
+            // A chunk that was written again meanwhile stays.
+            let moved = match chunk {
+                Waiting::Plain { bytes: now, .. } if now.as_ptr() == bytes.as_ptr() => {
+                    (None, bytes.len() as u64)
+                }
+                Waiting::Packed { bytes: now, len, codec, .. }
+                    if now.as_ptr() == bytes.as_ptr() =>
+                {
+                    (Some(codec.clone()), *len)
+                }
+                _ => continue,
+            };
+            let (codec, len) = moved;
+            *chunk = Waiting::Aside { path: path.clone(), range, len, codec, stats };
+        }
+        state.pending.recount();
+        Ok(())
+    }
+
+    /// Deletes the files aside that held waiting changes.
+    pub(crate) async fn forget_spilled(&self, pending: &Pending) {
+        let chunks = pending.arrays.values().flat_map(|change| change.chunks.values());
+        let mut paths: Vec<String> = chunks
+            .filter_map(|chunk| match chunk {
+                Waiting::Aside { path, .. } => Some(path.to_string()),
+                _ => None,
+            })
+            .collect();
+        paths.sort_unstable();
+        paths.dedup();
+        // If that fails, rubbish stays in the folder of work in progress.
+        self.store.delete(&paths).await.ok();
+    }
+}
