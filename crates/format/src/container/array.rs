@@ -14,7 +14,7 @@ use super::handle::{Container, Inner, grid_of, no_array};
 use super::mapping;
 use super::statistics::of_chunk;
 use crate::container::mapping::chunks;
-use crate::container::write::changes::{Description, Waiting};
+use crate::container::write::changes::{Description, PendingChunk};
 use crate::container::write::flush::Fill;
 use crate::{Accept, ArrayNode, ChunkCodecs, Exclusion, Reader, Writer};
 
@@ -203,10 +203,10 @@ impl Target {
             chunks
                 .into_par_iter()
                 .map(|(index, bytes)| {
-                    let Some(bytes) = bytes else { return Ok((index, Waiting::Fill)) };
+                    let Some(bytes) = bytes else { return Ok((index, PendingChunk::Fill)) };
                     let meta = &described.meta;
                     let stats = of_chunk(&meta.dtype, meta.fill_value.as_ref(), &bytes)?;
-                    Ok((index, Waiting::new(bytes, stats, &*codec)?))
+                    Ok((index, PendingChunk::new(bytes, stats, &*codec)?))
                 })
                 .collect::<Result<Vec<_>>>()
         })

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use chunkyard_store::{Error, Result};
 
-use super::handle::located;
+use super::handle::files_at;
 use crate::container::bytes::trailer::TRAILER_LEN;
 use crate::container::convert::express;
 use crate::container::convert::sink::ContainerSink;
 use crate::container::convert::source::ContainerSource;
-use crate::container::convert::worker::Member;
+use crate::container::convert::worker::PartsWorker;
 use crate::hdf5::Hdf5;
 use crate::{
     CreateOptions, Dataset, Format, OpenOptions, PackSink, Place, Probe, Sink, Source, Ticket,
@@ -31,7 +31,7 @@ impl Format for ContainerFormat {
     }
 
     async fn probe(&self, place: &Place) -> Result<Probe> {
-        let Ok((store, names)) = located(place) else {
+        let Ok((store, names)) = files_at(place) else {
             return Ok(Probe::No("its name does not end in .af".into()));
         };
         let meta = match store.head(&names.base()).await {
@@ -78,6 +78,6 @@ impl Format for ContainerFormat {
         dataset: &Dataset,
         ticket: &Ticket,
     ) -> Result<Box<dyn PackSink>> {
-        Ok(Box::new(Member::join(place, dataset, ticket).await?))
+        Ok(Box::new(PartsWorker::join(place, dataset, ticket).await?))
     }
 }

@@ -16,7 +16,7 @@ use crate::container::layers::file_names::Names;
 use crate::container::layers::footer_reader::Windows;
 use crate::container::layers::stack::{Id, Ignored, Search, Stack};
 use crate::container::mapping::chunks;
-use crate::container::write::changes::{Description, Pending, Waiting};
+use crate::container::write::changes::{Changes, Description, PendingChunk};
 use crate::container::write::draft::{Draft, Identity};
 use crate::container::write::publish;
 use crate::{Locate, Place, Writers};
@@ -40,7 +40,7 @@ pub struct ContainerOptions {
     pub codec: Arc<dyn BlockCodec>,
     /// Small chunks share blocks of about this many bytes.
     pub block_bytes: u64,
-    /// Changes that wait in memory; beyond that they wait in a file aside.
+    /// Changes that wait in memory; beyond that they wait in a temporary file.
     pub pending_bytes_max: u64,
 }
 
@@ -93,11 +93,11 @@ pub(crate) struct State {
     /// The state in the store.
     pub(crate) stack: Arc<Stack>,
     /// The changes that are being flushed.
-    pub(crate) frozen: Option<Arc<Pending>>,
+    pub(crate) frozen: Option<Arc<Changes>>,
     /// Their layer, if it may exist and that could not be found out.
-    pub(crate) unsettled: Option<(u64, Id)>,
+    pub(crate) unknown_layer: Option<(u64, Id)>,
     /// The changes that are not.
-    pub(crate) pending: Pending,
+    pub(crate) pending: Changes,
 }
 
 /// An array according to the layers in the store and the changes since.
@@ -123,7 +123,7 @@ impl Container {
     }
 
     async fn open_by(place: &Place, options: ContainerOptions, search: Search) -> Result<Self> {
-        let (store, names) = located(place)?;
+        let (store, names) = files_at(place)?;
         let windows = Windows::new(WINDOW_BYTES_MAX, |_, window| window.len());
         let stack = Stack::open(&store, &names, search, &windows).await?;
         Self::new(store, names, options, windows, stack)
@@ -132,7 +132,7 @@ impl Container {
     /// Creates an empty container. Refuses if there is one, or a file that would be taken for a
     /// layer of it.
     pub async fn create(place: &Place, options: ContainerOptions) -> Result<Self> {
-        let (store, names) = located(place)?;
+        let (store, names) = files_at(place)?;
         if store.kind() == Kind::ReadOnly {
             return Err(Error::unsupported(format!("writing to {}, a web server", store.url())));
         }
@@ -147,10 +147,11 @@ impl Container {
             overlay_index: 0,
             base_file_hint: String::new(),
         };
-        let aside = aside(&store, &names)?;
-        let draft = Draft::new(&store, aside.clone(), options.codec.clone(), options.block_bytes);
+        let temporary = temporary_path(&store, &names)?;
+        let draft =
+            Draft::new(&store, temporary.clone(), options.codec.clone(), options.block_bytes);
         let finished = draft.finish(&identity, &[]).await?;
-        match publish::create(&store, &names, 0, layer, finished, &aside).await {
+        match publish::create(&store, &names, 0, layer, finished, &temporary).await {
             Err(Error::Conflict { .. }) => return Err(exists(&store, &names.base())),
             other => other?,
         }
@@ -168,8 +169,8 @@ impl Container {
         let state = State {
             stack: Arc::new(stack),
             frozen: None,
-            unsettled: None,
-            pending: Pending::default(),
+            unknown_layer: None,
+            pending: Changes::default(),
         };
         let (writers, state) = (Writers::default(), Mutex::new(state));
         Ok(Self {
@@ -260,7 +261,7 @@ impl Container {
 
 impl State {
     /// Changes that are not in the store, newest first.
-    pub(crate) fn changes(&self) -> impl Iterator<Item = &Pending> {
+    pub(crate) fn changes(&self) -> impl Iterator<Item = &Changes> {
         [&self.pending].into_iter().chain(self.frozen.as_deref())
     }
 
@@ -271,7 +272,7 @@ impl State {
     }
 
     /// The change of a chunk, if any; and whether the store counts if there is none.
-    fn chunk(&self, name: &str, index: &ChunkIndex) -> (Option<Waiting>, bool) {
+    fn chunk(&self, name: &str, index: &ChunkIndex) -> (Option<PendingChunk>, bool) {
         for pending in self.changes() {
             if let Some(change) = pending.arrays.get(name) {
                 if let Some(chunk) = change.chunks.get(index) {
@@ -326,7 +327,7 @@ impl Inner {
         let mut references = Vec::with_capacity(chunks.len());
         for (index, (waiting, falls_through)) in chunks.iter().zip(waiting) {
             references.push(match (waiting, &below) {
-                (Some(waiting), _) => waiting_reference(waiting)?,
+                (Some(waiting), _) => reference_of(waiting)?,
                 (None, Some(below)) if falls_through => below.reference(index).await?,
                 (None, _) => None,
             });
@@ -386,16 +387,16 @@ impl Inner {
     }
 }
 
-fn waiting_reference(waiting: Waiting) -> Result<Option<ChunkRef>> {
+fn reference_of(waiting: PendingChunk) -> Result<Option<ChunkRef>> {
     Ok(match waiting {
-        Waiting::Fill => None,
-        Waiting::Plain { bytes, .. } => Some(ChunkRef::Inline(bytes)),
-        Waiting::Packed { bytes, len, codec, .. } => {
+        PendingChunk::Fill => None,
+        PendingChunk::Plain { bytes, .. } => Some(ChunkRef::Inline(bytes)),
+        PendingChunk::Packed { bytes, len, codec, .. } => {
             let mut plain = vec![0; usize::try_from(len).unwrap_or(usize::MAX)];
             block_codec(&codec)?.unpack(&bytes, &mut plain)?;
             Some(ChunkRef::Inline(plain.into()))
         }
-        Waiting::Aside { path, range, len, codec, .. } => {
+        PendingChunk::Spilled { path, range, len, codec, .. } => {
             let block =
                 Block { path, range, guard: None, crc32c: None, codec, len, owner: u64::MAX };
             Some(ChunkRef::Slice { within: 0..block.len, block: Arc::new(block) })
@@ -404,7 +405,7 @@ fn waiting_reference(waiting: Waiting) -> Result<Option<ChunkRef>> {
 }
 
 /// The store that a container is in, and the names of its files there.
-pub(crate) fn located(place: &Place) -> Result<(Store, Names)> {
+pub(crate) fn files_at(place: &Place) -> Result<(Store, Names)> {
     let (store, name) = place.object().ok_or_else(|| {
         Error::invalid(format!("{}: a container is a file in a folder", place.url()))
     })?;
@@ -430,9 +431,9 @@ pub(crate) fn no_array(name: &str) -> Error {
     Error::NotFound { what: Noun::Array, name: name.to_owned() }
 }
 
-/// A name for a file that is written aside: in a directory, beside its place, where it leaves no
+/// A name for a temporary file: in a directory, beside its place, where it leaves no
 /// folder behind.
-pub(crate) fn aside(store: &Store, names: &Names) -> Result<String> {
+pub(crate) fn temporary_path(store: &Store, names: &Names) -> Result<String> {
     let id = Uid::fresh()?;
     Ok(match store.kind() {
         Kind::Local => format!("{TEMP_PREFIX}{id}"),

@@ -6,7 +6,7 @@ use chunkyard_store::{ChunkRef, Error, Fetcher, Result, block_codec};
 use futures::{StreamExt, TryStreamExt, stream};
 
 use crate::Meter;
-use crate::container::read::array_state::{ArrayState, Found};
+use crate::container::read::array_state::{ArrayState, ChunkLocation};
 use crate::container::write::draft::{Draft, Piece};
 use crate::container::write::flush::coord;
 
@@ -44,7 +44,7 @@ async fn piece(
     fetcher: &Fetcher,
     array: &ArrayState,
     index: &ChunkIndex,
-    found: &Found,
+    found: &ChunkLocation,
     repack: bool,
 ) -> Result<Piece> {
     let block = found.layer.block_ref(found.address.block).await?;

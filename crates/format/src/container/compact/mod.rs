@@ -1,7 +1,7 @@
 //! Merges all layers into one: the new base is written first, the merged files are deleted last.
 //!
 //! ```text
-//!  1  the new base, aside, durable       all readers see the old state
+//!  1  the new base, in a temporary file   all readers see the old state
 //!  2  one step replaces the base         it holds all layers up to n, and says so
 //!  3  layers 1 … n are deleted, oldest first
 //! ```
@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use chunkyard_store::{Error, Kind, Lock, Result};
 
-use super::handle::{Container, Inner, aside, fresh_id};
+use super::handle::{Container, Inner, fresh_id, temporary_path};
 use super::model::{ArrayMeta, ArrayStats};
 use crate::Locate;
 use crate::Meter;
@@ -134,9 +134,9 @@ impl Inner {
             overlay_index: 0,
             base_file_hint: String::new(),
         };
-        let aside = aside(&self.store, &self.names)?;
+        let temporary = temporary_path(&self.store, &self.names)?;
         let (codec, block_bytes) = (self.options.codec.clone(), self.options.block_bytes);
-        let mut draft = Draft::new(&self.store, aside.clone(), codec, block_bytes);
+        let mut draft = Draft::new(&self.store, temporary.clone(), codec, block_bytes);
         let mut statistics = Vec::new();
         for name in stack.names().await? {
             let Some(array) = stack.array(&name).await? else { continue };
@@ -161,7 +161,7 @@ impl Inner {
             &stack.base,
             layer,
             finished,
-            &aside,
+            &temporary,
             options.alone,
         )
         .await?;

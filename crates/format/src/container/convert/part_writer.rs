@@ -1,4 +1,4 @@
-//! One pack as a layer of its own, written aside.
+//! One pack as a layer of its own, in the folder of work.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,34 +9,34 @@ use chunkyard_store::{Error, Result, Uid, cpu};
 use rayon::prelude::*;
 
 use super::parts::Parts;
-use super::sink::{PARTS, Planned, Shared};
+use super::sink::{PARTS, PartsTarget, PlannedArray};
 use crate::container::handle::fresh_id;
 use crate::container::layers::stack::Id;
 use crate::container::mapping::chunks;
 use crate::container::statistics::{ChunkStats, of_chunk};
-use crate::container::write::changes::Waiting;
+use crate::container::write::changes::PendingChunk;
 use crate::container::write::draft::{Content, Draft, Identity, Piece};
 use crate::container::write::flush::coord;
 use crate::{Pack, PackWriter, Receipt};
 
 /// A pack being filled.
 pub(crate) struct PartWriter {
-    shared: Arc<Shared>,
-    planned: Planned,
+    target: Arc<PartsTarget>,
+    planned: PlannedArray,
     pack: Pack,
     /// The list that it joins when it is complete.
     parts: Option<Arc<Mutex<Parts>>>,
-    chunks: Vec<(ChunkIndex, Waiting)>,
+    chunks: Vec<(ChunkIndex, PendingChunk)>,
 }
 
 impl PartWriter {
     pub(crate) fn new(
-        shared: Arc<Shared>,
-        planned: Planned,
+        target: Arc<PartsTarget>,
+        planned: PlannedArray,
         pack: &Pack,
         parts: Option<Arc<Mutex<Parts>>>,
     ) -> Self {
-        Self { shared, planned, pack: pack.clone(), parts, chunks: Vec::new() }
+        Self { target, planned, pack: pack.clone(), parts, chunks: Vec::new() }
     }
 }
 
@@ -52,7 +52,7 @@ impl PackWriter for PartWriter {
                     index.truncate(meta.shape.len());
                     let bytes = chunks::for_container(&planned.described, &index, bytes)?;
                     let stats = of_chunk(&meta.dtype, meta.fill_value.as_ref(), &bytes)?;
-                    Ok((index, Waiting::new(bytes, stats, &*planned.codec)?))
+                    Ok((index, PendingChunk::new(bytes, stats, &*planned.codec)?))
                 })
                 .collect::<Result<Vec<_>>>()
         })
@@ -66,9 +66,9 @@ impl PackWriter for PartWriter {
             return Ok(Receipt::default());
         }
         self.chunks.sort_by(|(a, _), (b, _)| a.cmp(b));
-        let Shared { store, names, .. } = &*self.shared;
+        let PartsTarget { store, names, .. } = &*self.target;
         let file = format!("{}/{PARTS}/{}", names.work(), Uid::fresh()?);
-        let Planned { described, codec } = &self.planned;
+        let PlannedArray { described, codec } = &self.planned;
         let mut draft = Draft::new(store, file.clone(), codec.clone(), 1 << 20);
         draft.begin_array(described.meta.clone(), Vec::new());
         let (name, chunks) = (&described.meta.name, self.chunks.len() as u64);
@@ -99,13 +99,15 @@ impl PackWriter for PartWriter {
     }
 }
 
-fn piece(chunk: Waiting) -> Result<Piece> {
+fn piece(chunk: PendingChunk) -> Result<Piece> {
     match chunk {
-        Waiting::Plain { bytes, .. } => Ok(Piece::Plain(bytes)),
-        Waiting::Packed { bytes, len, codec, .. } => {
+        PendingChunk::Plain { bytes, .. } => Ok(Piece::Plain(bytes)),
+        PendingChunk::Packed { bytes, len, codec, .. } => {
             Ok(Piece::Packed { bytes, len, codec: Some(codec) })
         }
-        Waiting::Fill | Waiting::Aside { .. } => Err(Error::invalid("a chunk without bytes")),
+        PendingChunk::Fill | PendingChunk::Spilled { .. } => {
+            Err(Error::invalid("a chunk without bytes"))
+        }
     }
 }
 

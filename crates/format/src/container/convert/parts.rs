@@ -14,7 +14,7 @@ use crate::container::layers::stack::Stack;
 use crate::container::mapping;
 use crate::container::mapping::chunks;
 use crate::container::model::ArrayStats;
-use crate::container::read::array_cache::Described;
+use crate::container::read::array_cache::ArrayCache;
 use crate::container::read::array_state::ArrayState;
 use crate::container::statistics::ChunkStats;
 use crate::{ChunkStream, Dataset, Locate, Occupied, Source};
@@ -34,7 +34,7 @@ impl Parts {
 
 /// An array whose parts are all open.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Merged {
+pub(crate) struct MergedParts {
     /// Its chunks; `None` if it has none.
     pub(crate) array: Option<Arc<ArrayState>>,
     /// Their statistics.
@@ -48,7 +48,7 @@ pub(crate) struct PartsSource {
     dataset: Dataset,
     parts: Parts,
     fetcher: Fetcher,
-    open: Mutex<HashMap<String, Merged>>,
+    open: Mutex<HashMap<String, MergedParts>>,
 }
 
 impl PartsSource {
@@ -58,7 +58,7 @@ impl PartsSource {
     }
 
     /// An array by its name in the container.
-    pub(crate) async fn merged(&self, name: &str) -> Result<Merged> {
+    pub(crate) async fn merged(&self, name: &str) -> Result<MergedParts> {
         if let Some(known) = self.open.lock().unwrap_or_else(PoisonError::into_inner).get(name) {
             return Ok(known.clone());
         }
@@ -70,8 +70,8 @@ impl PartsSource {
         Ok(merged)
     }
 
-    async fn open_parts(&self, name: &str) -> Result<Merged> {
-        let Some(files) = self.parts.files.get(name) else { return Ok(Merged::default()) };
+    async fn open_parts(&self, name: &str) -> Result<MergedParts> {
+        let Some(files) = self.parts.files.get(name) else { return Ok(MergedParts::default()) };
         let windows = &Windows::new(16 << 20, |_, window| window.len());
         let layers: Vec<Arc<Layer>> = stream::iter(files.values().cloned())
             .map(|file| async move {
@@ -89,7 +89,7 @@ impl PartsSource {
         }
         let base = Version { etag: None, version: None };
         let stack = Stack {
-            described: Mutex::new(Described::new(&layers)),
+            arrays: Mutex::new(ArrayCache::new(&layers)),
             layers,
             ignored: Vec::new(),
             next: 0,
@@ -97,7 +97,7 @@ impl PartsSource {
             statistics_file: Default::default(),
             dictionaries: Default::default(),
         };
-        Ok(Merged { array: stack.array(name).await?, statistics })
+        Ok(MergedParts { array: stack.array(name).await?, statistics })
     }
 }
 

@@ -1,4 +1,4 @@
-//! A container being written by the pipeline: parts aside, one file at the end.
+//! A container being written by the pipeline: parts in a folder of work, one file at the end.
 //!
 //! A pack becomes a *part*: a layer of its own in `.x.af.chunkyard/parts/`, with checksums, so that an
 //! interrupted conversion finds its finished parts and workers of other processes can write theirs. At the end
@@ -18,7 +18,7 @@ use super::worker;
 use crate::Meter;
 use crate::container::bytes::stats_file;
 use crate::container::compact::merge;
-use crate::container::handle::{aside, fresh_id, located, refuse_occupied};
+use crate::container::handle::{files_at, fresh_id, refuse_occupied, temporary_path};
 use crate::container::layers::file_names::Names;
 use crate::container::layers::stack::{Id, Search, Stack};
 use crate::container::mapping;
@@ -37,7 +37,7 @@ pub(crate) const PARTS: &str = "parts";
 /// A container being written.
 #[derive(Debug)]
 pub struct ContainerSink {
-    shared: Arc<Shared>,
+    target: Arc<PartsTarget>,
     dataset: Dataset,
     parts: Arc<Mutex<Parts>>,
     journal: Store,
@@ -46,25 +46,25 @@ pub struct ContainerSink {
     lock: Option<Lock>,
 }
 
-/// Shared by all writers of parts.
+/// Where the container will be and what it will hold, shared by all writers of parts.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct PartsTarget {
     pub(crate) store: Store,
     pub(crate) names: Names,
     /// Arrays by path.
-    arrays: BTreeMap<String, Planned>,
+    arrays: BTreeMap<String, PlannedArray>,
     /// Everything that the container will hold, groups included, by name.
     entries: BTreeMap<String, Arc<Description>>,
 }
 
 /// An array that is to be written.
 #[derive(Debug, Clone)]
-pub(crate) struct Planned {
+pub(crate) struct PlannedArray {
     pub(crate) described: Arc<Description>,
     pub(crate) codec: Arc<dyn BlockCodec>,
 }
 
-impl Shared {
+impl PartsTarget {
     pub(crate) fn new(store: Store, names: Names, dataset: &Dataset) -> Result<Self> {
         let entries = mapping::entries_of(&express::without_packing(dataset)?)?;
         let entries: BTreeMap<String, Arc<Description>> =
@@ -73,7 +73,8 @@ impl Shared {
         for (path, node) in dataset.arrays() {
             if let Some(described) = entries.get(mapping::name_of(path)) {
                 let codec = express::packing_of(&node.spec)?;
-                arrays.insert(path.to_owned(), Planned { described: described.clone(), codec });
+                arrays
+                    .insert(path.to_owned(), PlannedArray { described: described.clone(), codec });
             }
         }
         Ok(Self { store, names, arrays, entries })
@@ -99,7 +100,7 @@ impl Shared {
 impl ContainerSink {
     /// Begins to write a container at a place. Refuses if there is one, unless it may be replaced.
     pub async fn create(place: &Place, dataset: Dataset, options: CreateOptions) -> Result<Self> {
-        let (store, names) = located(place)?;
+        let (store, names) = files_at(place)?;
         let work = names.work();
         let lock = match store.kind() {
             // A second process waits here, and then finds the work of the first.
@@ -133,14 +134,14 @@ impl ContainerSink {
                 return Err(error);
             }
         };
-        let shared = Arc::new(Shared::new(store, names, &dataset)?);
-        let journal = shared.store.below(&format!("{work}/{JOURNAL}"))?;
+        let target = Arc::new(PartsTarget::new(store, names, &dataset)?);
+        let journal = target.store.below(&format!("{work}/{JOURNAL}"))?;
         let resumes = !options.plan.is_empty() && !options.restart && has_plan(&journal).await?;
         if !resumes {
             journal.delete_dir("").await?;
-            shared.store.delete_dir(&format!("{work}/{PARTS}")).await?;
+            target.store.delete_dir(&format!("{work}/{PARTS}")).await?;
         }
-        Ok(Self { shared, dataset, parts: Arc::default(), journal, replace, lock })
+        Ok(Self { target, dataset, parts: Arc::default(), journal, replace, lock })
     }
 
     /// Counts a pack among those that the container will hold.
@@ -158,8 +159,8 @@ impl ContainerSink {
 
     /// Merges the parts into one file and gives it its name.
     async fn publish(&self) -> Result<()> {
-        let Shared { store, names, entries, .. } = &*self.shared;
-        let source = PartsSource::new(&self.shared.store, self.dataset.clone(), self.parts())?;
+        let PartsTarget { store, names, entries, .. } = &*self.target;
+        let source = PartsSource::new(&self.target.store, self.dataset.clone(), self.parts())?;
         let layer = fresh_id()?;
         let Replaced { sequence, files, absorbed } = self.replaced().await?;
         let identity = Identity {
@@ -171,9 +172,9 @@ impl ContainerSink {
             overlay_index: 0,
             base_file_hint: String::new(),
         };
-        let aside = aside(store, names)?;
+        let temporary = temporary_path(store, names)?;
         // Small chunks are packed again, in blocks that they share.
-        let mut draft = Draft::new(store, aside.clone(), block_codec("zstd")?, 1 << 20);
+        let mut draft = Draft::new(store, temporary.clone(), block_codec("zstd")?, 1 << 20);
         let mut statistics = Vec::new();
         for (name, described) in entries {
             draft.begin_array(described.meta.clone(), described.attributes.clone());
@@ -189,7 +190,7 @@ impl ContainerSink {
         store.put(&made_of, vec![layer.to_vec().into()]).await?;
         store.sync(&[made_of]).await?;
         match self.replace {
-            false => publish::create(store, names, 0, layer, finished, &aside).await.map_err(
+            false => publish::create(store, names, 0, layer, finished, &temporary).await.map_err(
                 |error| match error {
                     Error::Conflict { .. } => Error::AlreadyExists {
                         what: Noun::Container,
@@ -200,7 +201,8 @@ impl ContainerSink {
             )?,
             true => {
                 let any = Version { etag: None, version: None };
-                publish::replace_base(store, names, &any, layer, finished, &aside, true).await?;
+                publish::replace_base(store, names, &any, layer, finished, &temporary, true)
+                    .await?;
                 // Our readers ignore the old container's layers, but other programs cannot tell them apart.
                 store.delete(&files).await?;
                 store.sync_dir("").await?;
@@ -215,7 +217,7 @@ impl ContainerSink {
         if !self.replace {
             return Ok(Replaced::default());
         }
-        let Shared { store, names, .. } = &*self.shared;
+        let PartsTarget { store, names, .. } = &*self.target;
         let found = store.list_dir("").await?.objects.into_iter().map(|meta| meta.path);
         let layers: Vec<String> = found.filter(|path| names.number(path).is_some()).collect();
         let numbers = layers.iter().filter_map(|path| names.number(path)).max().unwrap_or(0);
@@ -266,11 +268,11 @@ struct Replaced {
 #[async_trait]
 impl PackSink for ContainerSink {
     async fn open_pack(&self, pack: &Pack) -> Result<Box<dyn PackWriter>> {
-        self.shared.writer(pack, Some(self.parts.clone()))
+        self.target.writer(pack, Some(self.parts.clone()))
     }
 
     async fn sync(&self, receipts: &[Receipt]) -> Result<()> {
-        self.shared.sync(receipts).await
+        self.target.sync(receipts).await
     }
 }
 
@@ -278,7 +280,7 @@ impl PackSink for ContainerSink {
 impl Sink for ContainerSink {
     async fn adopt(&self, pack: &Pack, receipt: &Receipt) -> Result<bool> {
         if let Some(file) = file_of(receipt)? {
-            match self.shared.store.head(&file).await {
+            match self.target.store.head(&file).await {
                 Ok(_) => {}
                 Err(Error::NotFound { .. }) => return Ok(false),
                 Err(error) => return Err(error),
@@ -289,7 +291,7 @@ impl Sink for ContainerSink {
     }
 
     async fn ticket(&self) -> Result<Ticket> {
-        worker::ticket(&self.journal, &self.shared.names.base()).await
+        worker::ticket(&self.journal, &self.target.names.base()).await
     }
 
     async fn accept(&self, pack: &Pack, receipt: Receipt) -> Result<Receipt> {
@@ -302,14 +304,14 @@ impl Sink for ContainerSink {
     }
 
     async fn written(&self) -> Result<Arc<dyn Source>> {
-        let (store, dataset) = (&self.shared.store, self.dataset.clone());
+        let (store, dataset) = (&self.target.store, self.dataset.clone());
         Ok(Arc::new(PartsSource::new(store, dataset, self.parts())?))
     }
 
     async fn finish(self: Box<Self>) -> Result<Published> {
         self.publish().await.map_err(|error| taken_away(&self.journal, error))?;
         // The container stands; if the deletion fails, only rubbish stays.
-        self.shared.store.delete_dir(&self.shared.names.work()).await.ok();
+        self.target.store.delete_dir(&self.target.names.work()).await.ok();
         drop(self.lock);
         Ok(Published::default())
     }

@@ -9,8 +9,8 @@ use async_trait::async_trait;
 use chunkyard_store::{Error, Result, Store};
 use serde_json::{Value, json};
 
-use super::sink::{JOURNAL, Shared};
-use crate::container::handle::located;
+use super::sink::{JOURNAL, PartsTarget};
+use crate::container::handle::files_at;
 use crate::joined::{PLAN, check_plan, plan_of};
 use crate::{Dataset, Pack, PackSink, PackWriter, Place, Receipt, Ticket};
 
@@ -24,35 +24,35 @@ pub(crate) async fn ticket(journal: &Store, base: &str) -> Result<Ticket> {
 
 /// Writes parts of a container.
 #[derive(Debug)]
-pub(crate) struct Member {
+pub(crate) struct PartsWorker {
     url: String,
-    shared: Arc<Shared>,
+    target: Arc<PartsTarget>,
     journal: Store,
     plan: u64,
 }
 
-impl Member {
+impl PartsWorker {
     pub(crate) async fn join(place: &Place, dataset: &Dataset, ticket: &Ticket) -> Result<Self> {
-        let (store, names) = located(place)?;
+        let (store, names) = files_at(place)?;
         let named = ticket.0.get(CONTAINER).and_then(Value::as_str) == Some(&names.base());
         let plan = ticket.0.get(PLAN).and_then(Value::as_u64).filter(|_| named);
         let no_ticket = || Error::invalid(format!("this is no ticket for {}", names.base()));
         let plan = plan.ok_or_else(no_ticket)?;
         let journal = store.below(&format!("{}/{JOURNAL}", names.work()))?;
         check_plan(&journal, plan, place.url()).await?;
-        let shared = Arc::new(Shared::new(store, names, dataset)?);
-        Ok(Self { url: place.url().to_owned(), shared, journal, plan })
+        let target = Arc::new(PartsTarget::new(store, names, dataset)?);
+        Ok(Self { url: place.url().to_owned(), target, journal, plan })
     }
 }
 
 #[async_trait]
-impl PackSink for Member {
+impl PackSink for PartsWorker {
     async fn open_pack(&self, pack: &Pack) -> Result<Box<dyn PackWriter>> {
         check_plan(&self.journal, self.plan, &self.url).await?;
-        self.shared.writer(pack, None)
+        self.target.writer(pack, None)
     }
 
     async fn sync(&self, receipts: &[Receipt]) -> Result<()> {
-        self.shared.sync(receipts).await
+        self.target.sync(receipts).await
     }
 }

@@ -1,4 +1,4 @@
-//! Which files count as layers, judged from the oldest to the newest. See [`super::stack`].
+//! Which files count as layers, from the oldest to the newest. See [`super::stack`].
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::layer::Layer;
 use super::stack::{Id, Ignored, Reason, Search, unwritable};
 
 /// Decides which layers count, from the oldest to the newest.
-pub(crate) struct Judge<'a> {
+pub(crate) struct Lineage<'a> {
     names: &'a Names,
     search: Search,
     layers: Vec<Arc<Layer>>,
@@ -24,7 +24,7 @@ pub(crate) struct Judge<'a> {
     unreadable: Option<(Ignored, Error)>,
 }
 
-impl<'a> Judge<'a> {
+impl<'a> Lineage<'a> {
     pub(crate) fn new(base: Layer, names: &'a Names, search: Search) -> Result<Self> {
         refuse_no_base(&base)?;
         let merged: HashMap<u64, Id> = base
@@ -60,8 +60,8 @@ impl<'a> Judge<'a> {
         self.layers.last().map_or(0, |layer| layer.number).max(self.sequence())
     }
 
-    /// Judges the next file; for an unreadable one, `whole` says whether it was ever readable.
-    pub(crate) fn see(
+    /// Adds the next file; for an unreadable one, `whole` says whether it was ever readable.
+    pub(crate) fn add(
         &mut self,
         number: u64,
         meta: Meta,

@@ -1,6 +1,6 @@
 //! The layers of a container that count, and those that do not.
 //!
-//! All files that are named like layers are opened at once, then judged from the oldest to the newest:
+//! All files that are named like layers are opened at once; from the oldest to the newest, each counts, or is:
 //!
 //! - *merged*: the base says that it already holds exactly this layer; a compaction was interrupted
 //!   before it could delete it.
@@ -23,11 +23,11 @@ use futures::{StreamExt, stream};
 use super::file_names::Names;
 use super::footer_reader::Windows;
 use super::layer::Layer;
-use super::lineage::Judge;
+use super::lineage::Lineage;
 use super::torn::was_whole;
 use crate::container::model::ArrayStats;
 use crate::container::read::ambiguous::Dictionary;
-use crate::container::read::array_cache::Described;
+use crate::container::read::array_cache::ArrayCache;
 
 /// How often opening starts again because a compaction deleted files meanwhile.
 const ATTEMPTS: usize = 8;
@@ -101,7 +101,7 @@ pub(crate) struct Stack {
     /// The state of the base in its store.
     pub(crate) base: Version,
     /// Arrays that have been read.
-    pub(crate) described: Mutex<Described>,
+    pub(crate) arrays: Mutex<ArrayCache>,
     /// The content of the statistics file, once it has been read.
     pub(crate) statistics_file: tokio::sync::OnceCell<HashMap<String, ArrayStats>>,
     /// The dictionaries of all layers, the newest first, once needed to find out what 0.9 reads.
@@ -177,12 +177,12 @@ async fn attempt(store: &Store, names: &Names, search: Search, windows: &Windows
         })
         .buffered(store.limits().requests.max(1));
     let Some((_, _, layer, _)) = opened.next().await else { return Err(missing(store, names)) };
-    let mut judge = Judge::new(layer?, names, search)?;
-    let sequence = judge.sequence();
+    let mut lineage = Lineage::new(layer?, names, search)?;
+    let sequence = lineage.sequence();
     while let Some((number, meta, layer, whole)) = opened.next().await {
-        judge.see(number, meta, layer, whole?)?;
+        lineage.add(number, meta, layer, whole?)?;
     }
-    let (layers, ignored) = judge.finish()?;
+    let (layers, ignored) = lineage.finish()?;
     let top = layers.last().map_or(0, |layer| layer.number).max(sequence);
     if let Some(wanted) = search.as_of
         && (wanted < sequence || wanted > newest.max(sequence))
@@ -195,7 +195,7 @@ async fn attempt(store: &Store, names: &Names, search: Search, windows: &Windows
         return Err(Error::NotFound { what: Noun::Layer, name });
     }
     Ok(Stack {
-        described: Mutex::new(Described::new(&layers)),
+        arrays: Mutex::new(ArrayCache::new(&layers)),
         layers,
         ignored,
         next: newest.max(sequence) + 1,

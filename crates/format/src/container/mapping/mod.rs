@@ -32,7 +32,7 @@ use serde_json::{Map, Value, json};
 
 pub use self::attributes::attribute_json;
 pub use self::names::{dataset_of, entries_of, group_name, name_of};
-use self::types::Layout;
+use self::types::ElementMapping;
 pub use self::types::{data_type_of, parse_type};
 use chunkyard_store::{Error, Result};
 
@@ -69,7 +69,7 @@ pub fn array_of(entry: &Entry) -> Result<ArrayNode> {
         let expected = format!("{rank} dimension names, or none");
         return Err(corrupt(meta, expected, meta.dimension_names.len()));
     }
-    let layout = Layout::of(&meta.dtype)?;
+    let layout = ElementMapping::of(&meta.dtype)?;
     let (mut attributes, non_finite) = attributes::to_json(&entry.attributes);
     let mut members = take_members(&mut attributes, non_finite);
     if !layout.is_plain() {
@@ -119,7 +119,7 @@ pub fn entry_of(name: &str, array: &ArrayNode) -> Result<Entry> {
     let leaf = types::leaf_of(&dtype)?;
     let layout = take_list(&mut attributes, &leaf, spec.shape(), grid.chunk_shape());
     let dtype = layout.unwrap_or(leaf);
-    let layout = Layout::of(&dtype)?;
+    let layout = ElementMapping::of(&dtype)?;
     let element = chunkyard_array::fill_element(&spec.dtype()?, &spec.metadata().fill_value)?;
     let fill_value = match fill::take(&mut attributes, &layout.leaf, &element) {
         Some(stored) => Some(stored),
@@ -201,7 +201,7 @@ fn take_list(
 ) -> Option<DType> {
     let dtype = types::parse(attributes.get(LIST)?.as_str()?)?;
     attributes.shift_remove(LIST);
-    let layout = Layout::of(&dtype).ok()?;
+    let layout = ElementMapping::of(&dtype).ok()?;
     let sizes: Vec<u64> = layout.inner.iter().map(|&size| u64::from(size)).collect();
     let chunk: Vec<u64> = sizes.iter().map(|&size| size.max(1)).collect();
     let fits =

@@ -37,7 +37,7 @@ const LEAVES: &[(DType, &str)] = &[
 
 /// How the elements of a container become the elements of an array.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Layout {
+pub(super) struct ElementMapping {
     /// The extents of the added dimensions.
     pub(super) inner: Vec<u32>,
     /// The type within them: not a list of fixed size.
@@ -46,7 +46,7 @@ pub(super) struct Layout {
     pub(super) data_type: Value,
 }
 
-impl Layout {
+impl ElementMapping {
     /// The layout of a type.
     pub(super) fn of(dtype: &DType) -> Result<Self> {
         if children_of(dtype).nth(DEPTH_MAX).is_some() {
@@ -115,7 +115,7 @@ pub(super) fn leaf_of(dtype: &chunkyard_array::DType) -> Result<DType> {
     )))
 }
 
-/// A type as text. The type must have a [`Layout`], which limits how deep it nests.
+/// A type as text. The type must have a [`ElementMapping`], which limits how deep it nests.
 pub(super) fn render(dtype: &DType) -> String {
     match dtype {
         DType::List { child } => format!("list<{}>", render(child)),
@@ -126,7 +126,7 @@ pub(super) fn render(dtype: &DType) -> String {
 
 /// Parses a type, lists included: `string`, `list<int32>`, `fixed<3,float32>`.
 pub fn parse_type(text: &str) -> Result<DType> {
-    parse_any(text, 0).filter(|dtype| Layout::of(dtype).is_ok()).ok_or_else(|| {
+    parse_any(text, 0).filter(|dtype| ElementMapping::of(dtype).is_ok()).ok_or_else(|| {
         let words: Vec<&str> = LEAVES.iter().map(|(_, word)| *word).collect();
         Error::invalid(format!(
             "{text:?} is no type of a container; there are {}, list<TYPE> and fixed<SIZE,TYPE>",
@@ -138,7 +138,7 @@ pub fn parse_type(text: &str) -> Result<DType> {
 /// The data type of an array whose elements have this type, as Zarr writes it; lists of fixed size are
 /// further dimensions of it.
 pub fn data_type_of(dtype: &DType) -> Result<Value> {
-    Ok(Layout::of(dtype)?.data_type)
+    Ok(ElementMapping::of(dtype)?.data_type)
 }
 
 /// Parses a type with lists; `None` if the text is not one.

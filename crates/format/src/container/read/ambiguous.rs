@@ -11,7 +11,7 @@ use std::collections::HashMap;
 
 use chunkyard_store::{Error, Result};
 
-use super::attributes::Said;
+use super::attributes::LayerAttributes;
 use crate::container::bytes::footer;
 use crate::container::handle::Container;
 use crate::container::layers::layer::Layer;
@@ -27,7 +27,7 @@ const ASKED_MAX: u64 = 10_000;
 
 /// An attribute for which the layers give more than one value.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Mixed {
+pub(crate) struct Ambiguous {
     pub(crate) key: String,
     /// The value that we read.
     pub(crate) value: AttributeValue,
@@ -52,7 +52,7 @@ impl Container {
     }
 }
 
-impl Mixed {
+impl Ambiguous {
     fn sentence(&self, array: &str) -> String {
         let Self { key, value, or } = self;
         format!(
@@ -74,14 +74,14 @@ pub(crate) fn shown(value: &AttributeValue) -> String {
 }
 
 impl Stack {
-    /// The attributes that 0.9 reads differently; `said` holds the array's attributes by layer, the
+    /// The attributes that 0.9 reads differently; `stored` holds the array's attributes by layer, the
     /// newest first.
     pub(crate) async fn read_otherwise(
         &self,
-        said: &[Said<'_>],
+        stored: &[LayerAttributes<'_>],
         attributes: &[(String, AttributeValue)],
-    ) -> Result<Vec<Mixed>> {
-        let Some(newest) = said.first().filter(|newest| newest.layer.seal.is_none()) else {
+    ) -> Result<Vec<Ambiguous>> {
+        let Some(newest) = stored.first().filter(|newest| newest.layer.seal.is_none()) else {
             return Ok(Vec::new());
         };
         let words = |layer: &Layer| footer::keys_len(&layer.root) + footer::values_len(&layer.root);
@@ -108,7 +108,7 @@ impl Stack {
                     Some(read) => format!("array-format 0.9 reads {}", shown(&read)),
                     None => "array-format 0.9 finds none".to_owned(),
                 };
-                mixed.push(Mixed { key: key.clone(), value: value.clone(), or });
+                mixed.push(Ambiguous { key: key.clone(), value: value.clone(), or });
             }
         }
         Ok(mixed)

@@ -22,16 +22,16 @@ const EXPANSION_MAX: u64 = 16;
 
 /// Arrays by name. Missing arrays are not remembered: a caller can ask for any name.
 #[derive(Debug)]
-pub(crate) struct Described {
+pub(crate) struct ArrayCache {
     arrays: HashMap<Arc<str>, Arc<ArrayState>>,
-    room: Room,
+    budget: AttributeBudget,
 }
 
-impl Described {
+impl ArrayCache {
     /// No arrays yet, of a container with these layers.
     pub(crate) fn new(layers: &[Arc<Layer>]) -> Self {
         let footers = layers.iter().map(|layer| layer.footer_len()).fold(0, u64::saturating_add);
-        Self { arrays: HashMap::new(), room: Room::beside(footers) }
+        Self { arrays: HashMap::new(), budget: AttributeBudget::beside(footers) }
     }
 
     /// An array, if it has been read.
@@ -39,16 +39,16 @@ impl Described {
         self.arrays.get(name).cloned()
     }
 
-    /// The room that is left.
-    pub(crate) fn room(&self) -> Room {
-        self.room
+    /// What is left for attributes.
+    pub(crate) fn budget(&self) -> AttributeBudget {
+        self.budget
     }
 
     /// Keeps an array whose attributes take so many bytes, unless another thread was faster.
     pub(crate) fn keep(&mut self, name: &str, array: ArrayState, bytes: u64) -> Arc<ArrayState> {
-        let room = &mut self.room;
+        let budget = &mut self.budget;
         let kept = self.arrays.entry(name.into()).or_insert_with(|| {
-            room.bytes_left = room.bytes_left.saturating_sub(bytes);
+            budget.bytes_left = budget.bytes_left.saturating_sub(bytes);
             Arc::new(array)
         });
         kept.clone()
@@ -57,18 +57,18 @@ impl Described {
 
 /// Bytes that attributes may still take.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Room {
+pub(crate) struct AttributeBudget {
     bytes_max: u64,
     bytes_left: u64,
 }
 
-impl Room {
+impl AttributeBudget {
     fn beside(footers: u64) -> Self {
         let bytes_max = footers.saturating_mul(EXPANSION_MAX).max(BYTES_MIN);
         Self { bytes_max, bytes_left: bytes_max }
     }
 
-    /// Makes room for an attribute.
+    /// Counts an attribute.
     pub(crate) fn take(&mut self, key: &str, value: &AttributeValue) -> Result<()> {
         let bytes = (key.len() as u64).saturating_add(value_bytes(value));
         self.bytes_left = self.bytes_left.checked_sub(bytes).ok_or_else(|| {

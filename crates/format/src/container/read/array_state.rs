@@ -10,9 +10,9 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use chunkyard_array::ChunkIndex;
 use chunkyard_store::{Block, ChunkRef, Error, Result};
 
-use super::ambiguous::Mixed;
-use super::array_cache::{Described, Room};
-use super::attributes::{Said, attributes};
+use super::ambiguous::Ambiguous;
+use super::array_cache::{ArrayCache, AttributeBudget};
+use super::attributes::{LayerAttributes, attributes};
 use crate::container::bytes::archive::Table;
 use crate::container::bytes::footer;
 use crate::container::layers::layer::Layer;
@@ -32,17 +32,17 @@ pub(crate) struct ArrayState {
     /// Its description.
     pub(crate) described: Arc<Description>,
     /// Attributes that may mean something else.
-    pub(crate) mixed: Vec<Mixed>,
+    pub(crate) mixed: Vec<Ambiguous>,
     /// Chunks along each axis.
     grid: Vec<u64>,
     /// Where chunks are, newest layer first.
     tables: Vec<(Arc<Layer>, Table)>,
-    places: tokio::sync::OnceCell<Places>,
+    chunk_table: tokio::sync::OnceCell<ChunkTable>,
 }
 
 /// Where a chunk is.
 #[derive(Debug, Clone)]
-pub(crate) struct Found {
+pub(crate) struct ChunkLocation {
     /// The layer.
     pub(crate) layer: Arc<Layer>,
     /// The part of a block in that layer.
@@ -51,7 +51,7 @@ pub(crate) struct Found {
 
 /// Chunks of all layers in one table, so that a lookup is one step however many layers there are.
 #[derive(Debug, Default)]
-struct Places {
+struct ChunkTable {
     /// By position in the grid: the number of the table, and the address.
     overlay: HashMap<u64, (u32, ChunkAddress)>,
     /// Long sorted tables, which are searched where they are.
@@ -62,19 +62,19 @@ impl Stack {
     /// An array; `None` if it never existed or was deleted.
     pub(crate) async fn array(&self, name: &str) -> Result<Option<Arc<ArrayState>>> {
         let before = {
-            let described = self.described();
-            if let Some(known) = described.get(name) {
+            let arrays = self.arrays();
+            if let Some(known) = arrays.get(name) {
                 return Ok(Some(known));
             }
-            described.room()
+            arrays.budget()
         };
-        let mut room = before;
-        let found = ArrayState::open(self, name, &mut room).await?;
-        Ok(found.map(|state| self.described().keep(name, state, room.taken_since(before))))
+        let mut budget = before;
+        let found = ArrayState::open(self, name, &mut budget).await?;
+        Ok(found.map(|state| self.arrays().keep(name, state, budget.taken_since(before))))
     }
 
-    fn described(&self) -> MutexGuard<'_, Described> {
-        self.described.lock().unwrap_or_else(PoisonError::into_inner)
+    fn arrays(&self) -> MutexGuard<'_, ArrayCache> {
+        self.arrays.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The names of all arrays that are not deleted, sorted.
@@ -130,9 +130,9 @@ impl Stack {
 }
 
 impl ArrayState {
-    async fn open(stack: &Stack, name: &str, room: &mut Room) -> Result<Option<Self>> {
+    async fn open(stack: &Stack, name: &str, budget: &mut AttributeBudget) -> Result<Option<Self>> {
         let mut state: Option<Self> = None;
-        let mut said = Vec::new();
+        let mut stored = Vec::new();
         for layer in stack.layers.iter().rev() {
             let Some(position) = layer.position(name).await? else { continue };
             let head = layer.parse(|view| footer::array(view, &layer.root, position)).await?;
@@ -142,11 +142,14 @@ impl ArrayState {
                 None => {
                     check(layer, &head.meta)?;
                     let mut meta = head.meta;
-                    said.push(Said { layer, pairs: std::mem::take(&mut meta.attributes) });
+                    stored.push(LayerAttributes {
+                        layer,
+                        pairs: std::mem::take(&mut meta.attributes),
+                    });
                     let grid = grid(&meta);
                     let described = Arc::new(Description { meta, attributes: Vec::new() });
-                    let (tables, places) = (vec![table], tokio::sync::OnceCell::new());
-                    state = Some(Self { described, mixed: Vec::new(), grid, tables, places });
+                    let (tables, chunk_table) = (vec![table], tokio::sync::OnceCell::new());
+                    state = Some(Self { described, mixed: Vec::new(), grid, tables, chunk_table });
                 }
                 Some(state) => {
                     let meta = &state.described.meta;
@@ -157,13 +160,13 @@ impl ArrayState {
                         break;
                     }
                     state.tables.push(table);
-                    said.push(Said { layer, pairs: head.meta.attributes });
+                    stored.push(LayerAttributes { layer, pairs: head.meta.attributes });
                 }
             }
         }
         if let Some(state) = &mut state {
-            let (attributes, mut mixed) = attributes(&said, room).await?;
-            for other in stack.read_otherwise(&said, &attributes).await? {
+            let (attributes, mut mixed) = attributes(&stored, budget).await?;
+            for other in stack.read_otherwise(&stored, &attributes).await? {
                 if mixed.iter().all(|known| known.key != other.key) {
                     mixed.push(other);
                 }
@@ -177,11 +180,11 @@ impl ArrayState {
     }
 
     /// Where a chunk is; `None` if it was never written.
-    pub(crate) async fn find(&self, coord: &[u64]) -> Result<Option<Found>> {
+    pub(crate) async fn find(&self, coord: &[u64]) -> Result<Option<ChunkLocation>> {
         let Some(at) = self.position(coord) else { return Ok(None) };
-        let places = self.places.get_or_try_init(|| self.places()).await?;
-        let hit = places.overlay.get(&at);
-        for &table in &places.sorted {
+        let chunk_table = self.chunk_table.get_or_try_init(|| self.chunk_table()).await?;
+        let hit = chunk_table.overlay.get(&at);
+        for &table in &chunk_table.sorted {
             if hit.is_some_and(|(newer, _)| *newer < table) {
                 break;
             }
@@ -189,17 +192,17 @@ impl ArrayState {
             let coord = coord_of(at, &self.grid);
             let found = layer.parse(|view| footer::find_chunk(view, entries, &coord, at)).await?;
             if let Some(address) = found {
-                return Ok(Some(Found { layer: layer.clone(), address }));
+                return Ok(Some(ChunkLocation { layer: layer.clone(), address }));
             }
         }
         Ok(hit.and_then(|(table, address)| {
             let (layer, _) = self.tables.get(*table as usize)?;
-            Some(Found { layer: layer.clone(), address: *address })
+            Some(ChunkLocation { layer: layer.clone(), address: *address })
         }))
     }
 
     /// All chunks within the array, in row-major order, each with its place.
-    pub(crate) async fn all(&self) -> Result<Vec<(u64, Found)>> {
+    pub(crate) async fn all(&self) -> Result<Vec<(u64, ChunkLocation)>> {
         let mut found: Vec<(u64, u32, ChunkAddress)> = Vec::new();
         for (number, (layer, table)) in (0_u32..).zip(&self.tables) {
             self.each(layer, table, |at, address| found.push((at, number, address))).await?;
@@ -209,7 +212,7 @@ impl ArrayState {
         found.dedup_by_key(|(at, _, _)| *at);
         let place = |(at, table, address): (u64, u32, ChunkAddress)| {
             let (layer, _) = self.tables.get(table as usize)?;
-            Some((at, Found { layer: layer.clone(), address }))
+            Some((at, ChunkLocation { layer: layer.clone(), address }))
         };
         Ok(found.into_iter().filter_map(place).collect())
     }
@@ -234,7 +237,7 @@ impl ArrayState {
     /// A chunk as a slice of its block. Fails if it does not lie within the block.
     pub(crate) fn slice(
         &self,
-        found: &Found,
+        found: &ChunkLocation,
         block: Arc<Block>,
         index: &ChunkIndex,
     ) -> Result<ChunkRef> {
@@ -264,19 +267,19 @@ impl ArrayState {
         linear(coord.iter().copied(), &self.grid)
     }
 
-    async fn places(&self) -> Result<Places> {
-        let mut places = Places::default();
+    async fn chunk_table(&self) -> Result<ChunkTable> {
+        let mut chunk_table = ChunkTable::default();
         for (number, (layer, table)) in (0_u32..).zip(&self.tables) {
             if table.len > TABLE_LEN_MAX && layer.chunks_sorted() {
-                places.sorted.push(number);
+                chunk_table.sorted.push(number);
                 continue;
             }
             self.each(layer, table, |at, address| {
-                places.overlay.entry(at).or_insert((number, address));
+                chunk_table.overlay.entry(at).or_insert((number, address));
             })
             .await?;
         }
-        Ok(places)
+        Ok(chunk_table)
     }
 
     /// Calls back for each chunk of a table that lies within the array.

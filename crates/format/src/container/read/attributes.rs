@@ -12,22 +12,22 @@ use std::sync::Arc;
 
 use chunkyard_store::Result;
 
-use super::ambiguous::{Mixed, shown};
-use super::array_cache::Room;
+use super::ambiguous::{Ambiguous, shown};
+use super::array_cache::AttributeBudget;
 use crate::container::bytes::footer;
 use crate::container::layers::layer::Layer;
 use crate::container::model::AttributeValue;
 
 /// The attributes of an array as stored in one layer.
 #[derive(Debug)]
-pub(crate) struct Said<'a> {
+pub(crate) struct LayerAttributes<'a> {
     /// The layer.
     pub(crate) layer: &'a Arc<Layer>,
     /// Numbers of keys and of values.
     pub(crate) pairs: Vec<(u64, u64)>,
 }
 
-impl Said<'_> {
+impl LayerAttributes<'_> {
     /// Whether the pairs may refer to the layer below.
     fn inherits(&self) -> bool {
         self.layer.seal.is_none()
@@ -41,58 +41,58 @@ impl Said<'_> {
 }
 
 /// An attribute, and the number that its key has in the pairs of a layer.
-type Known = (u64, String, AttributeValue);
+type NumberedAttribute = (u64, String, AttributeValue);
 
-/// The attributes of an array, from its layers, the newest first, as far as there is room; and those
+/// The attributes of an array, from its layers, the newest first, as far as the budget allows; and those
 /// of them that may mean something else.
 pub(crate) async fn attributes(
-    said: &[Said<'_>],
-    room: &mut Room,
-) -> Result<(Vec<(String, AttributeValue)>, Vec<Mixed>)> {
-    let mut mixed: Vec<Mixed> = Vec::new();
+    stored: &[LayerAttributes<'_>],
+    budget: &mut AttributeBudget,
+) -> Result<(Vec<(String, AttributeValue)>, Vec<Ambiguous>)> {
+    let mut mixed: Vec<Ambiguous> = Vec::new();
     let mut below: HashSet<(u64, u64)> = HashSet::new();
-    let complete = said.iter().position(|said| !said.inherits());
-    let counts = said.iter().take(complete.map_or(said.len(), |at| at + 1));
-    let mut known: Vec<Known> = Vec::new();
-    for said in counts.rev() {
-        let numbers: HashSet<u64> = said.pairs.iter().map(|(key, _)| *key).collect();
+    let complete = stored.iter().position(|stored| !stored.inherits());
+    let counts = stored.iter().take(complete.map_or(stored.len(), |at| at + 1));
+    let mut known: Vec<NumberedAttribute> = Vec::new();
+    for stored in counts.rev() {
+        let numbers: HashSet<u64> = stored.pairs.iter().map(|(key, _)| *key).collect();
         known.retain(|(number, ..)| numbers.contains(number));
         let inherited: HashSet<u64> = known.iter().map(|(number, ..)| *number).collect();
-        let mut own: Vec<Known> = Vec::with_capacity(said.pairs.len());
-        for &(key, value) in &said.pairs {
+        let mut own: Vec<NumberedAttribute> = Vec::with_capacity(stored.pairs.len());
+        for &(key, value) in &stored.pairs {
             let taken_over = inherited.contains(&key) || below.contains(&(key, value));
             // A pair that is nowhere is read all the same, so that the parser says what is wrong. A
             // pair that was taken over may mean an attribute that was set anew since, under another
             // number.
-            if said.has((key, value)) || !taken_over {
-                let root = &said.layer.root;
-                let pair = said.layer.parse(|view| {
+            if stored.has((key, value)) || !taken_over {
+                let root = &stored.layer.root;
+                let pair = stored.layer.parse(|view| {
                     Ok((
                         footer::attribute_key(view, root, key)?,
                         footer::attribute_value(view, root, value)?,
                     ))
                 });
                 let (name, value) = pair.await?;
-                room.take(&name, &value)?;
+                budget.take(&name, &value)?;
                 own.push((key, name, value));
             }
         }
         for (number, name, value) in &own {
-            let pair = said.pairs.iter().find(|(key, _)| key == number);
+            let pair = stored.pairs.iter().find(|(key, _)| key == number);
             let taken_over = pair.is_some_and(|pair| below.contains(pair));
             let other = known.iter().find(|(known, ..)| known == number);
             let Some((_, other, was)) = other.filter(|_| taken_over) else { continue };
-            if (other, was) != (name, value) && !said.layer.alone_has(*number).await? {
+            if (other, was) != (name, value) && !stored.layer.alone_has(*number).await? {
                 let or = format!(
                     "if it was not set in {}, {other:?} is {}",
-                    said.layer.path,
+                    stored.layer.path,
                     shown(was)
                 );
                 mixed.retain(|mixed| mixed.key != *name);
-                mixed.push(Mixed { key: name.clone(), value: value.clone(), or });
+                mixed.push(Ambiguous { key: name.clone(), value: value.clone(), or });
             }
         }
-        below = said.pairs.iter().copied().collect();
+        below = stored.pairs.iter().copied().collect();
         let again: HashSet<&str> = own.iter().map(|(_, name, _)| name.as_str()).collect();
         known.retain(|(_, name, _)| !again.contains(name.as_str()));
         known.append(&mut own);

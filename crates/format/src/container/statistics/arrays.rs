@@ -20,7 +20,7 @@ use crate::container::layers::stack::Stack;
 use crate::container::model::{ArrayStats, StatValue};
 use crate::container::read::array_state::ArrayState;
 use crate::container::statistics::{ChunkStats, compare, of_chunk};
-use crate::container::write::changes::{Change, Description};
+use crate::container::write::changes::{ArrayChange, Description};
 
 /// The statistics file is kept up to date up to this size.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -80,7 +80,7 @@ impl Inner {
     pub(crate) async fn statistics_after(
         &self,
         stack: &Stack,
-        change: &Change,
+        change: &ArrayChange,
         described: &Arc<Description>,
     ) -> Result<Option<ArrayStats>> {
         match self.statistics_with(stack, change, described).await {
@@ -94,7 +94,7 @@ impl Inner {
     async fn statistics_with(
         &self,
         stack: &Stack,
-        change: &Change,
+        change: &ArrayChange,
         described: &Arc<Description>,
     ) -> Result<Option<ArrayStats>> {
         let (name, shape) = (&described.meta.name, &described.meta.shape);

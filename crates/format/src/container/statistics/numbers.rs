@@ -114,13 +114,13 @@ macro_rules! integer {
 integer!(i8, i16, i32, i64, u8, u16, u32, u64);
 
 /// The extremes of the elements that are not null, and their number.
-struct Found<K> {
+struct Extremes<K> {
     least: K,
     greatest: K,
     non_null: u64,
 }
 
-impl<K: Integer> Found<K> {
+impl<K: Integer> Extremes<K> {
     fn stats(&self, stat: impl Fn(K) -> StatValue) -> ChunkStats {
         let any = self.non_null > 0;
         ChunkStats {
@@ -137,7 +137,7 @@ fn scan<T: Copy, K: Integer, const BYTES: usize>(
     read: impl Fn([u8; BYTES]) -> T,
     key: impl Fn(T) -> K,
     is_null: impl Fn(T) -> bool,
-) -> Option<Found<K>> {
+) -> Option<Extremes<K>> {
     let (items, rest) = bytes.as_chunks::<BYTES>();
     if !rest.is_empty() {
         return None;
@@ -154,5 +154,5 @@ fn scan<T: Copy, K: Integer, const BYTES: usize>(
         }
         non_null += u64::from(count);
     }
-    Some(Found { least, greatest, non_null })
+    Some(Extremes { least, greatest, non_null })
 }

@@ -2,7 +2,7 @@
 //!
 //! A chunk that is written again replaces the waiting one, so a layer holds each chunk once, however
 //! often it was written. Large chunks wait packed, small ones plain: they are packed together when it
-//! is known which of them stay. Beyond a bound, waiting chunks move to a file aside.
+//! is known which of them stay. Beyond a bound, the chunks move to a temporary file.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -21,35 +21,35 @@ pub use crate::container::mapping::Entry as Description;
 
 /// All changes since the last flush.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Pending {
-    pub(crate) arrays: BTreeMap<String, Change>,
+pub(crate) struct Changes {
+    pub(crate) arrays: BTreeMap<String, ArrayChange>,
     /// Bytes that wait in memory.
     pub(crate) bytes: u64,
 }
 
 /// The changes of one array.
 #[derive(Debug, Clone)]
-pub(crate) struct Change {
+pub(crate) struct ArrayChange {
     /// Its description now; `None` if it was deleted.
     pub(crate) described: Option<Arc<Description>>,
     /// Whether the content of older layers under the name no longer counts.
     pub(crate) fresh: bool,
     /// Whether chunks were removed, so that statistics cannot be carried on.
     pub(crate) shrunk: bool,
-    pub(crate) chunks: BTreeMap<ChunkIndex, Waiting>,
+    pub(crate) chunks: BTreeMap<ChunkIndex, PendingChunk>,
 }
 
 /// A chunk that waits to be flushed.
 #[derive(Debug, Clone)]
-pub(crate) enum Waiting {
+pub(crate) enum PendingChunk {
     /// It holds the fill value only.
     Fill,
     /// Its plain bytes.
     Plain { bytes: Bytes, stats: ChunkStats },
     /// Its bytes, packed as a block of its own.
     Packed { bytes: Bytes, len: u64, codec: Arc<str>, stats: ChunkStats },
-    /// Moved aside.
-    Aside {
+    /// Moved to a file.
+    Spilled {
         path: Arc<str>,
         range: Range<u64>,
         len: u64,
@@ -59,7 +59,7 @@ pub(crate) enum Waiting {
     },
 }
 
-impl Waiting {
+impl PendingChunk {
     /// Prepares a chunk to wait: packs it, if it will be a block of its own.
     pub(crate) fn new(bytes: Bytes, stats: ChunkStats, codec: &dyn BlockCodec) -> Result<Self> {
         if (bytes.len() as u64) < WHOLE_BYTES_MIN {
@@ -84,7 +84,7 @@ impl Waiting {
     /// Bytes that it takes in memory.
     pub(crate) fn held(&self) -> u64 {
         match self {
-            Self::Fill | Self::Aside { .. } => 0,
+            Self::Fill | Self::Spilled { .. } => 0,
             Self::Plain { bytes, .. } | Self::Packed { bytes, .. } => bytes.len() as u64,
         }
     }
@@ -93,22 +93,22 @@ impl Waiting {
     pub(crate) fn stats(&self) -> ChunkStats {
         match self {
             Self::Fill => ChunkStats::default(),
-            Self::Plain { stats, .. } | Self::Packed { stats, .. } | Self::Aside { stats, .. } => {
-                stats.clone()
-            }
+            Self::Plain { stats, .. }
+            | Self::Packed { stats, .. }
+            | Self::Spilled { stats, .. } => stats.clone(),
         }
     }
 }
 
-impl Pending {
+impl Changes {
     /// Whether there is nothing to flush.
     pub(crate) fn is_empty(&self) -> bool {
         self.arrays.is_empty()
     }
 
     /// The change of an array, begun from its old description if need be.
-    pub(crate) fn change(&mut self, name: &str, was: &Arc<Description>) -> &mut Change {
-        self.arrays.entry(name.to_owned()).or_insert_with(|| Change {
+    pub(crate) fn change(&mut self, name: &str, was: &Arc<Description>) -> &mut ArrayChange {
+        self.arrays.entry(name.to_owned()).or_insert_with(|| ArrayChange {
             described: Some(was.clone()),
             fresh: false,
             shrunk: false,
@@ -121,7 +121,7 @@ impl Pending {
         &mut self,
         name: &str,
         was: &Arc<Description>,
-        chunks: Vec<(ChunkIndex, Waiting)>,
+        chunks: Vec<(ChunkIndex, PendingChunk)>,
     ) {
         let change = self.change(name, was);
         let mut bytes = 0_i128;
@@ -137,6 +137,6 @@ impl Pending {
     /// Counts the bytes in memory anew, after chunks were dropped.
     pub(crate) fn recount(&mut self) {
         let chunks = self.arrays.values().flat_map(|change| change.chunks.values());
-        self.bytes = chunks.map(Waiting::held).sum();
+        self.bytes = chunks.map(PendingChunk::held).sum();
     }
 }

@@ -24,7 +24,7 @@ use crate::container::model::{
 pub(crate) const WHOLE_BYTES_MIN: u64 = 64 << 10;
 
 /// Bytes that wait to be packed, in all.
-const WAITING_BYTES_MAX: u64 = 16 << 20;
+const CLOSED_BYTES_MAX: u64 = 16 << 20;
 
 /// A file up to this size is put in one request.
 const SMALL_FILE_BYTES_MAX: u64 = 32 << 20;
@@ -81,9 +81,9 @@ pub(crate) struct Draft {
     blocks: Vec<BlockMeta>,
     crcs: Vec<u32>,
     arrays: Vec<DraftArray>,
-    open: OpenBlock,
-    waiting: Vec<Waiting>,
-    waiting_bytes: u64,
+    shared: SharedBlock,
+    closed: Vec<ClosedBlock>,
+    closed_bytes: u64,
     /// Blocks that have a number.
     numbered: u32,
     /// The numbers of blocks that were taken over.
@@ -100,7 +100,7 @@ struct DraftArray {
 
 /// A block that small chunks are put into.
 #[derive(Debug, Default)]
-struct OpenBlock {
+struct SharedBlock {
     parts: Vec<Bytes>,
     len: u64,
     /// The chunks whose addresses wait for the number of the block: array and entry.
@@ -109,7 +109,7 @@ struct OpenBlock {
 
 /// A block that is closed but not yet written.
 #[derive(Debug)]
-enum Waiting {
+enum ClosedBlock {
     Plain { parts: Vec<Bytes>, len: u64 },
     Packed { bytes: Bytes, len: u64, codec: Option<Arc<str>> },
 }
@@ -118,20 +118,26 @@ impl Draft {
     /// A layer without arrays. Writing begins once enough has been collected.
     pub(crate) fn new(
         store: &Store,
-        aside: String,
+        temporary: String,
         codec: Arc<dyn BlockCodec>,
         block_bytes: u64,
     ) -> Self {
         Self {
-            output: Output { store: store.clone(), aside, at: 0, parts: Vec::new(), upload: None },
+            output: Output {
+                store: store.clone(),
+                temporary,
+                at: 0,
+                parts: Vec::new(),
+                upload: None,
+            },
             codec,
             block_bytes,
             blocks: Vec::new(),
             crcs: Vec::new(),
             arrays: Vec::new(),
-            open: OpenBlock::default(),
-            waiting: Vec::new(),
-            waiting_bytes: 0,
+            shared: SharedBlock::default(),
+            closed: Vec::new(),
+            closed_bytes: 0,
             numbered: 0,
             taken: HashMap::new(),
         }
@@ -159,26 +165,26 @@ impl Draft {
         match piece {
             Piece::Plain(bytes) if (bytes.len() as u64) < WHOLE_BYTES_MIN => {
                 let size = to_u32(name, bytes.len() as u64)?;
-                let offset = to_u32(name, self.open.len)?;
+                let offset = to_u32(name, self.shared.len)?;
                 array.addresses.push(ChunkAddress { block: 0, offset, size });
-                self.open.len += u64::from(size);
-                self.open.parts.push(bytes);
-                self.open.entries.push((number, entry));
-                if self.open.len >= self.block_bytes {
-                    self.close_open()?;
+                self.shared.len += u64::from(size);
+                self.shared.parts.push(bytes);
+                self.shared.entries.push((number, entry));
+                if self.shared.len >= self.block_bytes {
+                    self.close_shared()?;
                 }
             }
             Piece::Plain(bytes) => {
                 let len = bytes.len() as u64;
                 let size = to_u32(name, len)?;
                 array.addresses.push(ChunkAddress { block: self.numbered, offset: 0, size });
-                self.wait(Waiting::Plain { parts: vec![bytes], len }, len)?;
+                self.close(ClosedBlock::Plain { parts: vec![bytes], len }, len)?;
             }
             Piece::Packed { bytes, len, codec } => {
                 let size = to_u32(name, len)?;
                 array.addresses.push(ChunkAddress { block: self.numbered, offset: 0, size });
                 let waits = bytes.len() as u64;
-                self.wait(Waiting::Packed { bytes, len, codec }, waits)?;
+                self.close(ClosedBlock::Packed { bytes, len, codec }, waits)?;
             }
             Piece::Within { block, bytes, len, codec, offset, size } => {
                 let known = self.taken.get(&block).copied();
@@ -187,49 +193,49 @@ impl Draft {
                 if known.is_none() {
                     self.taken.insert(block, number);
                     let waits = bytes.len() as u64;
-                    self.wait(Waiting::Packed { bytes, len, codec }, waits)?;
+                    self.close(ClosedBlock::Packed { bytes, len, codec }, waits)?;
                 }
             }
         }
-        if self.waiting_bytes >= WAITING_BYTES_MAX {
-            self.write_waiting().await?;
+        if self.closed_bytes >= CLOSED_BYTES_MAX {
+            self.write_closed().await?;
         }
         Ok(())
     }
 
-    fn wait(&mut self, block: Waiting, bytes: u64) -> Result<()> {
+    fn close(&mut self, block: ClosedBlock, bytes: u64) -> Result<()> {
         self.numbered = self
             .numbered
             .checked_add(1)
             .ok_or_else(|| Error::invalid(format!("a layer holds at most {} blocks", u32::MAX)))?;
-        self.waiting.push(block);
-        self.waiting_bytes += bytes;
+        self.closed.push(block);
+        self.closed_bytes += bytes;
         Ok(())
     }
 
-    fn close_open(&mut self) -> Result<()> {
-        let open = std::mem::take(&mut self.open);
-        if open.entries.is_empty() {
+    fn close_shared(&mut self) -> Result<()> {
+        let shared = std::mem::take(&mut self.shared);
+        if shared.entries.is_empty() {
             return Ok(());
         }
-        for (array, entry) in open.entries {
+        for (array, entry) in shared.entries {
             let address = self.arrays.get_mut(array).and_then(|a| a.addresses.get_mut(entry));
             if let Some(address) = address {
                 address.block = self.numbered;
             }
         }
-        self.wait(Waiting::Plain { parts: open.parts, len: open.len }, open.len)
+        self.close(ClosedBlock::Plain { parts: shared.parts, len: shared.len }, shared.len)
     }
 
-    async fn write_waiting(&mut self) -> Result<()> {
-        let waiting = std::mem::take(&mut self.waiting);
-        self.waiting_bytes = 0;
-        if waiting.is_empty() {
+    async fn write_closed(&mut self) -> Result<()> {
+        let closed = std::mem::take(&mut self.closed);
+        self.closed_bytes = 0;
+        if closed.is_empty() {
             return Ok(());
         }
         let codec = self.codec.clone();
         let packed = cpu(move || {
-            waiting.into_par_iter().map(|block| pack(block, &*codec)).collect::<Result<Vec<_>>>()
+            closed.into_par_iter().map(|block| pack(block, &*codec)).collect::<Result<Vec<_>>>()
         })
         .await??;
         for block in packed {
@@ -253,8 +259,8 @@ impl Draft {
         identity: &Identity,
         statistics: &[ArrayStats],
     ) -> Result<Finished> {
-        self.close_open()?;
-        self.write_waiting().await?;
+        self.close_shared()?;
+        self.write_closed().await?;
         let dictionary = Dictionary::intern(&mut self.arrays)?;
         let (blocks, crcs, arrays) = (self.blocks, self.crcs, self.arrays);
         let (identity, statistics) = (identity.clone(), statistics.to_vec());
@@ -310,11 +316,11 @@ struct PackedBlock {
     crc: u32,
 }
 
-fn pack(block: Waiting, codec: &dyn BlockCodec) -> Result<PackedBlock> {
+fn pack(block: ClosedBlock, codec: &dyn BlockCodec) -> Result<PackedBlock> {
     let (parts, len, name) = match block {
-        Waiting::Packed { bytes, len, codec } => (vec![bytes], len, codec),
-        Waiting::Plain { parts, len } if codec.name() == "none" => (parts, len, None),
-        Waiting::Plain { parts, len } => {
+        ClosedBlock::Packed { bytes, len, codec } => (vec![bytes], len, codec),
+        ClosedBlock::Plain { parts, len } if codec.name() == "none" => (parts, len, None),
+        ClosedBlock::Plain { parts, len } => {
             let packed = match parts.as_slice() {
                 [only] => codec.pack(only)?,
                 several => codec.pack(&several.concat())?,
@@ -399,7 +405,7 @@ pub(crate) enum Content {
 #[derive(Debug)]
 struct Output {
     store: Store,
-    aside: String,
+    temporary: String,
     at: u64,
     parts: Vec<Bytes>,
     upload: Option<Box<dyn Upload>>,
@@ -413,7 +419,7 @@ impl Output {
             None => {
                 self.parts.extend(parts);
                 if self.at > SMALL_FILE_BYTES_MAX {
-                    let mut upload = self.store.begin(&self.aside).await?;
+                    let mut upload = self.store.begin(&self.temporary).await?;
                     upload.write(std::mem::take(&mut self.parts)).await?;
                     self.upload = Some(upload);
                 }
@@ -426,7 +432,7 @@ impl Output {
         let content = match self.upload {
             Some(upload) => {
                 upload.finish().await?;
-                Content::Aside(self.aside)
+                Content::Aside(self.temporary)
             }
             None => Content::Parts(self.parts),
         };

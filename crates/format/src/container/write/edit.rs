@@ -6,7 +6,7 @@ use std::sync::Arc;
 use chunkyard_array::{ChunkIndex, ElementsBuf, Grid, Region};
 use chunkyard_store::{Error, Noun, Result};
 
-use super::changes::{Change, Description, Waiting};
+use super::changes::{ArrayChange, Description, PendingChunk};
 use crate::container::handle::{Container, grid_of, no_array};
 use crate::container::mapping::chunks;
 use crate::container::model::{ArrayMeta, AttributeValue, DType, FillValue, IndexWidth, to_u32};
@@ -129,7 +129,7 @@ impl Container {
         if self.inner.describe(&name).await?.is_some() {
             return Err(Error::AlreadyExists { what: Noun::Array, name });
         }
-        let change = Change {
+        let change = ArrayChange {
             described: Some(described.clone()),
             fresh: true,
             shrunk: false,
@@ -152,7 +152,7 @@ impl Container {
         match stored {
             true => {
                 let chunks = BTreeMap::new();
-                let change = Change { described: None, fresh: true, shrunk: false, chunks };
+                let change = ArrayChange { described: None, fresh: true, shrunk: false, chunks };
                 state.pending.arrays.insert(name.to_owned(), change);
             }
             // It was never flushed, so no other reader knows it.
@@ -269,7 +269,7 @@ impl Container {
             change.shrunk |= old_grid.array_shape().iter().zip(shape).any(|(old, new)| new < old);
             change.chunks.retain(|index, _| new_grid.contains(index));
             for index in rewritten.iter().map(|(index, ..)| index).chain(&hidden) {
-                change.chunks.insert(index.clone(), Waiting::Fill);
+                change.chunks.insert(index.clone(), PendingChunk::Fill);
             }
             state.pending.recount();
         }

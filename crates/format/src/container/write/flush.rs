@@ -8,20 +8,20 @@ use chunkyard_array::{Assembly, ChunkIndex, ElementsBuf, fill_slice};
 use chunkyard_store::{Error, Result};
 use futures::{StreamExt, TryStreamExt, stream};
 
-use super::changes::{Change, Description, Pending, Waiting};
+use super::changes::{ArrayChange, Changes, Description, PendingChunk};
 use super::draft::{Draft, Identity, Piece};
-use super::outcome::Failed;
+use super::outcome::FlushFailure;
 use super::publish;
-use crate::container::handle::{Container, Inner, aside, fresh_id, grid_of};
+use crate::container::handle::{Container, Inner, fresh_id, grid_of, temporary_path};
 use crate::container::layers::layer::Layer;
 use crate::container::layers::stack::{Id, Stack};
 use crate::container::mapping;
 use crate::container::mapping::chunks;
 use crate::container::model::{ArrayMeta, ArrayStats, to_u32};
-use crate::container::read::array_cache::Described;
+use crate::container::read::array_cache::ArrayCache;
 use crate::{ChunkCodecs, Locate};
 
-/// Chunks that are fetched at once from files aside.
+/// Chunks that are fetched at once from temporary files.
 const LOADS: usize = 8;
 
 /// The result of a flush.
@@ -49,7 +49,7 @@ struct Written {
 /// On drop, puts the changes back among those that wait, unless they were flushed.
 struct Frozen<'a> {
     inner: &'a Inner,
-    pending: Arc<Pending>,
+    pending: Arc<Changes>,
     flushed: bool,
 }
 
@@ -70,8 +70,8 @@ impl Container {
     pub async fn flush(&self) -> Result<Option<Flushed>> {
         let inner: &Inner = &self.inner;
         let _alone = inner.writers.exclude(true).await;
-        if let Some(settled) = inner.settle().await? {
-            return Ok(Some(settled));
+        if let Some(flushed) = inner.resolve_outcome().await? {
+            return Ok(Some(flushed));
         }
         let (stack, mut frozen) = {
             let mut state = inner.state();
@@ -86,11 +86,11 @@ impl Container {
         let Written { stack, number, bytes, statistics } =
             match inner.write_layer(&stack, &frozen.pending).await {
                 Ok(written) => written,
-                Err(Failed { error, layer }) => {
+                Err(FlushFailure { error, layer }) => {
                     if let Some(layer) = layer {
-                        // The layer may exist: the changes stay as they are until `settle` has
+                        // The layer may exist: the changes stay as they are until `resolve_outcome` has
                         // looked.
-                        inner.state().unsettled = Some(layer);
+                        inner.state().unknown_layer = Some(layer);
                         frozen.flushed = true;
                     }
                     return Err(inner.explain(error).await);
@@ -120,7 +120,7 @@ impl Container {
     pub async fn refresh(&self) -> Result<()> {
         let inner: &Inner = &self.inner;
         let _alone = inner.writers.exclude(true).await;
-        inner.settle().await?;
+        inner.resolve_outcome().await?;
         let old = inner.state().stack.clone();
         let new = Stack::open(&inner.store, &inner.names, inner.search(), &inner.windows).await?;
         let changed: Vec<String> = inner.state().pending.arrays.keys().cloned().collect();
@@ -157,7 +157,7 @@ impl Container {
         let _alone = self.inner.writers.exclude(true).await;
         let (pending, frozen) = {
             let mut state = self.inner.state();
-            state.unsettled = None;
+            state.unknown_layer = None;
             (std::mem::take(&mut state.pending), state.frozen.take())
         };
         self.inner.forget_spilled(&pending).await;
@@ -173,7 +173,7 @@ impl Stack {
         let next = layer.number + 1;
         let layers: Vec<_> = self.layers.iter().cloned().chain([Arc::new(layer)]).collect();
         Self {
-            described: Mutex::new(Described::new(&layers)),
+            arrays: Mutex::new(ArrayCache::new(&layers)),
             layers,
             ignored: self.ignored.clone(),
             next,
@@ -193,8 +193,8 @@ impl Inner {
     async fn write_layer(
         &self,
         stack: &Stack,
-        pending: &Pending,
-    ) -> std::result::Result<Written, Failed> {
+        pending: &Changes,
+    ) -> std::result::Result<Written, FlushFailure> {
         let number = stack.next;
         let layer = fresh_id()?;
         let identity = Identity {
@@ -206,9 +206,9 @@ impl Inner {
             overlay_index: to_u32(|| "number of the layer".to_owned(), number)?,
             base_file_hint: self.names.base(),
         };
-        let aside = aside(&self.store, &self.names)?;
+        let temporary = temporary_path(&self.store, &self.names)?;
         let (codec, block_bytes) = (self.options.codec.clone(), self.options.block_bytes);
-        let mut draft = Draft::new(&self.store, aside.clone(), codec, block_bytes);
+        let mut draft = Draft::new(&self.store, temporary.clone(), codec, block_bytes);
         let mut statistics = Vec::new();
         for (name, change) in &pending.arrays {
             match &change.described {
@@ -227,17 +227,17 @@ impl Inner {
         }
         let finished = draft.finish(&identity, &statistics).await?;
         let bytes = finished.size;
-        match publish::create(&self.store, &self.names, number, layer, finished, &aside).await {
+        match publish::create(&self.store, &self.names, number, layer, finished, &temporary).await {
             Ok(()) => {}
             Err(error @ Error::OutcomeUnknown { .. }) => {
-                return Err(Failed { error, layer: Some((number, layer)) });
+                return Err(FlushFailure { error, layer: Some((number, layer)) });
             }
             Err(error) => return Err(error.into()),
         }
-        match self.look_at(stack, number, layer).await {
+        match self.confirm_layer(stack, number, layer).await {
             Ok(stack) => Ok(Written { stack, number, bytes, statistics }),
             Err(error @ Error::Conflict { .. }) => Err(error.into()),
-            Err(source) => Err(Failed {
+            Err(source) => Err(FlushFailure {
                 error: Error::OutcomeUnknown {
                     what: format!("writing {}", self.names.layer(number)),
                     source: Box::new(source),
@@ -253,29 +253,26 @@ impl Inner {
         &self,
         draft: &mut Draft,
         stack: &Stack,
-        change: &Change,
+        change: &ArrayChange,
         described: &Arc<Description>,
     ) -> Result<()> {
         let name = &described.meta.name;
         let grid = grid_of(described)?;
-        let fills = change.chunks.values().any(|chunk| matches!(chunk, Waiting::Fill));
+        let fills = change.chunks.values().any(|chunk| matches!(chunk, PendingChunk::Fill));
         let below = match change.fresh || fills {
             true => stack.every_index(name).await?,
             false => Default::default(),
         };
-        let mut chunks: BTreeMap<&ChunkIndex, &Waiting> = BTreeMap::new();
+        let mut chunks: BTreeMap<&ChunkIndex, &PendingChunk> = BTreeMap::new();
         if change.fresh {
             let stale = below.iter().filter(|index| grid.contains(index));
-            chunks.extend(stale.map(|index| (index, &Waiting::Fill)));
+            chunks.extend(stale.map(|index| (index, &PendingChunk::Fill)));
         }
         // A chunk that holds the fill value only counts if it hides an older one.
-        chunks.extend(
-            change
-                .chunks
-                .iter()
-                .filter(|(index, chunk)| !matches!(chunk, Waiting::Fill) || below.contains(*index)),
-        );
-        let hides = chunks.values().any(|chunk| matches!(chunk, Waiting::Fill));
+        chunks.extend(change.chunks.iter().filter(|(index, chunk)| {
+            !matches!(chunk, PendingChunk::Fill) || below.contains(*index)
+        }));
+        let hides = chunks.values().any(|chunk| matches!(chunk, PendingChunk::Fill));
         let fill = hides.then(|| Fill::new(described)).transpose()?;
         // Collected first: as far as the compiler can tell, a stream that maps references cannot be
         // sent to another thread, and then neither could a flush.
@@ -285,7 +282,7 @@ impl Inner {
                 let fill = &fill;
                 async move {
                     let piece = match chunk {
-                        Waiting::Fill => {
+                        PendingChunk::Fill => {
                             let chunk = fill.as_ref().map(|fill| fill.chunk(index)).transpose()?;
                             Piece::Plain(chunk.unwrap_or_default())
                         }
@@ -303,14 +300,14 @@ impl Inner {
     }
 
     /// The bytes of a chunk that waits.
-    async fn load(&self, chunk: &Waiting) -> Result<Piece> {
+    async fn load(&self, chunk: &PendingChunk) -> Result<Piece> {
         Ok(match chunk {
-            Waiting::Fill => Piece::Plain(Bytes::new()),
-            Waiting::Plain { bytes, .. } => Piece::Plain(bytes.clone()),
-            Waiting::Packed { bytes, len, codec, .. } => {
+            PendingChunk::Fill => Piece::Plain(Bytes::new()),
+            PendingChunk::Plain { bytes, .. } => Piece::Plain(bytes.clone()),
+            PendingChunk::Packed { bytes, len, codec, .. } => {
                 Piece::Packed { bytes: bytes.clone(), len: *len, codec: Some(codec.clone()) }
             }
-            Waiting::Aside { path, range, len, codec, .. } => {
+            PendingChunk::Spilled { path, range, len, codec, .. } => {
                 let bytes = self.store.get_range(path, range.clone()).await?;
                 match codec {
                     None => Piece::Plain(bytes),

@@ -16,12 +16,12 @@ use crate::container::layers::stack::{Id, Stack};
 
 /// Why a layer was not written; and which layer, if it may exist all the same.
 #[derive(Debug)]
-pub(crate) struct Failed {
+pub(crate) struct FlushFailure {
     pub(crate) error: Error,
     pub(crate) layer: Option<(u64, Id)>,
 }
 
-impl From<Error> for Failed {
+impl From<Error> for FlushFailure {
     fn from(error: Error) -> Self {
         Self { error, layer: None }
     }
@@ -49,7 +49,7 @@ impl Inner {
     /// layer was merged. So the new layer does not count if the base was replaced meanwhile by one
     /// that holds another layer of this number, or by the base of another container. Then the new
     /// layer is deleted, which no reader notices.
-    pub(crate) async fn look_at(&self, stack: &Stack, number: u64, id: Id) -> Result<Stack> {
+    pub(crate) async fn confirm_layer(&self, stack: &Stack, number: u64, id: Id) -> Result<Stack> {
         let path = self.names.layer(number);
         if Version::from(&self.store.head(&self.names.base()).await?) == stack.base {
             match self.open_layer(number).await {
@@ -90,8 +90,8 @@ impl Inner {
 
     /// Finds out whether a layer exists when the last flush could not tell. If it does, the changes
     /// are flushed; if not, they wait again.
-    pub(crate) async fn settle(&self) -> Result<Option<Flushed>> {
-        let Some((number, id)) = self.state().unsettled else { return Ok(None) };
+    pub(crate) async fn resolve_outcome(&self) -> Result<Option<Flushed>> {
+        let Some((number, id)) = self.state().unknown_layer else { return Ok(None) };
         let stack = Stack::open(&self.store, &self.names, self.search(), &self.windows).await?;
         let there = stack.known_ids().contains(&id);
         let layer = stack.layers.iter().find(|layer| layer.id() == id);
@@ -99,7 +99,7 @@ impl Inner {
         let flushed = {
             let mut state = self.state();
             let frozen = state.frozen.take().unwrap_or_default();
-            state.unsettled = None;
+            state.unknown_layer = None;
             match there {
                 true => {
                     state.stack = Arc::new(stack);

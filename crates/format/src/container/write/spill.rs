@@ -1,4 +1,4 @@
-//! Moves changes that do not fit in memory to a file aside.
+//! Moves changes that do not fit in memory to a temporary file.
 
 use std::sync::Arc;
 
@@ -6,8 +6,8 @@ use bytes::Bytes;
 use chunkyard_array::ChunkIndex;
 use chunkyard_store::Result;
 
-use super::changes::{Pending, Waiting};
-use crate::container::handle::{Inner, aside};
+use super::changes::{Changes, PendingChunk};
+use crate::container::handle::{Inner, temporary_path};
 
 /// A chunk on its way out of memory.
 struct Leaving {
@@ -17,19 +17,21 @@ struct Leaving {
 }
 
 impl Inner {
-    /// Moves all changes that wait in memory to a file aside.
+    /// Moves all changes that wait in memory to a temporary file.
     pub(crate) async fn spill(&self) -> Result<()> {
         let leaving: Vec<Leaving> = {
             let state = self.state();
             let arrays = state.pending.arrays.iter();
             let chunks = arrays.flat_map(|(name, change)| {
                 change.chunks.iter().filter_map(move |(index, chunk)| match chunk {
-                    Waiting::Plain { bytes, .. } | Waiting::Packed { bytes, .. } => Some(Leaving {
-                        array: name.clone(),
-                        index: index.clone(),
-                        bytes: bytes.clone(),
-                    }),
-                    Waiting::Fill | Waiting::Aside { .. } => None,
+                    PendingChunk::Plain { bytes, .. } | PendingChunk::Packed { bytes, .. } => {
+                        Some(Leaving {
+                            array: name.clone(),
+                            index: index.clone(),
+                            bytes: bytes.clone(),
+                        })
+                    }
+                    PendingChunk::Fill | PendingChunk::Spilled { .. } => None,
                 })
             });
             chunks.collect()
@@ -37,7 +39,7 @@ impl Inner {
         if leaving.is_empty() {
             return Ok(());
         }
-        let path: Arc<str> = aside(&self.store, &self.names)?.into();
+        let path: Arc<str> = temporary_path(&self.store, &self.names)?.into();
         let mut upload = self.store.begin(&path).await?;
         upload.write(leaving.iter().map(|chunk| chunk.bytes.clone()).collect()).await?;
         upload.finish().await?;
@@ -53,10 +55,10 @@ impl Inner {
             let stats = chunk.stats();
             // A chunk that was written again meanwhile stays.
             let moved = match chunk {
-                Waiting::Plain { bytes: now, .. } if now.as_ptr() == bytes.as_ptr() => {
+                PendingChunk::Plain { bytes: now, .. } if now.as_ptr() == bytes.as_ptr() => {
                     (None, bytes.len() as u64)
                 }
-                Waiting::Packed { bytes: now, len, codec, .. }
+                PendingChunk::Packed { bytes: now, len, codec, .. }
                     if now.as_ptr() == bytes.as_ptr() =>
                 {
                     (Some(codec.clone()), *len)
@@ -64,18 +66,18 @@ impl Inner {
                 _ => continue,
             };
             let (codec, len) = moved;
-            *chunk = Waiting::Aside { path: path.clone(), range, len, codec, stats };
+            *chunk = PendingChunk::Spilled { path: path.clone(), range, len, codec, stats };
         }
         state.pending.recount();
         Ok(())
     }
 
-    /// Deletes the files aside that held waiting changes.
-    pub(crate) async fn forget_spilled(&self, pending: &Pending) {
+    /// Deletes the temporary files that held changes.
+    pub(crate) async fn forget_spilled(&self, pending: &Changes) {
         let chunks = pending.arrays.values().flat_map(|change| change.chunks.values());
         let mut paths: Vec<String> = chunks
             .filter_map(|chunk| match chunk {
-                Waiting::Aside { path, .. } => Some(path.to_string()),
+                PendingChunk::Spilled { path, .. } => Some(path.to_string()),
                 _ => None,
             })
             .collect();

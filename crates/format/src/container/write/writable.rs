@@ -9,11 +9,11 @@ impl Inner {
     /// in the store is unknown.
     pub(crate) fn refuse_changes(&self) -> Result<()> {
         self.refuse_read_only()?;
-        let (stack, unsettled) = {
+        let (stack, unknown_layer) = {
             let state = self.state();
-            (state.stack.clone(), state.unsettled)
+            (state.stack.clone(), state.unknown_layer)
         };
-        if let Some((number, _)) = unsettled {
+        if let Some((number, _)) = unknown_layer {
             return Err(Error::Conflict {
                 message: format!(
                     "whether {} was written is not known yet: flush again",
