@@ -10,10 +10,10 @@ use chunkyard_store::{Error, Result, cpu};
 use futures::stream::{self, BoxStream, StreamExt};
 use rayon::prelude::*;
 
-use super::handle::{Container, Inner, grid_of, no_array};
+use super::handle::{Container, OpenContainer, no_array};
 use super::mapping;
 use super::statistics::of_chunk;
-use crate::container::mapping::chunks;
+use crate::container::mapping::chunks::{self, grid_of};
 use crate::container::write::changes::{Description, PendingChunk};
 use crate::container::write::flush::Fill;
 use crate::{Accept, ArrayNode, ChunkCodecs, Exclusion, Reader, Writer};
@@ -24,7 +24,7 @@ const READ_AHEAD: usize = 4;
 /// An array as it was when this handle opened it. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct ContainerArray {
-    inner: Arc<Inner>,
+    open: Arc<OpenContainer>,
     described: Arc<Description>,
     /// The same in the shared data model, for types that it knows.
     node: std::result::Result<(Arc<ArrayNode>, Reader), String>,
@@ -32,12 +32,12 @@ pub struct ContainerArray {
 
 impl ContainerArray {
     pub(crate) fn new(container: &Container, described: Arc<Description>) -> Result<Self> {
-        let inner = container.inner.clone();
-        let node = inner.models.of(&described)?.map(|(node, codecs)| {
-            let reader = Reader::of(inner.clone(), &described.meta.name, codecs);
+        let open = container.open.clone();
+        let node = open.models.of(&described)?.map(|(node, codecs)| {
+            let reader = Reader::of(open.clone(), &described.meta.name, codecs);
             (node, reader)
         });
-        Ok(Self { inner, described, node })
+        Ok(Self { open, described, node })
     }
 
     /// Its description.
@@ -78,14 +78,14 @@ impl ContainerArray {
 
     /// Writes it. The changes wait for the next flush.
     pub fn writer(&self) -> Result<Writer> {
-        self.inner.refuse_changes()?;
+        self.open.refuse_changes()?;
         Ok(Writer::new(self.reader()?.clone(), self.target(false)))
     }
 
     /// Writes a chunk as the container stores it, unpacked: elements in row-major order, only those
     /// inside the array.
     pub async fn write_chunk(&self, index: &[u64], bytes: Bytes) -> Result<()> {
-        self.inner.refuse_changes()?;
+        self.open.refuse_changes()?;
         let grid = grid_of(&self.described)?;
         let meta = &self.described.meta;
         if !grid.contains(index) {
@@ -107,7 +107,7 @@ impl ContainerArray {
         }
         let target = self.target(false);
         let _shared = target.exclude(false).await;
-        target.wait(vec![(index.to_vec(), Some(bytes))]).await
+        target.put(vec![(index.to_vec(), Some(bytes))]).await
     }
 
     /// Writes while the caller keeps all others from writing.
@@ -117,8 +117,8 @@ impl ContainerArray {
     }
 
     fn target(&self, held: bool) -> Arc<Target> {
-        let (inner, described) = (self.inner.clone(), self.described.clone());
-        Arc::new(Target { inner, described, held })
+        let (open, described) = (self.open.clone(), self.described.clone());
+        Arc::new(Target { open, described, held })
     }
 
     fn known(&self) -> Result<&(Arc<ArrayNode>, Reader)> {
@@ -171,7 +171,7 @@ impl Models {
 /// The target of an array's chunks: the changes that wait.
 #[derive(Debug)]
 struct Target {
-    inner: Arc<Inner>,
+    open: Arc<OpenContainer>,
     described: Arc<Description>,
     /// Whether the caller keeps others from writing.
     held: bool,
@@ -180,9 +180,9 @@ struct Target {
 impl Target {
     /// Refuses chunks for an array that has been replaced since.
     async fn refuse_outdated(&self) -> Result<()> {
-        self.inner.refuse_changes()?;
+        self.open.refuse_changes()?;
         let (was, name) = (&self.described.meta, &self.described.meta.name);
-        let now = self.inner.describe(name).await?.ok_or_else(|| no_array(name))?;
+        let now = self.open.describe(name).await?.ok_or_else(|| no_array(name))?;
         let same = now.meta.dtype == was.dtype
             && now.meta.shape == was.shape
             && now.meta.chunk_shape == was.chunk_shape;
@@ -196,10 +196,10 @@ impl Target {
     }
 
     /// Adds chunks, in the form that the container stores, to the changes that wait.
-    async fn wait(&self, chunks: Vec<(ChunkIndex, Option<Bytes>)>) -> Result<()> {
+    async fn put(&self, chunks: Vec<(ChunkIndex, Option<Bytes>)>) -> Result<()> {
         self.refuse_outdated().await?;
-        let (described, codec) = (self.described.clone(), self.inner.options.codec.clone());
-        let waiting = cpu(move || {
+        let (described, codec) = (self.described.clone(), self.open.options.codec.clone());
+        let pending = cpu(move || {
             chunks
                 .into_par_iter()
                 .map(|(index, bytes)| {
@@ -213,12 +213,13 @@ impl Target {
         .await??;
         let name = &self.described.meta.name;
         let full = {
-            let mut state = self.inner.state();
-            state.pending.put(name, &self.described, waiting);
-            state.pending.bytes > self.inner.options.pending_bytes_max
+            let mut state = self.open.state();
+            let changes = &mut state.uncommitted.changes;
+            changes.put(name, &self.described, pending);
+            changes.bytes > self.open.options.pending_bytes_max
         };
         match full {
-            true => self.inner.spill().await,
+            true => self.open.spill().await,
             false => Ok(()),
         }
     }
@@ -241,13 +242,13 @@ impl Accept for Target {
             };
             Ok((index, adapted))
         });
-        self.wait(stored.collect::<Result<Vec<_>>>()?).await
+        self.put(stored.collect::<Result<Vec<_>>>()?).await
     }
 
     async fn exclude(&self, alone: bool) -> Exclusion<'_> {
         match self.held {
             true => Exclusion::Held,
-            false => self.inner.writers.exclude(alone).await,
+            false => self.open.writers.exclude(alone).await,
         }
     }
 }

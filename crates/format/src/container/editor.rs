@@ -67,7 +67,7 @@ impl ContainerEditor {
     pub async fn node(&self, path: &str) -> Result<Option<Node>> {
         let path = normalise_path(path)?;
         for name in [name_of(&path).to_owned(), group_name(&path)] {
-            if let Some(described) = self.container.inner.describe(&name).await? {
+            if let Some(described) = self.container.open.describe(&name).await? {
                 let found = dataset_of(&[(*described).clone()])?.nodes.remove(&path);
                 return Ok(found);
             }
@@ -142,7 +142,7 @@ impl ContainerEditor {
             Node::Group(group) => {
                 let mut marker = marker_of(&path, group.replace_attributes(attributes))?;
                 let name = marker.meta.name.clone();
-                let was = self.container.inner.describe(&name).await?;
+                let was = self.container.open.describe(&name).await?;
                 let had = was.as_ref().map_or(&[][..], |was| &was.attributes);
                 marker.attributes = typed(had, marker.attributes, types)?;
                 match was {
@@ -162,7 +162,7 @@ impl ContainerEditor {
     ) -> Result<()> {
         let path = normalise_path(path)?;
         for name in [name_of(&path).to_owned(), group_name(&path)] {
-            if let Some(described) = self.container.inner.describe(&name).await? {
+            if let Some(described) = self.container.open.describe(&name).await? {
                 let attributes = typed(&[], described.attributes.clone(), types)?;
                 return self.container.replace_attributes(&name, attributes).await;
             }
@@ -174,7 +174,7 @@ impl ContainerEditor {
     pub async fn typed_attributes(&self, path: &str) -> Result<Vec<(String, AttributeValue)>> {
         let path = normalise_path(path)?;
         for name in [name_of(&path).to_owned(), group_name(&path)] {
-            if let Some(described) = self.container.inner.describe(&name).await? {
+            if let Some(described) = self.container.open.describe(&name).await? {
                 return Ok(described.attributes.clone());
             }
         }
@@ -234,7 +234,7 @@ impl ContainerEditor {
         }
         for (at, _) in path.match_indices('/').skip(1) {
             let above = path.get(..at).unwrap_or_default();
-            if self.container.inner.describe(name_of(above)).await?.is_some() {
+            if self.container.open.describe(name_of(above)).await?.is_some() {
                 let what = format!("{path} cannot be within {above}, which is an array");
                 return Err(Error::invalid(what));
             }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use chunkyard_store::{Error, Result};
 
-use super::handle::files_at;
+use super::layers::files::files_at;
 use crate::container::bytes::trailer::TRAILER_LEN;
 use crate::container::convert::express;
 use crate::container::convert::sink::ContainerSink;

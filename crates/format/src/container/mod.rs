@@ -4,6 +4,10 @@
 //! chunks that one flush changed; for each array and each chunk the newest layer that has it counts. Files
 //! never change: a flush adds a layer, and a compaction replaces the base by one that holds all layers.
 //!
+//! An open container has two halves. `Committed` is the layers that were found; it never changes, so that
+//! readers share it without a lock. `Uncommitted` is the changes since, which its own handles read on top.
+//! A flush writes the second as a layer on the first, and the two give another `Committed`.
+//!
 //! ```text
 //!  handle   Container ─▶ array   ContainerArray: reader, writer
 //!     │              └─▶ editor  ContainerEditor: groups and arrays by path

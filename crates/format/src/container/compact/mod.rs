@@ -16,13 +16,15 @@ pub(crate) mod merge;
 use std::ops::Range;
 use std::sync::Arc;
 
-use chunkyard_store::{Error, Kind, Lock, Result};
+use chunkyard_store::{Error, Result};
 
-use super::handle::{Container, Inner, fresh_id, temporary_path};
+use super::handle::{Container, ContainerOptions, OpenContainer};
 use super::model::{ArrayMeta, ArrayStats};
-use crate::Locate;
 use crate::Meter;
+use crate::container::bytes::footer;
+use crate::container::layers::files::{Files, fresh_id};
 use crate::container::layers::stack::{Id, Reason, Search, Stack};
+use crate::container::read::committed::Committed;
 use crate::container::write::draft::{Draft, Identity};
 use crate::container::write::publish;
 
@@ -52,39 +54,22 @@ pub struct Compacted {
 impl Container {
     /// Merges all layers into the base. Changes that wait are flushed first.
     pub async fn compact(&self, options: &CompactOptions) -> Result<Compacted> {
-        let inner: &Inner = &self.inner;
-        inner.refuse_changes()?;
+        let open: &OpenContainer = &self.open;
+        open.refuse_changes()?;
         self.flush().await?;
-        let _alone = inner.writers.exclude(true).await;
-        let lock = inner.lock_upkeep().await?;
-        let compacted = inner.compact_alone(options).await?;
-        inner.unlock_upkeep(lock).await?;
+        let _alone = open.writers.exclude(true).await;
+        let lock = open.files.lock_upkeep().await?;
+        let compacted = open.compact_alone(options).await?;
+        open.files.unlock_upkeep(lock).await?;
         Ok(compacted)
     }
 }
 
-impl Inner {
-    /// Keeps others from compacting and repairing, where there are locks.
-    pub(crate) async fn lock_upkeep(&self) -> Result<Option<Lock>> {
-        match self.store.kind() {
-            Kind::Local => self.store.lock(&format!("{}/lock", self.names.work())).await.map(Some),
-            _ => Ok(None),
-        }
-    }
-
-    /// Lets others go on, and leaves no folder behind.
-    pub(crate) async fn unlock_upkeep(&self, lock: Option<Lock>) -> Result<()> {
-        if lock.is_some() && self.store.list_dir(&self.names.work()).await?.dirs.is_empty() {
-            // The folder held only the lock. A process that waits for the lock makes another one, and
-            // may have done so already: then the folder is not empty, and that process deletes it.
-            self.store.delete_dir(&self.names.work()).await.ok();
-        }
-        Ok(())
-    }
-
+impl OpenContainer {
     async fn compact_alone(&self, options: &CompactOptions) -> Result<Compacted> {
         let search = Search { strict: true, ..self.search() };
-        let stack = Stack::open(&self.store, &self.names, search, &self.windows).await?;
+        let committed = Committed::open(&self.files, search).await?;
+        let stack = &committed.stack;
         let bytes_before = stack.layers.iter().map(|layer| layer.size).sum();
         let layers = stack.layers.len() as u64;
         let left_over: Vec<String> = stack
@@ -95,30 +80,31 @@ impl Inner {
             .collect();
         let done = layers == 1 && !options.repack && stack.container().is_some();
         if done {
-            self.delete_in_order(&left_over).await?;
+            self.files.delete_in_order(&left_over).await?;
             return Ok(Compacted { layers, bytes_before, bytes_after: bytes_before });
         }
-        let (statistics, absorbed) = match self.write_base(&stack, options).await {
-            Err(error) => return Err(self.explain(error).await),
-            written => written?,
-        };
-        let paths = absorbed.iter().map(|(number, _)| self.names.layer(*number));
+        let written = committed.write_base(options, &self.options).await;
+        let (statistics, absorbed) = written.map_err(|error| self.files.explain(error))?;
+        let paths = absorbed.iter().map(|(number, _)| self.files.names.layer(*number));
         let stale: Vec<String> = left_over.into_iter().chain(paths).collect();
-        self.write_statistics_file(&statistics).await?;
-        self.delete_in_order(&stale).await?;
-        let stack = Stack::open(&self.store, &self.names, self.search(), &self.windows).await?;
-        let bytes_after = stack.layers.first().map_or(0, |base| base.size);
-        self.state().stack = Arc::new(stack);
+        self.files.write_statistics_file(&statistics).await?;
+        self.files.delete_in_order(&stale).await?;
+        let committed = Committed::open(&self.files, self.search()).await?;
+        let bytes_after = committed.stack.layers.first().map_or(0, |base| base.size);
+        self.state().committed = committed;
         Ok(Compacted { layers, bytes_before, bytes_after })
     }
+}
 
+impl Committed {
     /// Writes and publishes a base that holds all layers; returns the statistics and the list of layers
     /// it holds.
     async fn write_base(
         &self,
-        stack: &Stack,
         options: &CompactOptions,
+        packing: &ContainerOptions,
     ) -> Result<(Vec<ArrayStats>, Vec<(u64, Id)>)> {
+        let (stack, Files { store, names, fetcher, .. }) = (&self.stack, &*self.files);
         let layer = fresh_id()?;
         let numbered = stack.layers.iter().filter(|layer| layer.number > 0);
         let absorbed: Vec<(u64, Id)> = numbered.map(|layer| (layer.number, layer.id())).collect();
@@ -134,18 +120,17 @@ impl Inner {
             overlay_index: 0,
             base_file_hint: String::new(),
         };
-        let temporary = temporary_path(&self.store, &self.names)?;
-        let (codec, block_bytes) = (self.options.codec.clone(), self.options.block_bytes);
-        let mut draft = Draft::new(&self.store, temporary.clone(), codec, block_bytes);
+        let temporary = self.files.temporary_path()?;
+        let (codec, block_bytes) = (packing.codec.clone(), packing.block_bytes);
+        let mut draft = Draft::new(store, temporary.clone(), codec, block_bytes);
         let mut statistics = Vec::new();
         for name in stack.names().await? {
             let Some(array) = stack.array(&name).await? else { continue };
             let described = &array.described;
             let meta = ArrayMeta { deleted: false, ..described.meta.clone() };
             draft.begin_array(meta, described.attributes.clone());
-            let fetcher = self.fetcher();
             merge::push_all(&mut draft, fetcher, &array, options.repack, &options.meter).await?;
-            statistics.extend(match self.known_statistics(stack, &name).await? {
+            statistics.extend(match self.known_statistics(&name).await? {
                 Some(known) => Some(known),
                 None => match self.statistics_anew(&array).await {
                     // Statistics of chunks with an unknown codec stay unknown.
@@ -156,8 +141,8 @@ impl Inner {
         }
         let finished = draft.finish(&identity, &statistics).await?;
         publish::replace_base(
-            &self.store,
-            &self.names,
+            store,
+            names,
             &stack.base,
             layer,
             finished,
@@ -166,18 +151,6 @@ impl Inner {
         )
         .await?;
         Ok((statistics, absorbed))
-    }
-
-    /// Deletes files one after the other: a reader of the remaining files must not find an older one
-    /// after a newer one is gone.
-    pub(crate) async fn delete_in_order(&self, paths: &[String]) -> Result<()> {
-        for path in paths {
-            self.store.delete(std::slice::from_ref(path)).await?;
-        }
-        if !paths.is_empty() && self.store.kind() == Kind::Local {
-            self.store.sync_dir("").await?;
-        }
-        Ok(())
     }
 }
 
@@ -226,16 +199,12 @@ pub struct LayerInfo {
 impl Container {
     /// The layers, oldest first.
     pub async fn layers(&self) -> Result<Vec<LayerInfo>> {
-        let stack = self.inner.state().stack.clone();
+        let stack = self.open.committed().stack;
         let mut layers = Vec::with_capacity(stack.layers.len());
         for layer in &stack.layers {
             let (mut deleted, mut chunks) = (0, 0);
             for position in 0..layer.root.arrays.len {
-                let head = layer
-                    .parse(|view| {
-                        crate::container::bytes::footer::array(view, &layer.root, position)
-                    })
-                    .await?;
+                let head = layer.parse(|view| footer::array(view, &layer.root, position)).await?;
                 deleted += u64::from(head.meta.deleted);
                 chunks += head.chunks.len;
             }

@@ -10,7 +10,7 @@ use rayon::prelude::*;
 
 use super::parts::Parts;
 use super::sink::{PARTS, PartsTarget, PlannedArray};
-use crate::container::handle::fresh_id;
+use crate::container::layers::files::fresh_id;
 use crate::container::layers::stack::Id;
 use crate::container::mapping::chunks;
 use crate::container::statistics::{ChunkStats, of_chunk};

@@ -9,7 +9,7 @@ use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt, stream};
 
 use crate::container::bytes::footer;
-use crate::container::handle::{Container, ContainerOptions, Inner};
+use crate::container::handle::{Container, ContainerOptions, OpenContainer};
 use crate::container::layers::stack::Reason;
 use crate::container::mapping;
 use crate::container::mapping::chunks;
@@ -41,7 +41,7 @@ impl ContainerSource {
     /// The whole content of a container as of now.
     pub async fn new(container: Container) -> Result<Self> {
         let dataset = container.dataset().await?;
-        let stack = container.inner.state().stack.clone();
+        let stack = container.open.committed().stack;
         let packing = match stack.layers.iter().rev().find(|layer| layer.root.blocks.len > 0) {
             Some(layer) => layer.parse(|view| footer::block(view, &layer.root, 0)).await?.codec,
             None => None,
@@ -63,23 +63,23 @@ impl ContainerSource {
         &self.container
     }
 
-    fn inner(&self) -> &Inner {
-        &self.container.inner
+    fn opened(&self) -> &OpenContainer {
+        &self.container.open
     }
 }
 
 #[async_trait]
 impl Locate for ContainerSource {
     fn fetcher(&self) -> &Fetcher {
-        self.inner().fetcher()
+        self.opened().fetcher()
     }
 
     async fn locate(&self, array: &str, chunks: &[ChunkIndex]) -> Result<Vec<Option<ChunkRef>>> {
-        self.inner().locate(mapping::name_of(array), chunks).await
+        self.opened().locate(mapping::name_of(array), chunks).await
     }
 
     async fn explain(&self, error: Error) -> Error {
-        self.inner().explain(error).await
+        self.opened().explain(error).await
     }
 }
 
@@ -89,7 +89,7 @@ impl Source for ContainerSource {
     }
 
     fn identity(&self) -> String {
-        let stack = self.inner().state().stack.clone();
+        let stack = self.opened().committed().stack;
         let id = |layer: &Arc<crate::container::layers::layer::Layer>| {
             format!("{:032x}", u128::from_be_bytes(layer.id()))
         };
@@ -103,7 +103,7 @@ impl Source for ContainerSource {
     }
 
     fn version(&self) -> Option<Version> {
-        let stack = self.inner().state().stack.clone();
+        let stack = self.opened().committed().stack;
         let top = stack.top()?;
         let sequence = top.seal.as_ref().map_or(top.number, |seal| seal.sequence);
         Some(Version::Snapshot(sequence.max(top.number).to_string()))
@@ -112,7 +112,7 @@ impl Source for ContainerSource {
     fn chunks<'a>(&'a self, array: &'a str, within: &'a Region) -> ChunkStream<'a> {
         let all = async move {
             let grid = self.dataset.array(array)?.grid()?;
-            let stack = self.inner().state().stack.clone();
+            let stack = self.opened().committed().stack;
             let Some(state) = stack.array(mapping::name_of(array)).await? else {
                 return Ok(stream::empty().boxed());
             };
@@ -132,7 +132,7 @@ impl Source for ContainerSource {
                     async move {
                         let stored = chunks::trimmed(&state.described, &index);
                         let found = state.reference(&stored).await?;
-                        let fetcher = self.inner().fetcher();
+                        let fetcher = self.opened().fetcher();
                         let found = chunks::for_model(fetcher, &state.described, &stored, found);
                         Ok(found.await?.map(|reference| (index, reference)))
                     }
@@ -148,14 +148,14 @@ impl Source for ContainerSource {
         let grid = self.dataset.array(array)?.grid()?;
         let (rank, name) = (grid.rank(), mapping::name_of(array).to_owned());
         let all = async move {
-            let stack = self.inner().state().stack.clone();
+            let stack = self.opened().committed().stack;
             chunks::occupied(stack.array(&name).await?, rank).await
         };
         Ok(Occupied::Cells { grid, cells: stream::once(all).try_flatten().boxed() })
     }
 
     fn inspect(&self, level: Level) -> BoxStream<'_, Result<Finding>> {
-        self.inner().inspect(level)
+        self.opened().committed().inspect(level)
     }
 
     fn cautions(&self) -> Vec<String> {

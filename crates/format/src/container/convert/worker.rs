@@ -10,7 +10,7 @@ use chunkyard_store::{Error, Result, Store};
 use serde_json::{Value, json};
 
 use super::sink::{JOURNAL, PartsTarget};
-use crate::container::handle::files_at;
+use crate::container::layers::files::files_at;
 use crate::joined::{PLAN, check_plan, plan_of};
 use crate::{Dataset, Pack, PackSink, PackWriter, Place, Receipt, Ticket};
 

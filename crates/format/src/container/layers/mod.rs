@@ -1,7 +1,8 @@
 //! The files of a container: which of them count as layers, and what each says.
 //!
 //! ```text
-//!  stack ─┬─ file_names              x.af, x.1.af, x.2.af, …
+//!  files ─── file_names              where they are: x.af, x.1.af, x.2.af, …
+//!  stack ─┐                          those that count, oldest first
 //!         ├─ layer ─┬─ footer_reader one open file: the footer, read as far as needed
 //!         │         └─ name_index    an array of it by name
 //!         ├─ lineage                 which files belong together, oldest to newest
@@ -9,6 +10,7 @@
 //! ```
 
 pub(crate) mod file_names;
+pub(crate) mod files;
 pub(crate) mod footer_reader;
 pub(crate) mod layer;
 mod lineage;

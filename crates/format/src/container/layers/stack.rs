@@ -14,7 +14,7 @@
 //! error, not another answer. Layers of other programs have no seal; they must name the base they
 //! belong to.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 
 use chunkyard_store::{Error, Meta, Noun, Result, Store, Version};
@@ -25,6 +25,7 @@ use super::footer_reader::Windows;
 use super::layer::Layer;
 use super::lineage::Lineage;
 use super::torn::was_whole;
+use crate::container::bytes::seal::Seal;
 use crate::container::model::ArrayStats;
 use crate::container::read::ambiguous::Dictionary;
 use crate::container::read::array_cache::ArrayCache;
@@ -131,6 +132,41 @@ impl Stack {
             message: format!("{} changed again and again while it was opened: {why}", names.base()),
             conflicts: Vec::new(),
         })
+    }
+
+    /// The same with one more layer.
+    pub(crate) fn with(&self, layer: Layer) -> Self {
+        let next = layer.number + 1;
+        let layers: Vec<_> = self.layers.iter().cloned().chain([Arc::new(layer)]).collect();
+        Self {
+            arrays: Mutex::new(ArrayCache::new(&layers)),
+            layers,
+            ignored: self.ignored.clone(),
+            next,
+            base: self.base.clone(),
+            statistics_file: Default::default(),
+            dictionaries: Default::default(),
+        }
+    }
+
+    /// The identity of the container, if any of its layers knows it.
+    pub(crate) fn container(&self) -> Option<Id> {
+        self.layers.iter().find_map(|layer| Some(layer.seal.as_ref()?.container))
+    }
+
+    /// The identities of all layers, including those merged into the base.
+    pub(crate) fn known_ids(&self) -> HashSet<Id> {
+        let absorbed = self.layers.iter().filter_map(|layer| layer.seal.as_ref());
+        let absorbed = absorbed.flat_map(|seal| seal.absorbed.iter().map(|(_, id)| *id));
+        self.layers.iter().map(|layer| layer.id()).chain(absorbed).collect()
+    }
+
+    /// Whether a base with this seal holds only layers that are in this stack. Older bases hold only
+    /// layers, too.
+    pub(crate) fn holds_all_of(&self, seal: &Seal) -> bool {
+        let known = self.known_ids();
+        let mut layers = seal.absorbed.iter().filter(|(number, _)| *number > 0);
+        seal.sequence < self.next && layers.all(|(_, id)| known.contains(id))
     }
 
     /// The newest layer.

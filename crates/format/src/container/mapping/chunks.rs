@@ -7,13 +7,12 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use chunkyard_array::{ChunkIndex, Region};
+use chunkyard_array::{ChunkIndex, Grid, Region};
 use chunkyard_store::{ChunkRef, Fetcher, Result};
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 
 use crate::container::bytes::elements;
-use crate::container::handle::grid_of;
 use crate::container::model::DType;
 use crate::container::read::array_state::ArrayState;
 use crate::container::write::changes::Description;
@@ -74,4 +73,12 @@ pub(crate) fn for_container(
     let DType::List { child } = &described.meta.dtype else { return Ok(bytes) };
     let count = grid_of(described)?.clipped_region(index).num_elements();
     Ok(elements::list_chunk_from_offsets_bytes(child, count, &bytes)?.into())
+}
+
+/// The grid of an array's chunks.
+pub(crate) fn grid_of(described: &Description) -> Result<Grid> {
+    let meta = &described.meta;
+    let shape: Vec<u64> = meta.shape.iter().map(|&extent| extent.into()).collect();
+    let chunks: Vec<u64> = meta.chunk_shape.iter().map(|&extent| extent.max(1).into()).collect();
+    Ok(Grid::new(&shape, &chunks)?)
 }

@@ -46,7 +46,7 @@ impl Container {
     /// Warnings about the attributes of an array: those for which layers of other programs give more
     /// than one value, or that array-format 0.9 reads differently.
     pub async fn mixed(&self, name: &str) -> Result<Vec<String>> {
-        let stack = self.inner.state().stack.clone();
+        let stack = self.open.committed().stack;
         let Some(array) = stack.array(name).await? else { return Ok(Vec::new()) };
         Ok(array.mixed.iter().map(|mixed| mixed.sentence(name)).collect())
     }

@@ -10,33 +10,31 @@ use chunkyard_store::{ChunkRef, Error, Result};
 use futures::stream::{self, BoxStream};
 use futures::{StreamExt, TryStreamExt};
 
-use crate::Locate;
 use crate::container::bytes::archive::Resident;
 use crate::container::bytes::footer;
 use crate::container::bytes::stats_file;
-use crate::container::handle::Inner;
 use crate::container::layers::layer::Layer;
 use crate::container::layers::stack::{Reason, Stack};
+use crate::container::read::committed::Committed;
 use crate::{Finding, Level, Severity};
 
 /// Blocks that are fetched at once.
 const FETCHES: usize = 8;
 
-impl Inner {
+impl Committed {
     /// All damage that no chunk shows.
-    pub(crate) fn inspect(&self, level: Level) -> BoxStream<'_, Result<Finding>> {
-        let stack = self.state().stack.clone();
+    pub(crate) fn inspect(self, level: Level) -> BoxStream<'static, Result<Finding>> {
         let found = async move {
-            let mut findings: Vec<Finding> = ignored(&stack).collect();
-            for layer in &stack.layers {
+            let mut findings: Vec<Finding> = ignored(&self.stack).collect();
+            for layer in &self.stack.layers {
                 findings.extend(layer.uncheckable());
                 findings.extend(layer.inspect_footer().await?);
             }
             if level >= Level::Existence {
-                findings.extend(self.inspect_statistics(&stack).await?);
+                findings.extend(self.inspect_statistics().await?);
             }
             if level >= Level::Bytes {
-                findings.extend(self.inspect_unused_blocks(&stack).await?);
+                findings.extend(self.inspect_unused_blocks().await?);
             }
             Ok::<_, Error>(stream::iter(findings.into_iter().map(Ok)))
         };
@@ -44,7 +42,8 @@ impl Inner {
     }
 
     /// Blocks that chunks use are checked with the chunks.
-    async fn inspect_unused_blocks(&self, stack: &Stack) -> Result<Vec<Finding>> {
+    async fn inspect_unused_blocks(&self) -> Result<Vec<Finding>> {
+        let stack = &self.stack;
         let mut used = HashSet::new();
         for name in stack.names().await? {
             let Some(array) = stack.array(&name).await? else { continue };
@@ -62,7 +61,7 @@ impl Inner {
                         Err(error) => return finding_of(layer, &format!("block {id}"), error),
                     };
                     let whole = ChunkRef::Slice { within: 0..block.len, block };
-                    match self.fetcher().fetch(&[&whole]).await {
+                    match self.files.fetcher.fetch(&[&whole]).await {
                         Ok(_) => Ok(None),
                         Err(error) => finding_of(layer, &format!("block {id}"), error),
                     }
@@ -75,7 +74,8 @@ impl Inner {
     }
 
     /// The statistics in the layers, and the file for other programs, which may be out of date.
-    async fn inspect_statistics(&self, stack: &Stack) -> Result<Vec<Finding>> {
+    async fn inspect_statistics(&self) -> Result<Vec<Finding>> {
+        let stack = &self.stack;
         let mut findings = Vec::new();
         for layer in &stack.layers {
             if let Err(error) = layer.sealed_statistics().await {
@@ -85,8 +85,8 @@ impl Inner {
         if !findings.is_empty() {
             return Ok(findings);
         }
-        let path = self.names.statistics();
-        let said = match self.store.get(&path).await {
+        let path = self.files.names.statistics();
+        let said = match self.files.store.get(&path).await {
             Err(Error::NotFound { .. }) => return Ok(findings),
             other => stats_file::parse_file(&other?.bytes),
         };
@@ -98,7 +98,7 @@ impl Inner {
         for stats in said {
             let known = match stack.array(&stats.name).await? {
                 None => continue,
-                Some(_) => self.known_statistics(stack, &stats.name).await?,
+                Some(_) => self.known_statistics(&stats.name).await?,
             };
             if known.is_some_and(|known| known != stats) {
                 let what =

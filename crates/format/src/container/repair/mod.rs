@@ -4,10 +4,12 @@ mod inspect;
 
 use chunkyard_store::{Error, Kind, Linked, Noun, Result};
 
-use super::handle::{Container, ContainerOptions, Inner};
+use super::handle::Container;
 use crate::Place;
+use crate::container::layers::files::Files;
 use crate::container::layers::layer::Layer;
-use crate::container::layers::stack::{Ignored, Reason, Search, Stack};
+use crate::container::layers::stack::{Ignored, Reason, Search};
+use crate::container::read::committed::Committed;
 
 /// One action of a repair.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,40 +26,42 @@ impl Container {
     ///
     /// A layer that is whole but of an unknown version is left as it is.
     pub async fn repair(place: &Place) -> Result<Vec<Repaired>> {
-        let container = Self::open_past_damage(place, ContainerOptions::default()).await?;
-        let inner: &Inner = &container.inner;
-        if inner.store.kind() == Kind::ReadOnly {
+        let files = Files::at(place)?;
+        let search = Search { past_damage: true, ..Search::default() };
+        Committed::open(&files, search).await?;
+        if files.store.kind() == Kind::ReadOnly {
             return Err(Error::unsupported(format!("writing to {}, a web server", place.url())));
         }
-        let lock = inner.lock_upkeep().await?;
-        let repaired = inner.repair_alone().await?;
-        inner.unlock_upkeep(lock).await?;
+        let lock = files.lock_upkeep().await?;
+        // Looks again under the lock, while no compaction can run.
+        let repaired = Committed::open(&files, search).await?.repair().await?;
+        files.unlock_upkeep(lock).await?;
         Ok(repaired)
     }
 }
 
-impl Inner {
-    /// Looks again under the lock, while no compaction can run.
-    async fn repair_alone(&self) -> Result<Vec<Repaired>> {
-        let search = Search { past_damage: true, ..Search::default() };
-        let stack = Stack::open(&self.store, &self.names, search, &self.windows).await?;
+impl Committed {
+    /// Renames or deletes the files that do not count.
+    async fn repair(&self) -> Result<Vec<Repaired>> {
         let mut repaired = Vec::new();
-        for file in &stack.ignored {
+        for file in &self.stack.ignored {
             let renamed = match file.reason {
                 Reason::Foreign => continue,
                 Reason::Merged => {
-                    self.delete_in_order(std::slice::from_ref(&file.path)).await?;
+                    self.files.delete_in_order(std::slice::from_ref(&file.path)).await?;
                     None
                 }
-                Reason::Torn | Reason::Damaged => Some(self.set_aside(file).await?),
+                Reason::Torn | Reason::Damaged => Some(self.files.rename_unreadable(file).await?),
             };
             repaired.push(Repaired { file: file.clone(), renamed });
         }
         Ok(repaired)
     }
+}
 
+impl Files {
     /// Renames a layer that cannot be read. A file that already has the new name stays.
-    async fn set_aside(&self, file: &Ignored) -> Result<String> {
+    async fn rename_unreadable(&self, file: &Ignored) -> Result<String> {
         let meta = self.store.head(&file.path).await?;
         match Layer::open(&self.store, file.number, &meta, &self.windows).await {
             Err(Error::Corrupt { .. }) => {}

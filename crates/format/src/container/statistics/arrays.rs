@@ -12,13 +12,14 @@ use std::sync::Arc;
 use chunkyard_store::{Error, Result, cpu};
 use futures::{StreamExt, TryStreamExt, stream};
 
-use crate::Locate;
 use crate::container::bytes::footer;
 use crate::container::bytes::stats_file;
-use crate::container::handle::{Container, Inner};
-use crate::container::layers::stack::Stack;
+use crate::container::handle::{Container, no_array};
+use crate::container::layers::files::Files;
+use crate::container::mapping::chunks::grid_of;
 use crate::container::model::{ArrayStats, StatValue};
 use crate::container::read::array_state::ArrayState;
+use crate::container::read::committed::Committed;
 use crate::container::statistics::{ChunkStats, compare, of_chunk};
 use crate::container::write::changes::{ArrayChange, Description};
 
@@ -31,18 +32,19 @@ const READS: usize = 16;
 impl Container {
     /// The statistics of an array as of the last flush, if known.
     pub async fn statistics(&self, name: &str) -> Result<Option<ArrayStats>> {
-        let stack = self.inner.state().stack.clone();
-        if stack.array(name).await?.is_none() {
-            return Err(crate::container::handle::no_array(name));
+        let committed = self.open.committed();
+        if committed.stack.array(name).await?.is_none() {
+            return Err(no_array(name));
         }
-        self.inner.known_statistics(&stack, name).await
+        committed.known_statistics(name).await
     }
 }
 
 impl Container {
     /// Bytes of the statistics file for other programs; `None` if there is none.
     pub async fn statistics_file_bytes(&self) -> Result<Option<u64>> {
-        match self.inner.store.head(&self.inner.names.statistics()).await {
+        let Files { store, names, .. } = &*self.open.files;
+        match store.head(&names.statistics()).await {
             Ok(meta) => Ok(Some(meta.size)),
             Err(Error::NotFound { .. }) => Ok(None),
             Err(error) => Err(error),
@@ -50,14 +52,10 @@ impl Container {
     }
 }
 
-impl Inner {
+impl Committed {
     /// The statistics of an array in the store, from its newest layer.
-    pub(crate) async fn known_statistics(
-        &self,
-        stack: &Stack,
-        name: &str,
-    ) -> Result<Option<ArrayStats>> {
-        for layer in stack.layers.iter().rev() {
+    pub(crate) async fn known_statistics(&self, name: &str) -> Result<Option<ArrayStats>> {
+        for layer in self.stack.layers.iter().rev() {
             let Some(position) = layer.position(name).await? else { continue };
             if layer.root.version >= 6 {
                 let head = layer.parse(|view| footer::array(view, &layer.root, position)).await?;
@@ -66,8 +64,8 @@ impl Inner {
             if layer.seal.is_some() {
                 return Ok(layer.sealed_statistics().await?.get(name).cloned());
             }
-            let file = stack.statistics_file.get_or_try_init(|| async {
-                let all = self.read_statistics_file().await?.unwrap_or_default();
+            let file = self.stack.statistics_file.get_or_try_init(|| async {
+                let all = self.files.read_statistics_file().await?.unwrap_or_default();
                 Ok::<_, Error>(all.into_iter().map(|stats| (stats.name.clone(), stats)).collect())
             });
             return Ok(file.await?.get(name).cloned());
@@ -79,11 +77,10 @@ impl Inner {
     /// That is no reason to refuse the change.
     pub(crate) async fn statistics_after(
         &self,
-        stack: &Stack,
         change: &ArrayChange,
         described: &Arc<Description>,
     ) -> Result<Option<ArrayStats>> {
-        match self.statistics_with(stack, change, described).await {
+        match self.statistics_with(change, described).await {
             Err(Error::Unsupported { .. }) => Ok(None),
             other => other,
         }
@@ -93,7 +90,6 @@ impl Inner {
     /// or the largest.
     async fn statistics_with(
         &self,
-        stack: &Stack,
         change: &ArrayChange,
         described: &Arc<Description>,
     ) -> Result<Option<ArrayStats>> {
@@ -102,12 +98,12 @@ impl Inner {
         change.chunks.values().for_each(|chunk| added.merge(chunk.stats()));
         let array = match change.fresh {
             true => None,
-            false => stack.array(name).await?,
+            false => self.stack.array(name).await?,
         };
         let Some(array) = array else { return Ok(Some(added.to_array_stats(name, shape))) };
         let known = match change.shrunk {
             true => None,
-            false => self.known_statistics(stack, name).await?,
+            false => self.known_statistics(name).await?,
         };
         if change.chunks.is_empty() && !change.shrunk && known.is_none() {
             // A changed attribute is no reason to read chunks: unknown statistics stay unknown.
@@ -122,7 +118,7 @@ impl Inner {
             }
         }
         // Reads all chunks that stay.
-        let grid = crate::container::handle::grid_of(described)?;
+        let grid = grid_of(described)?;
         let stays = array.all().await?.into_iter().map(|(at, _)| at).filter(|&at| {
             let index = array.index(at);
             grid.contains(&index) && !change.chunks.contains_key(&index)
@@ -150,7 +146,7 @@ impl Inner {
             .map(|at| async move {
                 let reference = array.reference(&array.index(at)).await?;
                 let Some(reference) = reference else { return Ok(ChunkStats::default()) };
-                let bytes = self.fetcher().fetch(&[&reference]).await?.pop().flatten();
+                let bytes = self.files.fetcher.fetch(&[&reference]).await?.pop().flatten();
                 let (bytes, described) = (bytes.unwrap_or_default(), described.clone());
                 cpu(move || {
                     let meta = &described.meta;
@@ -166,27 +162,18 @@ impl Inner {
         .await
     }
 
-    /// The content of the statistics file; `None` if it is missing or cannot be read.
-    pub(crate) async fn read_statistics_file(&self) -> Result<Option<Vec<ArrayStats>>> {
-        match self.store.get(&self.names.statistics()).await {
-            Ok(object) => Ok(stats_file::parse_file(&object.bytes).ok()),
-            Err(Error::NotFound { .. }) => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-
     /// Updates the statistics file for other programs, or deletes one that is too large for that.
     pub(crate) async fn update_statistics_file(
         &self,
         changed: &[ArrayStats],
         gone: &[&str],
     ) -> Result<()> {
-        let path = self.names.statistics();
-        let mut all = match self.store.head(&path).await {
+        let (path, store) = (self.files.names.statistics(), &self.files.store);
+        let mut all = match store.head(&path).await {
             Ok(meta) if meta.size > FILE_BYTES_MAX => {
-                return self.store.delete(&[path]).await;
+                return store.delete(&[path]).await;
             }
-            Ok(_) => self.read_statistics_file().await?.unwrap_or_default(),
+            Ok(_) => self.files.read_statistics_file().await?.unwrap_or_default(),
             // Deleted, or never written: an incomplete file is of no use.
             Err(Error::NotFound { .. }) if self.has_older_arrays() => return Ok(()),
             Err(Error::NotFound { .. }) => Vec::new(),
@@ -196,13 +183,23 @@ impl Inner {
             !gone.contains(&known.name.as_str()) && changed.iter().all(|new| new.name != known.name)
         });
         all.extend_from_slice(changed);
-        self.write_statistics_file(&all).await
+        self.files.write_statistics_file(&all).await
     }
 
     /// Whether layers below the newest one hold arrays.
     fn has_older_arrays(&self) -> bool {
-        let stack = self.state().stack.clone();
-        stack.layers.iter().rev().skip(1).any(|layer| layer.root.arrays.len > 0)
+        self.stack.layers.iter().rev().skip(1).any(|layer| layer.root.arrays.len > 0)
+    }
+}
+
+impl Files {
+    /// The content of the statistics file; `None` if it is missing or cannot be read.
+    pub(crate) async fn read_statistics_file(&self) -> Result<Option<Vec<ArrayStats>>> {
+        match self.store.get(&self.names.statistics()).await {
+            Ok(object) => Ok(stats_file::parse_file(&object.bytes).ok()),
+            Err(Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Writes the statistics file anew.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use chunkyard_array::ChunkIndex;
-use chunkyard_store::{BlockCodec, Error, Pooled, Result};
+use chunkyard_store::{Block, BlockCodec, ChunkRef, Error, Pooled, Result, block_codec};
 
 use super::draft::WHOLE_BYTES_MIN;
 use crate::container::statistics::ChunkStats;
@@ -79,6 +79,24 @@ impl PendingChunk {
         })?;
         let len = bytes.len() as u64;
         Ok(Self::Packed { bytes: packed, len, codec: codec.name().into(), stats })
+    }
+
+    /// Where it is, as the fetcher takes it; `None` if it holds the fill value only.
+    pub(crate) fn reference(self) -> Result<Option<ChunkRef>> {
+        Ok(match self {
+            Self::Fill => None,
+            Self::Plain { bytes, .. } => Some(ChunkRef::Inline(bytes)),
+            Self::Packed { bytes, len, codec, .. } => {
+                let mut plain = vec![0; usize::try_from(len).unwrap_or(usize::MAX)];
+                block_codec(&codec)?.unpack(&bytes, &mut plain)?;
+                Some(ChunkRef::Inline(plain.into()))
+            }
+            Self::Spilled { path, range, len, codec, .. } => {
+                let block =
+                    Block { path, range, guard: None, crc32c: None, codec, len, owner: u64::MAX };
+                Some(ChunkRef::Slice { within: 0..block.len, block: Arc::new(block) })
+            }
+        })
     }
 
     /// Bytes that it takes in memory.

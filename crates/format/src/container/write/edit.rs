@@ -7,8 +7,8 @@ use chunkyard_array::{ChunkIndex, ElementsBuf, Grid, Region};
 use chunkyard_store::{Error, Noun, Result};
 
 use super::changes::{ArrayChange, Description, PendingChunk};
-use crate::container::handle::{Container, grid_of, no_array};
-use crate::container::mapping::chunks;
+use crate::container::handle::{Container, no_array};
+use crate::container::mapping::chunks::{self, grid_of};
 use crate::container::model::{ArrayMeta, AttributeValue, DType, FillValue, IndexWidth, to_u32};
 
 /// The definition of a new array.
@@ -123,10 +123,10 @@ impl Container {
     /// Defines an array. The name must be free.
     pub async fn define(&self, definition: Definition) -> Result<Arc<Description>> {
         let described = Arc::new(definition.describe()?);
-        self.inner.refuse_changes()?;
-        let _alone = self.inner.writers.exclude(true).await;
+        self.open.refuse_changes()?;
+        let _alone = self.open.writers.exclude(true).await;
         let name = described.meta.name.clone();
-        if self.inner.describe(&name).await?.is_some() {
+        if self.open.describe(&name).await?.is_some() {
             return Err(Error::AlreadyExists { what: Noun::Array, name });
         }
         let change = ArrayChange {
@@ -135,30 +135,30 @@ impl Container {
             shrunk: false,
             chunks: BTreeMap::new(),
         };
-        self.inner.state().pending.arrays.insert(name, change);
+        self.open.state().uncommitted.changes.arrays.insert(name, change);
         Ok(described)
     }
 
     /// Deletes an array.
     pub async fn delete(&self, name: &str) -> Result<()> {
-        self.inner.refuse_changes()?;
-        let _alone = self.inner.writers.exclude(true).await;
-        if self.inner.describe(name).await?.is_none() {
+        self.open.refuse_changes()?;
+        let _alone = self.open.writers.exclude(true).await;
+        if self.open.describe(name).await?.is_none() {
             return Err(no_array(name));
         }
-        let stack = self.inner.state().stack.clone();
+        let stack = self.open.committed().stack;
         let stored = stack.array(name).await?.is_some();
-        let mut state = self.inner.state();
+        let mut state = self.open.state();
         match stored {
             true => {
                 let chunks = BTreeMap::new();
                 let change = ArrayChange { described: None, fresh: true, shrunk: false, chunks };
-                state.pending.arrays.insert(name.to_owned(), change);
+                state.uncommitted.changes.arrays.insert(name.to_owned(), change);
             }
             // It was never flushed, so no other reader knows it.
-            false => drop(state.pending.arrays.remove(name)),
+            false => drop(state.uncommitted.changes.arrays.remove(name)),
         }
-        state.pending.recount();
+        state.uncommitted.changes.recount();
         Ok(())
     }
 
@@ -205,24 +205,24 @@ impl Container {
         name: &str,
         change: impl FnOnce(&mut Description) -> Result<()>,
     ) -> Result<()> {
-        self.inner.refuse_changes()?;
-        let _alone = self.inner.writers.exclude(true).await;
+        self.open.refuse_changes()?;
+        let _alone = self.open.writers.exclude(true).await;
         let was = self.describe(name).await?;
         let mut described = (*was).clone();
         change(&mut described)?;
         if described == *was {
             return Ok(());
         }
-        let mut state = self.inner.state();
-        state.pending.change(name, &was).described = Some(Arc::new(described));
+        let mut state = self.open.state();
+        state.uncommitted.changes.change(name, &was).described = Some(Arc::new(described));
         Ok(())
     }
 
     /// Gives an array other extents. New elements hold the fill value; elements outside the new
     /// extents are gone, even if the array grows again.
     pub async fn resize(&self, name: &str, shape: &[u64]) -> Result<()> {
-        self.inner.refuse_changes()?;
-        let _alone = self.inner.writers.exclude(true).await;
+        self.open.refuse_changes()?;
+        let _alone = self.open.writers.exclude(true).await;
         let was = self.describe(name).await?;
         if shape.len() != was.meta.shape.len() {
             return Err(Error::invalid(format!(
@@ -242,7 +242,7 @@ impl Container {
         let (before, after) = (self.array_of(was.clone())?, self.array_of(described.clone())?);
         // Edge chunks hold only elements inside the array, so they change with it.
         let edges = edge_chunks(&old_grid, &new_grid);
-        let located = self.inner.stored(name, &edges).await?;
+        let located = self.open.stored(name, &edges).await?;
         let there = edges.into_iter().zip(located).filter(|(_, place)| place.is_some());
         let mut rewritten = Vec::new();
         for (index, _) in there {
@@ -253,7 +253,7 @@ impl Container {
                 rewritten.push((index, kept, elements));
             }
         }
-        let stack = self.inner.state().stack.clone();
+        let stack = self.open.committed().stack;
         // Chunks of older layers outside the old shape must not come back.
         let hidden = match stack.reaches_beyond(name, old_grid.array_shape()).await? {
             false => Vec::new(),
@@ -263,15 +263,15 @@ impl Container {
             }
         };
         {
-            let mut state = self.inner.state();
-            let change = state.pending.change(name, &was);
+            let mut state = self.open.state();
+            let change = state.uncommitted.changes.change(name, &was);
             change.described = Some(described);
             change.shrunk |= old_grid.array_shape().iter().zip(shape).any(|(old, new)| new < old);
             change.chunks.retain(|index, _| new_grid.contains(index));
             for index in rewritten.iter().map(|(index, ..)| index).chain(&hidden) {
                 change.chunks.insert(index.clone(), PendingChunk::Fill);
             }
-            state.pending.recount();
+            state.uncommitted.changes.recount();
         }
         for (_, kept, elements) in rewritten {
             after.write_alone(&kept, elements).await?;

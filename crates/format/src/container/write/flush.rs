@@ -1,7 +1,7 @@
 //! Turns changes into a layer: complete and durable first, then visible, in one step.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use chunkyard_array::{Assembly, ChunkIndex, ElementsBuf, fill_slice};
@@ -12,14 +12,13 @@ use super::changes::{ArrayChange, Changes, Description, PendingChunk};
 use super::draft::{Draft, Identity, Piece};
 use super::outcome::FlushFailure;
 use super::publish;
-use crate::container::handle::{Container, Inner, fresh_id, grid_of, temporary_path};
-use crate::container::layers::layer::Layer;
-use crate::container::layers::stack::{Id, Stack};
+use crate::ChunkCodecs;
+use crate::container::handle::{Container, ContainerOptions, OpenContainer};
+use crate::container::layers::files::{Files, fresh_id};
 use crate::container::mapping;
-use crate::container::mapping::chunks;
+use crate::container::mapping::chunks::{self, grid_of};
 use crate::container::model::{ArrayMeta, ArrayStats, to_u32};
-use crate::container::read::array_cache::ArrayCache;
-use crate::{ChunkCodecs, Locate};
+use crate::container::read::committed::Committed;
 
 /// Chunks that are fetched at once from temporary files.
 const LOADS: usize = 8;
@@ -38,28 +37,25 @@ pub struct Flushed {
 
 /// A layer that was written and counts.
 struct Written {
-    /// All layers, this one included.
-    stack: Stack,
+    /// What is committed now, this layer included.
+    committed: Committed,
     number: u64,
     bytes: u64,
     /// Statistics of the arrays that it touches.
     statistics: Vec<ArrayStats>,
 }
 
-/// On drop, puts the changes back among those that wait, unless they were flushed.
-struct Frozen<'a> {
-    inner: &'a Inner,
-    pending: Arc<Changes>,
-    flushed: bool,
+/// A flush under way. If it is dropped before it ended, its changes wait again.
+struct Flush<'a> {
+    open: &'a OpenContainer,
+    changes: Arc<Changes>,
+    ended: bool,
 }
 
-impl Drop for Frozen<'_> {
+impl Drop for Flush<'_> {
     fn drop(&mut self) {
-        if !self.flushed {
-            // No other call wrote meanwhile: a flush keeps all others from writing.
-            let mut state = self.inner.state();
-            state.frozen = None;
-            state.pending = (*self.pending).clone();
+        if !self.ended {
+            self.open.state().uncommitted.take_back();
         }
     }
 }
@@ -68,65 +64,63 @@ impl Container {
     /// Makes all changes visible to all readers, as one more layer; `None` if there are none. After
     /// an error the changes still wait, and the writes of others are untouched.
     pub async fn flush(&self) -> Result<Option<Flushed>> {
-        let inner: &Inner = &self.inner;
-        let _alone = inner.writers.exclude(true).await;
-        if let Some(flushed) = inner.resolve_outcome().await? {
+        let open: &OpenContainer = &self.open;
+        let _alone = open.writers.exclude(true).await;
+        if let Some(flushed) = open.resolve_outcome().await? {
             return Ok(Some(flushed));
         }
-        let (stack, mut frozen) = {
-            let mut state = inner.state();
-            if state.pending.is_empty() {
-                return Ok(None);
-            }
-            let pending = Arc::new(std::mem::take(&mut state.pending));
-            state.frozen = Some(pending.clone());
-            (state.stack.clone(), Frozen { inner, pending, flushed: false })
+        let (committed, mut flush) = {
+            let mut state = open.state();
+            let Some(changes) = state.uncommitted.begin_flush() else { return Ok(None) };
+            (state.committed.clone(), Flush { open, changes, ended: false })
         };
-        inner.refuse_changes()?;
-        let Written { stack, number, bytes, statistics } =
-            match inner.write_layer(&stack, &frozen.pending).await {
+        open.refuse_changes()?;
+        let Written { committed, number, bytes, statistics } =
+            match committed.write_layer(&flush.changes, &open.options).await {
                 Ok(written) => written,
                 Err(FlushFailure { error, layer }) => {
                     if let Some(layer) = layer {
-                        // The layer may exist: the changes stay as they are until `resolve_outcome` has
-                        // looked.
-                        inner.state().unknown_layer = Some(layer);
-                        frozen.flushed = true;
+                        // The layer may exist: the changes stay as they are until
+                        // `resolve_outcome` has looked.
+                        open.state().uncommitted.end_unknown(layer);
+                        flush.ended = true;
                     }
-                    return Err(inner.explain(error).await);
+                    return Err(open.files.explain(error));
                 }
             };
         {
-            let mut state = inner.state();
-            state.stack = Arc::new(stack);
-            state.frozen = None;
-            frozen.flushed = true;
+            let mut state = open.state();
+            state.committed = committed.clone();
+            state.uncommitted.flushed();
+            flush.ended = true;
         }
-        inner.forget_spilled(&frozen.pending).await;
-        let gone: Vec<&str> = frozen
-            .pending
+        open.files.forget_spilled(&flush.changes).await;
+        let gone: Vec<&str> = flush
+            .changes
             .arrays
             .iter()
             .filter(|(_, change)| change.described.is_none())
             .map(|(name, _)| name.as_str())
             .collect();
-        let written = inner.update_statistics_file(&statistics, &gone).await;
-        let note = written.err().map(|error| format!("{}: {error}", inner.names.statistics()));
+        let written = committed.update_statistics_file(&statistics, &gone).await;
+        let note = written.err().map(|error| format!("{}: {error}", open.files.names.statistics()));
         Ok(Some(Flushed { layer: number, bytes, note }))
     }
 
     /// Looks at the store again. Changes that wait stay, unless another writer changed the same
     /// arrays meanwhile: that is a conflict, and then nothing changes here.
     pub async fn refresh(&self) -> Result<()> {
-        let inner: &Inner = &self.inner;
-        let _alone = inner.writers.exclude(true).await;
-        inner.resolve_outcome().await?;
-        let old = inner.state().stack.clone();
-        let new = Stack::open(&inner.store, &inner.names, inner.search(), &inner.windows).await?;
-        let changed: Vec<String> = inner.state().pending.arrays.keys().cloned().collect();
+        let open: &OpenContainer = &self.open;
+        let _alone = open.writers.exclude(true).await;
+        open.resolve_outcome().await?;
+        let old = open.committed().stack;
+        let committed = Committed::open(&open.files, open.search()).await?;
+        let new = &committed.stack;
+        let changed: Vec<String> =
+            open.state().uncommitted.changes.arrays.keys().cloned().collect();
         if !changed.is_empty() && old.container().is_some_and(|id| new.container() != Some(id)) {
             return Err(Error::Conflict {
-                message: format!("{} was replaced by another container", inner.names.base()),
+                message: format!("{} was replaced by another container", open.files.names.base()),
                 conflicts: Vec::new(),
             });
         }
@@ -148,53 +142,28 @@ impl Container {
                 }
             }
         }
-        inner.state().stack = Arc::new(new);
+        open.state().committed = committed;
         Ok(())
     }
 
     /// Forgets all changes that are not flushed.
     pub async fn discard(&self) {
-        let _alone = self.inner.writers.exclude(true).await;
-        let (pending, frozen) = {
-            let mut state = self.inner.state();
-            state.unknown_layer = None;
-            (std::mem::take(&mut state.pending), state.frozen.take())
-        };
-        self.inner.forget_spilled(&pending).await;
-        if let Some(frozen) = frozen {
-            self.inner.forget_spilled(&frozen).await;
+        let _alone = self.open.writers.exclude(true).await;
+        let discarded = self.open.state().uncommitted.discard();
+        for changes in discarded {
+            self.open.files.forget_spilled(&changes).await;
         }
     }
 }
 
-impl Stack {
-    /// The same with one more layer.
-    pub(crate) fn with(&self, layer: Layer) -> Self {
-        let next = layer.number + 1;
-        let layers: Vec<_> = self.layers.iter().cloned().chain([Arc::new(layer)]).collect();
-        Self {
-            arrays: Mutex::new(ArrayCache::new(&layers)),
-            layers,
-            ignored: self.ignored.clone(),
-            next,
-            base: self.base.clone(),
-            statistics_file: Default::default(),
-            dictionaries: Default::default(),
-        }
-    }
-
-    /// The identity of the container, if any of its layers knows it.
-    pub(crate) fn container(&self) -> Option<Id> {
-        self.layers.iter().find_map(|layer| Some(layer.seal.as_ref()?.container))
-    }
-}
-
-impl Inner {
+impl Committed {
+    /// Writes the next layer: it holds these changes, and is the newest once this returns.
     async fn write_layer(
         &self,
-        stack: &Stack,
-        pending: &Changes,
+        changes: &Changes,
+        options: &ContainerOptions,
     ) -> std::result::Result<Written, FlushFailure> {
+        let (stack, Files { store, names, .. }) = (&self.stack, &*self.files);
         let number = stack.next;
         let layer = fresh_id()?;
         let identity = Identity {
@@ -204,13 +173,13 @@ impl Inner {
             sequence: number,
             absorbed: Vec::new(),
             overlay_index: to_u32(|| "number of the layer".to_owned(), number)?,
-            base_file_hint: self.names.base(),
+            base_file_hint: names.base(),
         };
-        let temporary = temporary_path(&self.store, &self.names)?;
-        let (codec, block_bytes) = (self.options.codec.clone(), self.options.block_bytes);
-        let mut draft = Draft::new(&self.store, temporary.clone(), codec, block_bytes);
+        let temporary = self.files.temporary_path()?;
+        let (codec, block_bytes) = (options.codec.clone(), options.block_bytes);
+        let mut draft = Draft::new(store, temporary.clone(), codec, block_bytes);
         let mut statistics = Vec::new();
-        for (name, change) in &pending.arrays {
+        for (name, change) in &changes.arrays {
             match &change.described {
                 None => {
                     if let Some(gone) = stack.array(name).await? {
@@ -220,26 +189,26 @@ impl Inner {
                 }
                 Some(described) => {
                     draft.begin_array(described.meta.clone(), described.attributes.clone());
-                    self.push_chunks(&mut draft, stack, change, described).await?;
-                    statistics.extend(self.statistics_after(stack, change, described).await?);
+                    self.push_chunks(&mut draft, change, described).await?;
+                    statistics.extend(self.statistics_after(change, described).await?);
                 }
             }
         }
         let finished = draft.finish(&identity, &statistics).await?;
         let bytes = finished.size;
-        match publish::create(&self.store, &self.names, number, layer, finished, &temporary).await {
+        match publish::create(store, names, number, layer, finished, &temporary).await {
             Ok(()) => {}
             Err(error @ Error::OutcomeUnknown { .. }) => {
                 return Err(FlushFailure { error, layer: Some((number, layer)) });
             }
             Err(error) => return Err(error.into()),
         }
-        match self.confirm_layer(stack, number, layer).await {
-            Ok(stack) => Ok(Written { stack, number, bytes, statistics }),
+        match self.confirm_layer(number, layer, options.search()).await {
+            Ok(committed) => Ok(Written { committed, number, bytes, statistics }),
             Err(error @ Error::Conflict { .. }) => Err(error.into()),
             Err(source) => Err(FlushFailure {
                 error: Error::OutcomeUnknown {
-                    what: format!("writing {}", self.names.layer(number)),
+                    what: format!("writing {}", names.layer(number)),
                     source: Box::new(source),
                 },
                 layer: Some((number, layer)),
@@ -252,7 +221,6 @@ impl Inner {
     async fn push_chunks(
         &self,
         draft: &mut Draft,
-        stack: &Stack,
         change: &ArrayChange,
         described: &Arc<Description>,
     ) -> Result<()> {
@@ -260,7 +228,7 @@ impl Inner {
         let grid = grid_of(described)?;
         let fills = change.chunks.values().any(|chunk| matches!(chunk, PendingChunk::Fill));
         let below = match change.fresh || fills {
-            true => stack.every_index(name).await?,
+            true => self.stack.every_index(name).await?,
             false => Default::default(),
         };
         let mut chunks: BTreeMap<&ChunkIndex, &PendingChunk> = BTreeMap::new();
@@ -308,7 +276,7 @@ impl Inner {
                 Piece::Packed { bytes: bytes.clone(), len: *len, codec: Some(codec.clone()) }
             }
             PendingChunk::Spilled { path, range, len, codec, .. } => {
-                let bytes = self.store.get_range(path, range.clone()).await?;
+                let bytes = self.files.store.get_range(path, range.clone()).await?;
                 match codec {
                     None => Piece::Plain(bytes),
                     Some(_) => Piece::Packed { bytes, len: *len, codec: codec.clone() },

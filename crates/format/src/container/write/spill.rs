@@ -7,7 +7,8 @@ use chunkyard_array::ChunkIndex;
 use chunkyard_store::Result;
 
 use super::changes::{Changes, PendingChunk};
-use crate::container::handle::{Inner, temporary_path};
+use crate::container::handle::OpenContainer;
+use crate::container::layers::files::Files;
 
 /// A chunk on its way out of memory.
 struct Leaving {
@@ -16,12 +17,12 @@ struct Leaving {
     bytes: Bytes,
 }
 
-impl Inner {
+impl OpenContainer {
     /// Moves all changes that wait in memory to a temporary file.
     pub(crate) async fn spill(&self) -> Result<()> {
         let leaving: Vec<Leaving> = {
             let state = self.state();
-            let arrays = state.pending.arrays.iter();
+            let arrays = state.uncommitted.changes.arrays.iter();
             let chunks = arrays.flat_map(|(name, change)| {
                 change.chunks.iter().filter_map(move |(index, chunk)| match chunk {
                     PendingChunk::Plain { bytes, .. } | PendingChunk::Packed { bytes, .. } => {
@@ -39,8 +40,8 @@ impl Inner {
         if leaving.is_empty() {
             return Ok(());
         }
-        let path: Arc<str> = temporary_path(&self.store, &self.names)?.into();
-        let mut upload = self.store.begin(&path).await?;
+        let path: Arc<str> = self.files.temporary_path()?.into();
+        let mut upload = self.files.store.begin(&path).await?;
         upload.write(leaving.iter().map(|chunk| chunk.bytes.clone()).collect()).await?;
         upload.finish().await?;
         let mut state = self.state();
@@ -48,7 +49,7 @@ impl Inner {
         for Leaving { array, index, bytes } in leaving {
             let range = at..at + bytes.len() as u64;
             at = range.end;
-            let change = state.pending.arrays.get_mut(&array);
+            let change = state.uncommitted.changes.arrays.get_mut(&array);
             let Some(chunk) = change.and_then(|change| change.chunks.get_mut(&index)) else {
                 continue;
             };
@@ -68,13 +69,15 @@ impl Inner {
             let (codec, len) = moved;
             *chunk = PendingChunk::Spilled { path: path.clone(), range, len, codec, stats };
         }
-        state.pending.recount();
+        state.uncommitted.changes.recount();
         Ok(())
     }
+}
 
+impl Files {
     /// Deletes the temporary files that held changes.
-    pub(crate) async fn forget_spilled(&self, pending: &Changes) {
-        let chunks = pending.arrays.values().flat_map(|change| change.chunks.values());
+    pub(crate) async fn forget_spilled(&self, changes: &Changes) {
+        let chunks = changes.arrays.values().flat_map(|change| change.chunks.values());
         let mut paths: Vec<String> = chunks
             .filter_map(|chunk| match chunk {
                 PendingChunk::Spilled { path, .. } => Some(path.to_string()),

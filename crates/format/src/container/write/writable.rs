@@ -2,22 +2,22 @@
 
 use chunkyard_store::{Error, Kind, Result};
 
-use crate::container::handle::Inner;
+use crate::container::handle::OpenContainer;
 
-impl Inner {
+impl OpenContainer {
     /// Refuses changes if the container is read-only, see [`Self::refuse_read_only`], or if its state
     /// in the store is unknown.
     pub(crate) fn refuse_changes(&self) -> Result<()> {
         self.refuse_read_only()?;
         let (stack, unknown_layer) = {
             let state = self.state();
-            (state.stack.clone(), state.unknown_layer)
+            (state.committed.stack.clone(), state.uncommitted.unknown_layer())
         };
         if let Some((number, _)) = unknown_layer {
             return Err(Error::Conflict {
                 message: format!(
                     "whether {} was written is not known yet: flush again",
-                    self.names.layer(number)
+                    self.files.names.layer(number)
                 ),
                 conflicts: Vec::new(),
             });
@@ -30,20 +30,21 @@ impl Inner {
         if let Some(layer) = self.options.as_of {
             return Err(Error::invalid(format!(
                 "{} was opened as of layer {layer}, so it cannot be changed",
-                self.names.base()
+                self.files.names.base()
             )));
         }
-        let stack = self.state().stack.clone();
+        let stack = self.committed().stack;
         if stack.layers.iter().any(|layer| layer.root.version != 4) {
             return Err(Error::unsupported(format!(
                 "changing {}, which is of a version that we only read: convert it to a new one",
-                self.names.base()
+                self.files.names.base()
             )));
         }
-        match self.store.kind() {
-            Kind::ReadOnly => {
-                Err(Error::unsupported(format!("writing to {}, a web server", self.store.url())))
-            }
+        match self.files.store.kind() {
+            Kind::ReadOnly => Err(Error::unsupported(format!(
+                "writing to {}, a web server",
+                self.files.store.url()
+            ))),
             _ => Ok(()),
         }
     }
