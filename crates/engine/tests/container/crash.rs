@@ -9,7 +9,7 @@ use chunkyard_array::{ElementsBuf, Region};
 use chunkyard_engine::format::container::model::AttributeValue;
 use chunkyard_engine::format::container::{CompactOptions, Container, ContainerOptions};
 use chunkyard_engine::store::Store;
-use chunkyard_engine::store::fault::{Fault, Mode, Plan, Refusal, Unsynced};
+use chunkyard_engine::store::fault::{Mode, Plan, Refusal, Unsynced, at_every_operation};
 use chunkyard_engine::{Error, ErrorKind, Result};
 
 use super::support::{
@@ -136,18 +136,16 @@ async fn interrupt_everywhere(place: Place, work: Work) {
     let (_guard, template) = template(place).await;
     let (before, after) = before_and_after(&template, place, work).await;
     for (mode, unsynced) in deaths(place) {
-        for n in 0.. {
+        for attempt in at_every_operation(Plan::new(0, mode).with_power_cut(unsynced)) {
+            let n = attempt.at();
             let (_guard, store) = duplicate(&template, place).await;
-            let plan = Plan::new(n, mode).with_power_cut(unsynced);
-            let (faulty, fault) = Fault::wrap(&store, plan);
+            let plan = attempt.plan();
+            let (faulty, fault) = attempt.wrap(&store);
             let outcome = work.run(&faulty).await;
             fault.die().await.unwrap();
             let what = format!("{place:?} {work:?} {plan:?}: {outcome:?} {:#?}", fault.log());
             survives(&store, &before, &after, outcome.is_ok(), &what).await;
-            if !fault.fired() {
-                assert!(outcome.is_ok() && n > 1, "{what}");
-                break;
-            }
+            assert!(fault.fired() || (outcome.is_ok() && n > 1), "{what}");
         }
     }
 }
@@ -173,15 +171,12 @@ async fn interrupt_flush_where_objects_can_only_be_created() {
     let refused = Work::Compact.run(&template).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Unsupported, "{refused}");
     let (before, after) = before_and_after(&template, Place::CreateOnly, Work::Flush).await;
-    for n in 0.. {
+    for attempt in at_every_operation(Plan::new(0, Mode::DieAfter)) {
         let (_guard, store) = duplicate(&template, Place::CreateOnly).await;
-        let (faulty, fault) = Fault::wrap(&store, Plan::new(n, Mode::DieAfter));
+        let (faulty, fault) = attempt.wrap(&store);
         let outcome = Work::Flush.run(&faulty).await;
         let now = found(&store, "create only").await;
         assert!(now == after || (now == before && outcome.is_err()), "{:?}", fault.log());
-        if !fault.fired() {
-            break;
-        }
     }
 }
 
@@ -189,10 +184,10 @@ async fn interrupt_flush_where_objects_can_only_be_created() {
 async fn every_operation_of_creating_a_container_can_be_the_last() {
     for place in [Place::Local, Place::Memory] {
         for (mode, unsynced) in deaths(place) {
-            for n in 0.. {
+            for attempt in at_every_operation(Plan::new(0, mode).with_power_cut(unsynced)) {
                 let (_guard, store) = place.open();
-                let plan = Plan::new(n, mode).with_power_cut(unsynced);
-                let (faulty, fault) = Fault::wrap(&store, plan);
+                let plan = attempt.plan();
+                let (faulty, fault) = attempt.wrap(&store);
                 let here = super::support::place(&faulty);
                 let outcome = Container::create(&here, ContainerOptions::default()).await;
                 fault.die().await.unwrap();
@@ -206,10 +201,7 @@ async fn every_operation_of_creating_a_container_can_be_the_last() {
                     }
                     Err(error) => panic!("{what}: {error}"),
                 }
-                if !fault.fired() {
-                    assert!(outcome.is_ok(), "{what}");
-                    break;
-                }
+                assert!(fault.fired() || outcome.is_ok(), "{what}");
             }
         }
     }
@@ -219,10 +211,10 @@ async fn every_operation_of_creating_a_container_can_be_the_last() {
 async fn one_request_goes_wrong(place: Place, mode: Mode) {
     let (_guard, template) = template(place).await;
     let (before, after) = before_and_after(&template, place, Work::Flush).await;
-    for n in 0.. {
+    for attempt in at_every_operation(Plan::new(0, mode).with_reads()) {
         let (_guard, store) = duplicate(&template, place).await;
-        let plan = Plan::new(n, mode).with_reads();
-        let (faulty, fault) = Fault::wrap(&store, plan);
+        let plan = attempt.plan();
+        let (faulty, fault) = attempt.wrap(&store);
         let here = super::support::place(&faulty);
         let what = |step: &str| format!("{place:?} {plan:?} {step}: {:#?}", fault.log());
         let opened = Container::open(&here, ContainerOptions::default()).await;
@@ -256,10 +248,7 @@ async fn one_request_goes_wrong(place: Place, mode: Mode) {
         container.flush().await.unwrap();
         let alone = place == Place::CreateOnly;
         container.compact(&CompactOptions { alone, ..CompactOptions::default() }).await.unwrap();
-        if !fault.fired() {
-            assert!(outcome.is_ok(), "{}", what("undisturbed"));
-            break;
-        }
+        assert!(fault.fired() || outcome.is_ok(), "{}", what("undisturbed"));
     }
 }
 
@@ -279,9 +268,10 @@ async fn a_compaction_can_be_tried_again_after_any_request_that_failed() {
         let (_guard, template) = template(place).await;
         let expected = found(&template, "before").await;
         let mode = if place == Place::Local { Mode::FailOnce } else { Mode::LoseReply };
-        for n in 0.. {
+        for attempt in at_every_operation(Plan::new(0, mode).with_reads()) {
+            let n = attempt.at();
             let (_guard, store) = duplicate(&template, place).await;
-            let (faulty, fault) = Fault::wrap(&store, Plan::new(n, mode).with_reads());
+            let (faulty, fault) = attempt.wrap(&store);
             let outcome = Work::Compact.run(&faulty).await;
             let what = format!("{place:?} {n}: {outcome:?} {:#?}", fault.log());
             assert_eq!(found(&store, &what).await, expected, "{what}");
@@ -289,9 +279,6 @@ async fn a_compaction_can_be_tried_again_after_any_request_that_failed() {
             Work::Compact.run(&faulty).await.unwrap_or_else(|error| panic!("{what}: {error}"));
             assert_eq!(found(&store, &what).await, expected, "{what}");
             assert_eq!(files_of(&store).await, ["x.af", "x.stats"], "{what}");
-            if !fault.fired() {
-                break;
-            }
         }
     }
 }
@@ -302,9 +289,10 @@ async fn changes_wait_until_there_is_room() {
     for refusal in [Refusal::NoSpace, Refusal::ReadOnly, Refusal::TooManyFiles] {
         let (_guard, template) = template(Place::Local).await;
         let (before, after) = before_and_after(&template, Place::Local, Work::Flush).await;
-        for n in 0.. {
+        for attempt in at_every_operation(Plan::new(0, Mode::Refuse(refusal))) {
+            let n = attempt.at();
             let (_guard, store) = duplicate(&template, Place::Local).await;
-            let (faulty, fault) = Fault::wrap(&store, Plan::new(n, Mode::Refuse(refusal)));
+            let (faulty, fault) = attempt.wrap(&store);
             let container = open(&faulty).await;
             Work::change(&container).await.unwrap();
             let outcome = container.flush().await;
@@ -317,9 +305,6 @@ async fn changes_wait_until_there_is_room() {
                 container.flush().await.unwrap_or_else(|error| panic!("{what}: {error}"));
             }
             survives(&store, &after, &after, true, &what).await;
-            if !fault.fired() {
-                break;
-            }
         }
     }
 }

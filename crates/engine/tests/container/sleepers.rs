@@ -1,22 +1,13 @@
 //! Two processes write to or compact a container on an object store. Each falls asleep at any of its
 //! operations, and the first wakes up while the second sleeps: all acknowledged data is there.
 
-use std::time::Duration;
-
 use chunkyard_array::Region;
 use chunkyard_engine::format::container::{CompactOptions, Container, ContainerOptions};
 use chunkyard_engine::store::Store;
-use chunkyard_engine::store::fault::{Fault, Mode, Plan};
+use chunkyard_engine::store::fault::{Fault, Mode, Plan, overlap, pairs};
 use chunkyard_engine::{ErrorKind, Result};
-use futures::{StreamExt, stream};
 
 use super::support::{create, definition, memory, open, place, read, write};
-
-/// How long the first one sleeps. The second sleeps longer, so that it is still at work when the first
-/// wakes up.
-const NAP: Duration = Duration::from_millis(60);
-/// Pairs at the same time: nearly all of their time is sleep.
-const PAIRS: usize = 32;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Work {
@@ -79,14 +70,10 @@ async fn change(container: &Container, name: &str, value: i32) -> Result<()> {
 async fn two(works: [Work; 2], first: usize, second: usize) {
     let what = format!("{works:?} {first} {second}");
     let store = container().await;
-    let (early, asleep) = Fault::wrap(&store, Plan::new(first, Mode::Stall(NAP)).with_reads());
-    let (late, _) = Fault::wrap(&store, Plan::new(second, Mode::Stall(2 * NAP)));
-    let (one, other) = tokio::join!(work(&early, works[0]), async {
-        while !asleep.fired() {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-        work(&late, works[1]).await
-    });
+    let (early, asleep) = Fault::wrap(&store, Plan::new(first, Mode::Sleep).with_reads());
+    let (late, asleep_too) = Fault::wrap(&store, Plan::new(second, Mode::Sleep));
+    let (one, other) =
+        overlap((&asleep, work(&early, works[0])), (&asleep_too, work(&late, works[1]))).await;
     for compacted in [false, true] {
         if compacted {
             open(&store).await.compact(&CompactOptions::default()).await.unwrap();
@@ -107,26 +94,22 @@ async fn every_pair(works: [Work; 2]) {
     let (counted, writes) = Fault::wrap(&container().await, Plan::never());
     assert!(work(&counted, works[1]).await > 0);
     // The second sleeps at writes only: the timing of its reads does not matter.
-    let pairs = (0..operations.ops())
-        .flat_map(|first| (0..=writes.ops()).map(move |second| (first, second)));
-    let run = |(first, second)| tokio::spawn(two(works, first, second));
-    let mut runs = stream::iter(pairs).map(run).buffer_unordered(PAIRS);
-    while let Some(done) = runs.next().await {
-        done.unwrap();
+    for (first, second) in pairs(operations.ops(), writes.ops(), usize::MAX) {
+        two(works, first, second).await;
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+#[tokio::test]
 async fn two_writers_that_fall_asleep_undo_nothing() {
     every_pair([Work::Write("one"), Work::Write("other")]).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+#[tokio::test]
 async fn a_writer_that_falls_asleep_while_another_compacts_loses_nothing() {
     every_pair([Work::Write("one"), Work::Compact]).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+#[tokio::test]
 async fn a_compactor_that_falls_asleep_undoes_nothing() {
     every_pair([Work::Compact, Work::Write("other")]).await;
     every_pair([Work::Compact, Work::Compact]).await;

@@ -11,7 +11,7 @@ use std::io;
 
 use chunkyard_engine::repo::{CreateOptions, OpenOptions, Repository};
 use chunkyard_engine::store::Store;
-use chunkyard_engine::store::fault::{Fault, Mode, Plan, Refusal};
+use chunkyard_engine::store::fault::{Mode, Plan, Refusal, at_every_operation};
 use chunkyard_engine::{Error, ErrorKind};
 
 use super::crash::{Work, again, each_work, furnished, survives};
@@ -54,9 +54,10 @@ async fn refuse_everywhere(template: &Store, place: Place, work: Work, refusals:
     work.run(&store).await.unwrap();
     let after = picture(&reopen(&store).await).await;
     for &refusal in refusals {
-        for n in 0.. {
+        for attempt in at_every_operation(plan(0, refusal)) {
+            let n = attempt.at();
             let (_guard, store) = duplicate(template, place).await;
-            let (faulty, fault) = Fault::wrap(&store, plan(n, refusal));
+            let (faulty, fault) = attempt.wrap(&store);
             let outcome = work.run(&faulty).await;
             let what =
                 format!("{place:?} {work:?} {refusal:?} at {n}: {outcome:?} {:#?}", fault.log());
@@ -67,9 +68,6 @@ async fn refuse_everywhere(template: &Store, place: Place, work: Work, refusals:
             fault.relent();
             finishes(&faulty, work, &before, &after, outcome.is_ok(), &what).await;
             survives(&store, &after, &after, true, &what).await;
-            if !fault.fired() {
-                break;
-            }
         }
     }
 }
@@ -120,9 +118,10 @@ async fn every_operation_can_be_refused_where_objects_can_only_be_created() {
 async fn every_operation_of_creating_a_repository_can_be_refused() {
     for place in Place::ALL {
         for refusal in REFUSALS {
-            for n in 0.. {
+            for attempt in at_every_operation(plan(0, refusal)) {
+                let n = attempt.at();
                 let (_guard, store) = place.open();
-                let (faulty, fault) = Fault::wrap(&store, plan(n, refusal));
+                let (faulty, fault) = attempt.wrap(&store);
                 let options = OpenOptions::default();
                 let outcome =
                     Repository::create_in(faulty, options, CreateOptions::default()).await;
@@ -139,9 +138,6 @@ async fn every_operation_of_creating_a_repository_can_be_refused() {
                     }
                     Err(error) => panic!("{what}: {error}"),
                 }
-                if !fault.fired() {
-                    break;
-                }
             }
         }
     }
@@ -152,8 +148,9 @@ async fn every_operation_of_creating_a_repository_can_be_refused() {
 async fn every_read_can_be_refused() {
     let (_guard, store) = Place::Local.open();
     let expected = picture(&furnished(&store).await).await;
-    for n in 0.. {
-        let (faulty, fault) = Fault::wrap(&store, plan(n, Refusal::TooManyFiles));
+    for attempt in at_every_operation(plan(0, Refusal::TooManyFiles)) {
+        let n = attempt.at();
+        let (faulty, fault) = attempt.wrap(&store);
         let read = async {
             let repo = Repository::open_in(faulty, OpenOptions::default()).await?;
             let session = repo.readonly_session(&chunkyard_engine::repo::Version::Default).await?;

@@ -8,7 +8,7 @@ use arrow_schema::{DataType, Field, Schema};
 use chunkyard_engine::repo::{
     CommitOptions, ExpireOptions, GcOptions, OpenOptions, Rebase, Repository, Version,
 };
-use chunkyard_engine::store::fault::{Fault, Mode, Plan};
+use chunkyard_engine::store::fault::{Fault, Mode, Plan, at_every_operation};
 use chunkyard_engine::store::{Options, Store};
 use chunkyard_engine::{Error, ErrorKind, Noun};
 use futures::TryStreamExt;
@@ -173,8 +173,8 @@ async fn a_collection_that_died_is_carried_on_by_the_next() {
     overwrite(&repo, 2).await;
     repo.expire(&keep(1)).await.unwrap();
     let before = picture(&repo).await;
-    for n in 0.. {
-        let (faulty, fault) = Fault::wrap(repo.store(), Plan::new(n, Mode::Tear));
+    for attempt in at_every_operation(Plan::new(0, Mode::Tear)) {
+        let (faulty, fault) = attempt.wrap(repo.store());
         let dying = Repository::open_in(faulty, OpenOptions::default()).await.unwrap();
         let outcome = collect(&dying).await;
         if !fault.fired() {

@@ -3,13 +3,12 @@
 //! wakes up: it must know whether its change is in history, and never make it a second time.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use chunkyard_engine::repo::{
     CommitOptions, ExpireOptions, OpenOptions, Rebase, Repository, Snapshot, Version,
 };
 use chunkyard_engine::store::Store;
-use chunkyard_engine::store::fault::{Fault, Mode, Plan};
+use chunkyard_engine::store::fault::{Fault, Mode, Plan, at_every_operation};
 use chunkyard_engine::{Error, Result};
 
 use super::support::{
@@ -17,7 +16,7 @@ use super::support::{
 };
 
 /// More generations than a state remembers by itself.
-const MANY: usize = 80;
+const MANY: usize = 70;
 
 async fn commit_value(repo: &Repository, message: &str, value: u8) -> Result<Arc<Snapshot>> {
     let session = repo.writable_session("main").await?;
@@ -54,10 +53,14 @@ async fn others(repo: &Repository, base: &str, meanwhile: Meanwhile, tagged: boo
             repo.reset_branch("main", &base, None).await.unwrap();
         }
     }
-    for n in 0..MANY {
+    for value in 1..4 {
         let session = repo.writable_session("main").await.unwrap();
-        write(&session, "/b", "0:2", n as u8 + 1).await.unwrap();
+        write(&session, "/b", "0:2", value).await.unwrap();
         session.commit(CommitOptions::message("theirs")).await.unwrap();
+    }
+    // A change of the configuration is a generation without any other file.
+    for _ in 0..MANY {
+        repo.update_config(|_| {}).await.unwrap();
     }
     let options = ExpireOptions { keep_last: Some(1), ..ExpireOptions::default() };
     repo.expire(&options).await.unwrap();
@@ -83,25 +86,27 @@ async fn every_operation(place: Place, meanwhile: Meanwhile, tagged: bool) {
     let base = session.commit(CommitOptions::message("base")).await.unwrap().snapshot_id.clone();
 
     for mode in [Mode::Sleep, Mode::SleepAfter, Mode::SleepAndLose] {
-        for n in 0.. {
+        for attempt in at_every_operation(Plan::new(0, mode)) {
+            let n = attempt.at();
             let (_guard, store) = duplicate(&template, place).await;
-            let (slow, fault) = Fault::wrap(&store, Plan::new(n, mode));
-            let sleeper = tokio::spawn(async move { ours(&slow).await });
-            while !fault.asleep() && !sleeper.is_finished() {
-                tokio::time::sleep(Duration::from_millis(1)).await;
-            }
+            let (slow, fault) = attempt.wrap(&store);
+            let mut sleeper = tokio::spawn(async move { ours(&slow).await });
+            let done = tokio::select! {
+                () = fault.falls_asleep() => None,
+                done = &mut sleeper => Some(done.unwrap()),
+            };
             let locked = holds_lock(&fault, mode);
             if locked {
                 fault.wake(); // nothing can be published until it is done
             }
             if locked || !fault.fired() {
-                let outcome = sleeper.await.unwrap();
+                let outcome = match done {
+                    Some(outcome) => outcome,
+                    None => sleeper.await.unwrap(),
+                };
                 let lost = mode == Mode::SleepAndLose && fault.fired();
                 assert!(outcome.is_ok() || lost, "{outcome:?}");
-                if fault.fired() {
-                    continue;
-                }
-                break;
+                continue;
             }
             let repo = reopen(&store).await;
             let seen = others(&repo, &base, meanwhile, tagged).await;

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use chunkyard_engine::store::fault::{Fault, Injected, Mode, Plan, Unsynced};
+use chunkyard_engine::store::fault::{Fault, Injected, Mode, Plan, Unsynced, at_every_operation};
 use chunkyard_engine::store::{Created, Durability, Linked, Store};
 use chunkyard_engine::{Error, Result};
 
@@ -47,10 +47,11 @@ pub(crate) fn deaths() -> Vec<(Mode, Unsynced)> {
 #[tokio::test]
 async fn a_right_commit_survives_every_death() {
     for (mode, unsynced) in deaths() {
-        for n in 0.. {
+        for attempt in at_every_operation(Plan::new(0, mode).with_power_cut(unsynced)) {
+            let n = attempt.at();
             let directory = scratch(Durability::None);
-            let plan = Plan::new(n, mode).with_power_cut(unsynced);
-            let (store, fault) = Fault::wrap(&directory, plan);
+            let plan = attempt.plan();
+            let (store, fault) = attempt.wrap(&directory);
             let outcome = commit(&store).await;
             assert_eq!(outcome.is_err(), fault.fired(), "{mode:?} {n}");
             assert!(consistent(&directory).await, "{plan:?}: {:?}", fault.log());

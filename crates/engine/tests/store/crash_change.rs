@@ -5,7 +5,7 @@
 
 use bytes::Bytes;
 use chunkyard_engine::Result;
-use chunkyard_engine::store::fault::{Fault, Mode, Plan, Unsynced};
+use chunkyard_engine::store::fault::{Fault, Mode, Plan, Unsynced, at_every_operation};
 use chunkyard_engine::store::{Durability, Store};
 
 use super::crash::deaths;
@@ -37,11 +37,11 @@ fn cuts() -> Vec<(Mode, Unsynced)> {
 #[tokio::test]
 async fn a_file_that_grows_in_the_right_order_survives_every_death() {
     for (mode, unsynced) in cuts() {
-        for n in 0.. {
+        for attempt in at_every_operation(Plan::new(0, mode).with_power_cut(unsynced)) {
             let directory = scratch(Durability::None);
             directory.put("d/a", buffers(["3abc"])).await.unwrap();
-            let plan = Plan::new(n, mode).with_power_cut(unsynced);
-            let (store, fault) = Fault::wrap(&directory, plan);
+            let plan = attempt.plan();
+            let (store, fault) = attempt.wrap(&directory);
             let outcome = append(&store, true).await;
             assert_eq!(outcome.is_err(), fault.fired(), "{plan:?}");
             let left = content(&directory, "d/a").await.unwrap();
@@ -159,16 +159,14 @@ async fn a_patched_upload_is_all_or_nothing_wherever_it_dies() {
         store.sync(&["d/a".into()]).await
     }
     for (mode, unsynced) in cuts() {
-        for n in 0.. {
+        for attempt in at_every_operation(Plan::new(0, mode).with_power_cut(unsynced)) {
             let (directory, ..) = durable(Unsynced::Kept).await;
-            let plan = Plan::new(n, mode).with_power_cut(unsynced);
-            let (store, _) = Fault::wrap(&directory, plan);
+            let plan = attempt.plan();
+            let (store, fault) = attempt.wrap(&directory);
             let outcome = upload(&store).await;
+            assert_eq!(outcome.is_err(), fault.fired(), "{plan:?}");
             let left = content(&directory, "d/a").await.unwrap();
             assert!(left == "0123" || left == "headbody", "{plan:?}: {left:?}");
-            if outcome.is_ok() {
-                break;
-            }
         }
     }
 }

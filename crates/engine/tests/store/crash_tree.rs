@@ -1,7 +1,7 @@
 //! Whole directories that appear or are replaced in one step, with a fault at every step.
 
 use bytes::Bytes;
-use chunkyard_engine::store::fault::{Fault, Plan, Unsynced};
+use chunkyard_engine::store::fault::{Fault, Plan, Unsynced, at_every_operation};
 use chunkyard_engine::store::{Durability, Store};
 use chunkyard_engine::{Error, Result};
 
@@ -44,11 +44,11 @@ async fn old_tree(store: &Store) {
 async fn a_tree_is_replaced_all_or_nothing_wherever_it_dies() {
     let whole = |text: &'static str| [Some(text.into()), Some(text.into())];
     for (mode, unsynced) in deaths() {
-        for n in 0.. {
+        for attempt in at_every_operation(Plan::new(0, mode).with_power_cut(unsynced)) {
             let directory = scratch(Durability::None);
             old_tree(&directory).await;
-            let plan = Plan::new(n, mode).with_power_cut(unsynced);
-            let (store, fault) = Fault::wrap(&directory, plan);
+            let plan = attempt.plan();
+            let (store, fault) = attempt.wrap(&directory);
             let outcome = replace_tree(&store).await;
             if matches!(outcome, Err(Error::Unsupported { .. })) {
                 return; // the file system below the temporary directory cannot do it
@@ -69,10 +69,10 @@ async fn a_tree_is_replaced_all_or_nothing_wherever_it_dies() {
 #[tokio::test]
 async fn a_tree_is_created_all_or_nothing_wherever_it_dies() {
     for (mode, unsynced) in deaths() {
-        for n in 0.. {
+        for attempt in at_every_operation(Plan::new(0, mode).with_power_cut(unsynced)) {
             let directory = scratch(Durability::None);
-            let plan = Plan::new(n, mode).with_power_cut(unsynced);
-            let (store, fault) = Fault::wrap(&directory, plan);
+            let plan = attempt.plan();
+            let (store, fault) = attempt.wrap(&directory);
             let outcome = create_tree(&store).await;
             assert_eq!(outcome.is_err(), fault.fired(), "{plan:?}");
             let all = [Some("new".into()), Some("new".into())];

@@ -1,6 +1,6 @@
 //! Objects written piece by piece, with a fault at every step.
 
-use chunkyard_engine::store::fault::{Fault, Mode, Plan, Refusal};
+use chunkyard_engine::store::fault::{Fault, Mode, Plan, Refusal, at_every_operation};
 use chunkyard_engine::store::{Durability, Store, TEMP_PREFIX};
 use chunkyard_engine::{ErrorKind, Result};
 
@@ -19,11 +19,12 @@ async fn upload(store: &Store) -> Result<()> {
 #[tokio::test]
 async fn an_upload_is_all_or_nothing_wherever_it_dies() {
     for (mode, unsynced) in deaths() {
-        for n in 0.. {
+        for attempt in at_every_operation(Plan::new(0, mode).with_power_cut(unsynced)) {
+            let n = attempt.at();
             let directory = scratch(Durability::None);
             directory.put("d/a", buffers(["old"])).await.unwrap();
-            let plan = Plan::new(n, mode).with_power_cut(unsynced);
-            let (store, fault) = Fault::wrap(&directory, plan);
+            let plan = attempt.plan();
+            let (store, fault) = attempt.wrap(&directory);
             let outcome = upload(&store).await;
             assert_eq!(outcome.is_err(), fault.fired(), "{plan:?}");
             let left = content(&directory, "d/a").await.unwrap();

@@ -9,7 +9,7 @@ use chunkyard_array::Region;
 use chunkyard_engine::format::Place;
 use chunkyard_engine::format::superchunk::{Blz, BlzOptions, Style};
 use chunkyard_engine::store::Store;
-use chunkyard_engine::store::fault::{Fault, Mode, Plan, Refusal, Unsynced};
+use chunkyard_engine::store::fault::{Mode, Plan, Refusal, Unsynced, at_every_operation};
 use chunkyard_engine::{Error, Result};
 use futures::{StreamExt, stream};
 
@@ -223,10 +223,11 @@ async fn interrupt_everywhere(
             if style != Style::Superchunk && matches!(unsynced, Unsynced::Mixed(_)) {
                 continue;
             }
-            for n in 0.. {
+            for attempt in at_every_operation(Plan::new(0, mode).with_power_cut(unsynced)) {
+                let n = attempt.at();
                 let (_guard, store) = duplicate(&template, at).await;
-                let plan = Plan::new(n, mode).with_power_cut(unsynced);
-                let (faulty, fault) = Fault::wrap(&store, plan);
+                let plan = attempt.plan();
+                let (faulty, fault) = attempt.wrap(&store);
                 let (allowed, outcome) = run(&within(&faulty), &model, steps).await;
                 fault.die().await.unwrap();
                 let what = format!(
@@ -234,10 +235,7 @@ async fn interrupt_everywhere(
                     fault.log()
                 );
                 survives(&store, &allowed, &what).await;
-                if !fault.fired() {
-                    assert!(outcome.is_ok() && n > 1, "{what}");
-                    break;
-                }
+                assert!(fault.fired() || (outcome.is_ok() && n > 1), "{what}");
             }
         }
     }
@@ -286,10 +284,10 @@ async fn stress_every_operation_can_be_the_last_in_every_way() {
 async fn every_operation_of_creating_a_dataset_can_be_the_last() {
     for at in [At::Local, At::Memory] {
         for (mode, unsynced) in deaths(at) {
-            for n in 0.. {
+            for attempt in at_every_operation(Plan::new(0, mode).with_power_cut(unsynced)) {
                 let (_guard, store) = at.open();
-                let plan = Plan::new(n, mode).with_power_cut(unsynced);
-                let (faulty, fault) = Fault::wrap(&store, plan);
+                let plan = attempt.plan();
+                let (faulty, fault) = attempt.wrap(&store);
                 let wanted = creation("<i8", CHUNKLEN, SUPERCHUNK);
                 let options = BlzOptions::default;
                 let outcome = Blz::create(&within(&faulty), &wanted, options()).await;
@@ -304,10 +302,7 @@ async fn every_operation_of_creating_a_dataset_can_be_the_last() {
                     }
                     Err(error) => panic!("{what}: {error}"),
                 }
-                if !fault.fired() {
-                    assert!(outcome.is_ok(), "{what}");
-                    break;
-                }
+                assert!(fault.fired() || outcome.is_ok(), "{what}");
             }
         }
     }
@@ -320,10 +315,10 @@ async fn one_request_goes_wrong(at: At, mode: Mode) {
             template(at, Style::Superchunk, &[Append(before), Flush]).await;
         let mut after = model.rows.clone();
         after.extend(Model::more(0, more));
-        for n in 0.. {
+        for attempt in at_every_operation(Plan::new(0, mode).with_reads()) {
             let (_guard, store) = duplicate(&template, at).await;
-            let plan = Plan::new(n, mode).with_reads();
-            let (faulty, fault) = Fault::wrap(&store, plan);
+            let plan = attempt.plan();
+            let (faulty, fault) = attempt.wrap(&store);
             let what = |step: &str| format!("{at:?} {plan:?} {step}: {:#?}", fault.log());
             let opened = Blz::open(&within(&faulty), BlzOptions::default()).await;
             let Ok(blz) = opened else { continue };
@@ -346,10 +341,7 @@ async fn one_request_goes_wrong(at: At, mode: Mode) {
                 assert!(again.is_ok(), "{} {again:?}", what("again"));
             }
             survives(&store, &[after.clone()], &what("went on")).await;
-            if !fault.fired() {
-                assert!(outcome.is_ok(), "{}", what("undisturbed"));
-                break;
-            }
+            assert!(fault.fired() || outcome.is_ok(), "{}", what("undisturbed"));
         }
     }
 }
@@ -368,9 +360,10 @@ async fn rows_wait_until_there_is_room() {
             template(At::Local, Style::Superchunk, &[Append(45), Flush, Trim(3)]).await;
         let mut after = model.rows.clone();
         after.extend(Model::more(0, 40));
-        for n in 0.. {
+        for attempt in at_every_operation(Plan::new(0, Mode::Refuse(refusal))) {
+            let n = attempt.at();
             let (_guard, store) = duplicate(&template, At::Local).await;
-            let (faulty, fault) = Fault::wrap(&store, Plan::new(n, Mode::Refuse(refusal)));
+            let (faulty, fault) = attempt.wrap(&store);
             let blz = open(&within(&faulty)).await;
             let added = apply(&blz, 0, Append(40)).await;
             let flushed = blz.flush().await;
@@ -389,9 +382,6 @@ async fn rows_wait_until_there_is_room() {
                 blz.flush().await.unwrap_or_else(|error| panic!("{what}: {error}"));
             }
             survives(&store, &[after.clone()], &what).await;
-            if !fault.fired() {
-                break;
-            }
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use chunkyard_engine::format::superchunk::{Blz, BlzOptions, BlzSource, Style, meta};
 use chunkyard_engine::format::{OpenOptions, Place, Report, Source, Verdict, check};
 use chunkyard_engine::repo::Level;
-use chunkyard_engine::store::fault::{Fault, Mode, Plan};
+use chunkyard_engine::store::fault::{Mode, Plan, at_every_operation};
 use chunkyard_engine::{ErrorKind, Meter, Result};
 use serde_json::json;
 
@@ -226,10 +226,10 @@ async fn attributes_and_their_checksum_agree_whenever_a_writer_dies() {
         let (place, wanted) = (within(&store), creation("<i8", 10, 2));
         Blz::create(&place, &wanted, BlzOptions::default()).await.unwrap();
         for (mode, unsynced) in super::crash::deaths(at) {
-            for n in 0.. {
+            for attempt in at_every_operation(Plan::new(0, mode).with_power_cut(unsynced)) {
+                let n = attempt.at();
                 let (_guard, copy) = duplicate(&store, at).await;
-                let plan = Plan::new(n, mode).with_power_cut(unsynced);
-                let (faulty, fault) = Fault::wrap(&copy, plan);
+                let (faulty, fault) = attempt.wrap(&copy);
                 let new = json!({"unit": "K"}).as_object().unwrap().clone();
                 let set = match Blz::open(&within(&faulty), BlzOptions::default()).await {
                     Ok(blz) => blz.set_attributes(new.clone()).await,
@@ -239,9 +239,6 @@ async fn attributes_and_their_checksum_agree_whenever_a_writer_dies() {
                 let found = open(&within(&copy)).await.attributes();
                 let old = found.is_empty() && (set.is_err() || mode == Mode::LoseReply);
                 assert!(old || found == new, "{at:?} {mode:?} {unsynced:?} {n}: {found:?}");
-                if !fault.fired() {
-                    break;
-                }
             }
         }
     }

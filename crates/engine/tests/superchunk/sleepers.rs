@@ -5,23 +5,15 @@
 //! writer. An operation that lost to the other writer has no effect, except that rows which it was
 //! changing may be old or new.
 
-use std::time::Duration;
-
 use chunkyard_array::Region;
 use chunkyard_engine::format::OpenOptions;
 use chunkyard_engine::format::superchunk::{Blz, BlzOptions};
-use chunkyard_engine::store::fault::{Fault, Mode, Plan};
+use chunkyard_engine::store::fault::{Fault, Mode, Plan, overlap, pairs};
 use chunkyard_engine::store::{Options, Store};
 use chunkyard_engine::{Error, ErrorKind, Result};
-use futures::{StreamExt, stream};
 
 use super::support::{creation, numbers, rows, tidy, within};
 
-/// How long the first writer sleeps. The second sleeps longer, so that the first wakes up in the middle of
-/// its work.
-const NAP: Duration = Duration::from_millis(60);
-/// Pairs of writers that run at the same time: they sleep nearly all the time.
-const PAIRS: usize = 24;
 /// How many pairs of each scenario are tried, unless there is time for all.
 const SAMPLE: usize = 30;
 
@@ -177,14 +169,13 @@ async fn two_writers(at: usize, scenario: Scenario, first: usize, second: usize)
     let what = format!("{at}-{first}-{second}");
     let (before, early_acts, late_acts) = scenario;
     let (store, base, was) = dataset(&what, before).await;
-    let (early, asleep) = Fault::wrap(&store, Plan::new(first, Mode::Stall(NAP)).with_reads());
-    let (late, _) = Fault::wrap(&store, Plan::new(second, Mode::Stall(2 * NAP)));
-    let (one, other) = tokio::join!(write(&early, &base, 1, early_acts), async {
-        while !asleep.fired() {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-        write(&late, &base, 2, late_acts).await
-    });
+    let (early, asleep) = Fault::wrap(&store, Plan::new(first, Mode::Sleep).with_reads());
+    let (late, asleep_too) = Fault::wrap(&store, Plan::new(second, Mode::Sleep));
+    let (one, other) = overlap(
+        (&asleep, write(&early, &base, 1, early_acts)),
+        (&asleep_too, write(&late, &base, 2, late_acts)),
+    )
+    .await;
     let now = open(&store, &base).await.unwrap();
     let mut found = numbers(&now, "/").await;
     let mut possible = Vec::new();
@@ -226,33 +217,21 @@ async fn operations(at: usize, (before, early, late): Scenario) -> (usize, usize
 }
 
 async fn fall_asleep(most: usize) {
-    let mut runs = Vec::new();
     for (at, scenario) in SCENARIOS.iter().enumerate() {
         let (operations, writes) = operations(at, *scenario).await;
         // The second writer sleeps before writes only: the time of its reads makes no difference.
-        let pairs: Vec<(usize, usize)> = (0..operations)
-            .flat_map(|first| (0..=writes).map(move |second| (first, second)))
-            .collect();
-        let step = pairs.len().div_ceil(most);
-        // Not a multiple of the number of writes, or the second would always fall asleep at the same write.
-        let step = (step..).find(|step| !step.is_multiple_of(writes + 1) || *step == 1);
-        let sample = pairs.into_iter().step_by(step.unwrap());
-        runs.extend(sample.map(|(first, second)| (at, *scenario, first, second)));
-    }
-    let run =
-        |(at, scenario, first, second)| tokio::spawn(two_writers(at, scenario, first, second));
-    let mut runs = stream::iter(runs).map(run).buffer_unordered(PAIRS);
-    while let Some(done) = runs.next().await {
-        done.unwrap();
+        for (first, second) in pairs(operations, writes, most) {
+            two_writers(at, *scenario, first, second).await;
+        }
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+#[tokio::test]
 async fn writers_that_fall_asleep_undo_nothing_of_each_other() {
     fall_asleep(SAMPLE).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+#[tokio::test]
 #[ignore = "takes minutes; run by `make stress`"]
 async fn stress_writers_that_fall_asleep_anywhere_undo_nothing_of_each_other() {
     fall_asleep(usize::MAX).await;

@@ -1,25 +1,22 @@
 //! A store that fails on purpose: the tool of crash and lost-reply tests.
 //!
 //! [`Fault`] wraps any backend, counts operations and lets one of them go wrong in one of the ways
-//! of [`Mode`]. A test runs the same work again and again with the fault at operation 0, 1, 2, …
-//! until none fires any more, and after each run opens the store afresh and checks what it finds:
+//! of [`Mode`]. A test runs the same work [at every operation](at_every_operation), and after each
+//! run opens the store afresh and checks what it finds:
 //!
 //! ```
-//! # use chunkyard_store::{Options, Store, fault::{Fault, Mode, Plan}};
+//! # use chunkyard_store::{Options, Store, fault::{Mode, Plan, at_every_operation}};
 //! # async fn work(store: &Store) -> chunkyard_store::Result<()> {
 //! #     store.put("a", vec!["x".into()]).await?;
 //! #     store.put("b", vec!["y".into()]).await
 //! # }
 //! # #[tokio::main(flavor = "current_thread")] async fn main() -> chunkyard_store::Result<()> {
-//! for n in 0.. {
-//!     let store = Store::open(&format!("memory://crash-{n}"), &Options::default())?;
-//!     let (faulty, fault) = Fault::wrap(&store, Plan::new(n, Mode::Die));
+//! for attempt in at_every_operation(Plan::new(0, Mode::Die)) {
+//!     let store = Store::open(&format!("memory://crash-{}", attempt.at()), &Options::default())?;
+//!     let (faulty, fault) = attempt.wrap(&store);
 //!     let outcome = work(&faulty).await;
 //!     assert_eq!(outcome.is_err(), fault.fired());
 //!     // … and here: what does a reader of `store` find?
-//!     if !fault.fired() {
-//!         break;
-//!     }
 //! }
 //! # Ok(())
 //! # }
@@ -27,9 +24,14 @@
 //!
 //! A process that dies loses nothing that it wrote; a machine that loses power does. With
 //! [`Plan::with_power_cut`], death also loses all unsynced data.
+//!
+//! Where two writers can meet, one of them falls asleep at any operation, and the other at any of
+//! its own meanwhile: [`pairs`] lists which, and [`overlap`] runs them.
 
 mod backend;
+mod every;
 mod moves;
+mod pairs;
 mod plan;
 mod power;
 mod unsynced;
@@ -39,6 +41,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
+pub use self::every::{Attempt, Attempts, at_every_operation};
+pub use self::pairs::{overlap, pairs};
 pub use self::plan::{Mode, Plan, Refusal, Unsynced};
 use self::power::Ledger;
 use super::Store;
@@ -57,6 +61,7 @@ pub struct Fault {
     plan: Plan,
     state: Arc<Mutex<State>>,
     ledger: Arc<Ledger>,
+    slept: Arc<Notify>,
     awake: Arc<Notify>,
 }
 
@@ -90,7 +95,14 @@ impl Step {
 impl Fault {
     /// A backend that works as `inner` does until the plan strikes.
     pub fn new(inner: Arc<dyn Backend>, plan: Plan) -> Self {
-        Self { inner, plan, state: Arc::default(), ledger: Arc::default(), awake: Arc::default() }
+        Self {
+            inner,
+            plan,
+            state: Arc::default(),
+            ledger: Arc::default(),
+            slept: Arc::default(),
+            awake: Arc::default(),
+        }
     }
 
     /// A store that works as `store` does until the plan strikes, and the [`Fault`] that drives it.
@@ -130,8 +142,14 @@ impl Fault {
         self.state().asleep
     }
 
+    /// Waits until the operation of the plan [sleeps](Mode::Sleep).
+    pub async fn falls_asleep(&self) {
+        self.slept.notified().await;
+    }
+
     async fn sleep(&self) {
         self.state().asleep = true;
+        self.slept.notify_one();
         self.awake.notified().await;
         self.state().asleep = false;
     }

@@ -1,7 +1,7 @@
 //! Conversions that replace a container.
 
 use chunkyard_engine::ErrorKind;
-use chunkyard_engine::store::fault::{self, Fault, Mode};
+use chunkyard_engine::store::fault::{self, Mode, at_every_operation};
 
 use super::TARGET;
 use crate::container::support::{
@@ -23,7 +23,8 @@ async fn every_operation_of_replacing_a_container_can_be_the_last() {
     let work = replacing().await;
     for foreign in [false, true] {
         for mode in [Mode::Die, Mode::DieAfter] {
-            for n in 0.. {
+            for attempt in at_every_operation(fault::Plan::new(0, mode)) {
+                let n = attempt.at();
                 let (_temp, store) = directory();
                 furnished(&store).await;
                 if foreign {
@@ -31,7 +32,7 @@ async fn every_operation_of_replacing_a_container_can_be_the_last() {
                     let layer = layer_file(&[], &empty_footer(9, TARGET));
                     store.put("x.9.af", vec![layer]).await.unwrap();
                 }
-                let (faulty, fault) = Fault::wrap(&store, fault::Plan::new(n, mode));
+                let (faulty, fault) = attempt.wrap(&store);
                 let outcome = work.run(&faulty).await;
                 let what = format!("{mode:?} {n} {foreign}: {outcome:?} {:#?}", fault.log());
                 let container = open(&store).await;
@@ -48,9 +49,6 @@ async fn every_operation_of_replacing_a_container_can_be_the_last() {
                 let mut left = files(&store).await;
                 left.retain(|name| name.starts_with('x'));
                 assert_eq!(left, [TARGET, "x.stats"], "{what}");
-                if !fault.fired() {
-                    break;
-                }
             }
         }
     }

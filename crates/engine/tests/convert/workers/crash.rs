@@ -4,7 +4,7 @@ use chunkyard_engine::format::{CreateOptions, Place};
 use chunkyard_engine::open::recognise;
 use chunkyard_engine::pipeline::{Conversion, Coordinator, Outcome, RunOptions};
 use chunkyard_engine::store::Store;
-use chunkyard_engine::store::fault::{self, Fault, Mode, Unsynced};
+use chunkyard_engine::store::fault::{self, Mode, Unsynced, at_every_operation};
 use chunkyard_engine::{ErrorKind, Result};
 
 use super::super::sample::Sample;
@@ -15,7 +15,7 @@ const SHAPE: [u64; 2] = [9, 5];
 const CHUNKS: [u64; 2] = [4, 3];
 
 /// Carries out a conversion whose coordinator reaches its target through a store of its own.
-async fn attempt(yard: &Yard, parent: &Store, to: To) -> Result<Outcome> {
+async fn carry_out(yard: &Yard, parent: &Store, to: To) -> Result<Outcome> {
     let name = to.named("target");
     let target = Place::within(parent.clone(), &name)?;
     let wishes = to.packs(&SHAPE, &CHUNKS);
@@ -41,28 +41,25 @@ async fn every_operation_of_a_coordinator_can_be_its_last() {
             (Mode::DieAfter, Unsynced::Kept),
             (Mode::Die, Unsynced::Reverted),
         ] {
-            for n in 0.. {
+            for attempt in at_every_operation(fault::Plan::new(0, mode).with_power_cut(unsynced)) {
                 let yard = Yard::directory();
                 From::Zarr3.write(&yard, "source", &sample).await;
                 let parent = yard.store("place");
-                let plan = fault::Plan::new(n, mode).with_power_cut(unsynced);
-                let (faulty, fault) = Fault::wrap(&parent, plan);
-                let outcome = attempt(&yard, &faulty, to).await;
+                let plan = attempt.plan();
+                let (faulty, fault) = attempt.wrap(&parent);
+                let outcome = carry_out(&yard, &faulty, to).await;
                 fault.die().await.unwrap();
                 let what =
                     format!("{to:?} {plan:?}: {:?} {:#?}", outcome.as_ref().err(), fault.log());
                 let complete = is_there(&yard, to, &sample, &what).await;
                 assert!(outcome.is_ok() <= complete, "{what}");
-                match attempt(&yard, &parent, to).await {
+                match carry_out(&yard, &parent, to).await {
                     Ok(_) => {}
                     // Only the reply was lost.
                     Err(error) if error.kind() == ErrorKind::Conflict && complete => {}
                     Err(error) => panic!("{what}: {error:?}"),
                 }
                 assert!(is_there(&yard, to, &sample, &what).await, "{what}");
-                if !fault.fired() {
-                    break;
-                }
             }
         }
     }
