@@ -5,7 +5,8 @@
 //! view keeps the memory alive, so it needs no scope; when all are dropped the memory comes back by
 //! [`Output::into_memory`].
 //!
-//! This is the only file of the crate with unsafe code. It is sound because
+//! This is one of three files of the crate with unsafe code; the others call C (`codec/blosc/c.rs`)
+//! and instructions of some processors (`codec/blosc/shuffle.rs`). It is sound because
 //! - the memory is asked for its slice once and not touched again while a pointer to it exists,
 //! - views are made once per output, each from the [`Footprint`] of another chunk in one walk of
 //!   [`Cells`]; a selected element lies in one chunk only, so no two views share a byte,
