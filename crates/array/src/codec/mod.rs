@@ -29,6 +29,7 @@ mod zstd;
 pub use chain::Codecs;
 pub use elements::{Assembly, Elements, ElementsBuf};
 pub use offsets::NAME as OFFSETS;
+pub use scratch::zeroed;
 pub use shard::Part;
 pub use shard_index::{ShardEntries, ShardIndex};
 pub(crate) use shorthand::elements_to_bytes;

@@ -26,7 +26,7 @@ pub(super) fn with_scratch<T>(len: usize, work: impl FnOnce(&mut [u8]) -> Result
 }
 
 /// A vector of `len` zero bytes, or an error where the system has no such memory.
-pub(super) fn zeroed(len: usize) -> Result<Vec<u8>> {
+pub fn zeroed(len: usize) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     grow(&mut bytes, len)?;
     Ok(bytes)
@@ -36,7 +36,7 @@ fn grow(bytes: &mut Vec<u8>, len: usize) -> Result<()> {
     if let Some(missing) = len.checked_sub(bytes.len()) {
         bytes
             .try_reserve_exact(missing)
-            .map_err(|_| Error::OutOfMemory { what: "a decoded chunk".into(), bytes: len })?;
+            .map_err(|_| Error::OutOfMemory { what: "decoded elements".into(), bytes: len })?;
         bytes.resize(len, 0);
     }
     Ok(())

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use chunkyard_array::{
     Assembly, Buffer, Cells, ChunkIndex, ElementsBuf, Output, OutputMemory, Points, Region,
-    Selection,
+    Selection, zeroed,
 };
 use futures::{StreamExt, TryStreamExt, stream};
 
@@ -137,9 +137,8 @@ impl Reader {
     async fn read_cells(&self, cells: Cells) -> Result<ElementsBuf> {
         let shape = cells.shape().to_vec();
         if let Some(item_size) = self.codecs.whole().item_size() {
-            let memory = Buffer::zeroed(Region::whole(&shape).num_bytes(item_size)?)?;
-            let read = self.read_cells_into(cells, memory).await?;
-            return Ok(ElementsBuf::Fixed(read.to_vec()));
+            let memory = zeroed(Region::whole(&shape).num_bytes(item_size)?)?;
+            return self.read_cells_into(cells, memory).await.map(ElementsBuf::Fixed);
         }
         let mut assembly = Assembly::new(&shape, self.codecs.whole().fill_element())?;
         for batch in batched(cells, self.batch_size()) {
