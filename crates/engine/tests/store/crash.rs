@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use chunkyard_engine::store::fault::{Fault, Injected, Mode, Plan, Unsynced, at_every_operation};
-use chunkyard_engine::store::{Created, Durability, Linked, Store};
+use chunkyard_engine::store::{Created, Durability, Linked, Store, Version};
 use chunkyard_engine::{Error, Result};
 
 use super::{Scratch, buffers, content, memory, names, scratch};
@@ -197,6 +197,31 @@ async fn a_lost_reply_has_its_effect_and_life_goes_on() {
     assert!(is_injected(&store.create("ref", "1".into()).await.unwrap_err()));
     assert_eq!(store.create("ref", "1".into()).await.unwrap(), Created::Exists);
     assert_eq!(fault.log(), ["create ref", "create ref"]);
+}
+
+#[tokio::test]
+async fn a_late_request_takes_effect_before_the_next_write_that_works() {
+    let inner = memory("late");
+    let (store, _) = Fault::wrap(&inner, Plan::new(0, Mode::Late(1)));
+    assert!(is_injected(&store.create("ref", "1".into()).await.unwrap_err()));
+    assert!(is_injected(&store.create("ref", "2".into()).await.unwrap_err()));
+    assert!(content(&store, "ref").await.is_none());
+    assert_eq!(store.create("ref", "3".into()).await.unwrap(), Created::Exists);
+    assert_eq!(content(&store, "ref").await.unwrap(), "1");
+}
+
+#[tokio::test]
+async fn the_condition_of_a_late_request_is_that_of_its_time() {
+    let inner = memory("too-late");
+    inner.put("ref", buffers(["0"])).await.unwrap();
+    let expected = Version::from(&inner.head("ref").await.unwrap());
+    let (store, fault) = Fault::wrap(&inner, Plan::new(0, Mode::Late(usize::MAX)));
+    assert!(is_injected(&store.replace("ref", "1".into(), &expected).await.unwrap_err()));
+    assert!(is_injected(&store.put("ref", buffers(["2"])).await.unwrap_err()));
+    inner.put("ref", buffers(["other"])).await.unwrap();
+    fault.relent();
+    store.put("another", buffers(["x"])).await.unwrap();
+    assert_eq!(content(&store, "ref").await.unwrap(), "other");
 }
 
 #[tokio::test]

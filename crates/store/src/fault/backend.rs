@@ -10,6 +10,7 @@ use futures::TryStreamExt;
 use futures::stream::BoxStream;
 
 use super::Fault;
+use super::late::Late;
 use super::moves::{Move, is_dir};
 use super::power::before;
 use super::unsynced::Change;
@@ -65,6 +66,9 @@ impl Backend for Fault {
 
     async fn put(&self, path: &str, mut bytes: Vec<Bytes>) -> Result<()> {
         let step = self.begin_tearable("put", path).await?;
+        if step.is_late() {
+            return Err(self.put_off(&step, Late::Put { path: path.to_owned(), bytes }));
+        }
         let previous = self.before(path).await?;
         if step.tears() {
             // An existing file is replaced in one step, and an object store takes an object whole.
@@ -133,12 +137,19 @@ impl Backend for Fault {
 
     async fn create(&self, path: &str, bytes: Bytes) -> Result<Created> {
         let step = self.begin_write("create", path).await?;
+        if step.is_late() {
+            return Err(self.put_off(&step, Late::Create { path: path.to_owned(), bytes }));
+        }
         let result = self.inner.create(path, bytes).await;
         self.end(step, result).await
     }
 
     async fn replace(&self, path: &str, bytes: Bytes, expected: &Version) -> Result<Replaced> {
         let step = self.begin_write("replace", path).await?;
+        if step.is_late() {
+            let (path, expected) = (path.to_owned(), expected.clone());
+            return Err(self.put_off(&step, Late::Replace { path, bytes, expected }));
+        }
         let result = self.inner.replace(path, bytes, expected).await;
         self.end(step, result).await
     }
@@ -187,6 +198,10 @@ impl Backend for Fault {
 
     async fn link(&self, from: &str, to: &str) -> Result<Linked> {
         let step = self.begin_write("link", &format!("{from} {to}")).await?;
+        if step.is_late() {
+            let (from, to) = (from.to_owned(), to.to_owned());
+            return Err(self.put_off(&step, Late::Link { from, to }));
+        }
         let result = self.inner.link(from, to).await;
         if matches!(result, Ok(Linked::Done)) {
             self.ledger.linked(from, to);

@@ -30,6 +30,7 @@
 
 mod backend;
 mod every;
+mod late;
 mod moves;
 mod pairs;
 mod plan;
@@ -43,6 +44,7 @@ use tokio::sync::Notify;
 
 pub use self::every::{Attempt, Attempts, at_every_operation};
 pub use self::pairs::{overlap, pairs};
+use self::late::Late;
 pub use self::plan::{Mode, Plan, Refusal, Unsynced};
 use self::power::Ledger;
 use super::Store;
@@ -73,6 +75,10 @@ struct State {
     dead: bool,
     refusing: Option<Refusal>,
     over: bool,
+    /// A request that has timed out and will take effect.
+    late: Option<Late>,
+    /// How many writes time out before it does.
+    timing_out: usize,
 }
 
 /// An operation under way.
@@ -89,6 +95,10 @@ impl Step {
 
     fn tears(&self) -> bool {
         self.mode == Some(Mode::Tear)
+    }
+
+    fn is_late(&self) -> bool {
+        matches!(self.mode, Some(Mode::Late(_)))
     }
 }
 
@@ -131,10 +141,11 @@ impl Fault {
         self.state().dead
     }
 
-    /// Ends a [refusal](Mode::Refuse) and prevents further ones, as if the disk had space again.
+    /// Ends a [refusal](Mode::Refuse) and prevents further ones, as if the disk had space again. Ends
+    /// [time-outs](Mode::Late) too.
     pub fn relent(&self) {
         let mut state = self.state();
-        (state.refusing, state.over) = (None, true);
+        (state.refusing, state.over, state.timing_out) = (None, true, 0);
     }
 
     /// Whether an operation sleeps now.
@@ -178,12 +189,32 @@ impl Fault {
     }
 
     async fn begin_write(&self, op: &'static str, path: &str) -> Result<Step> {
-        self.step(op, path, true, false).await
+        self.begin_late(op, path, false).await
     }
 
     /// Begins an operation that can be half done.
     async fn begin_tearable(&self, op: &'static str, path: &str) -> Result<Step> {
-        self.step(op, path, true, true).await
+        self.begin_late(op, path, true).await
+    }
+
+    /// Begins a write, which may come just after a late one, or time out like it.
+    async fn begin_late(&self, op: &'static str, path: &str, tearable: bool) -> Result<Step> {
+        let step = self.step(op, path, true, tearable).await?;
+        if step.is_late() {
+            return match op {
+                "put" | "create" | "replace" | "link" => Ok(step),
+                _ => Err(step.injected("timed out")),
+            };
+        }
+        {
+            let mut state = self.state();
+            if let Some(left) = state.timing_out.checked_sub(1) {
+                state.timing_out = left;
+                return Err(step.injected("timed out"));
+            }
+        }
+        self.land_late().await;
+        Ok(step)
     }
 
     async fn step(
@@ -211,6 +242,9 @@ impl Fault {
             if let Some(Mode::Refuse(refusal)) = step.mode {
                 state.refusing = Some(refusal);
             }
+            if let Some(Mode::Late(count)) = step.mode {
+                state.timing_out = count;
+            }
             if let Some(refusal) = state.refusing.filter(|refusal| !refusal.spares(op, path)) {
                 return Err(Error::store(op, path, refusal.error()));
             }
@@ -236,6 +270,7 @@ impl Fault {
                 Mode::DieAfter
                 | Mode::Tear
                 | Mode::LoseReply
+                | Mode::Late(_)
                 | Mode::Refuse(_)
                 | Mode::SleepAfter
                 | Mode::SleepAndLose,
@@ -259,6 +294,7 @@ impl Fault {
                 result.and(Err(step.injected("the reply was lost")))
             }
             Some(Mode::LoseReply) => result.and(Err(step.injected("the reply was lost"))),
+            Some(Mode::Late(_)) => Err(step.injected("timed out")),
             // Another operation may have killed the store meanwhile, and a dead client hears no
             // replies.
             _ if self.dead() => result.and(Err(step.injected("the store is dead"))),

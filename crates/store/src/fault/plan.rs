@@ -19,6 +19,9 @@ pub enum Mode {
     LoseReply,
     /// It fails without effect; what comes after works.
     FailOnce,
+    /// It and this many writes after it time out, without effect so far; reads work. Just before
+    /// the next write it takes effect after all, if it is a put, create, replace or link.
+    Late(usize),
     /// It and everything like it fails without effect, until [`Fault::relent`] is called.
     ///
     /// [`Fault::relent`]: super::Fault::relent
