@@ -62,7 +62,6 @@ mod memory;
 mod meter;
 mod path;
 mod place;
-mod publish;
 mod read;
 mod sink;
 mod source;
@@ -94,6 +93,7 @@ pub use self::source::{ChunkStream, Locate, Occupied, OpenOptions, Source};
 pub use self::version::Version;
 pub use self::write::Writer;
 pub use self::write::{Accept, Exclusion, Writers};
+pub(crate) use chunkyard_store::publish;
 use chunkyard_store::{Error, Result};
 
 /// A way to lay out arrays in a store.

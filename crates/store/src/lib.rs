@@ -18,9 +18,9 @@
 //! - A read gives all the bytes asked for or an error, never fewer.
 //! - [`put`](Backend::put) makes bytes readable; [`sync`](Backend::sync) makes them survive a power
 //!   cut. On object stores the two are one.
-//! - One step makes things visible atomically: [`link`](Backend::link), and on an object store
-//!   [`create`](Backend::create) and [`replace`](Backend::replace). Their outcome
-//!   is reported honestly: done, lost, or an error that means "look again".
+//! - One [step](atomic) makes things visible atomically: [`link`](Backend::link), and on an object store
+//!   [`create`](Backend::create) and [`replace`](Backend::replace). Its outcome
+//!   is reported honestly: done, lost, or unknown.
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -39,6 +39,7 @@
 #![forbid(unsafe_code)]
 
 mod alone;
+pub mod atomic;
 mod backend;
 mod below;
 mod block;
@@ -65,6 +66,7 @@ mod options;
 mod packing;
 mod path;
 mod pool;
+pub mod publish;
 mod remotes;
 mod slices;
 mod uid;

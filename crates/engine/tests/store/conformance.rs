@@ -1,8 +1,9 @@
 //! The promises of every writable store.
 
 use bytes::Bytes;
+use chunkyard_engine::store::atomic::{AnyObject, Content, Outcome, SameBytes, Step};
 use chunkyard_engine::store::fault::{Fault, Plan};
-use chunkyard_engine::store::{Counted, Dir, Durability, Guard, Kind, Linked, Store};
+use chunkyard_engine::store::{Counted, Dir, Durability, Guard, Kind, Linked, Store, Version};
 use chunkyard_engine::{Error, Noun};
 
 use super::{buffers, content, listed, memory, names, scratch};
@@ -80,6 +81,7 @@ async fn conformance(store: &Store) {
     an_upload_that_is_given_up_leaves_nothing(store).await;
     an_upload_in_odd_pieces_is_put_together(store).await;
     a_link_does_not_replace(store).await;
+    an_atomic_step_has_one_winner(store).await;
     hostile_paths_are_refused(store).await;
     odd_names_are_kept(store).await;
     everything_can_be_deleted(store).await;
@@ -302,6 +304,37 @@ async fn a_link_does_not_replace(store: &Store) {
     assert_eq!(content(store, "link/x").await, None);
     store.delete(&["link/ä one".into()]).await.unwrap();
     assert_eq!(content(store, "link/refs/#1").await.unwrap(), "1");
+}
+
+async fn an_atomic_step_has_one_winner(store: &Store) {
+    let path = "step/main";
+    let step = |bytes: &'static str, expected: Option<Version>| async move {
+        let (bytes, content) = (Bytes::from(bytes), Content::Parts(buffers([bytes])));
+        let witness = SameBytes { store, path, expected: expected.as_ref(), bytes: &bytes };
+        let step = Step::new(store, path, witness);
+        let outcome = match &expected {
+            None => step.create(content, "step/aside").await.unwrap(),
+            Some(expected) => step.replace(content, expected, "step/aside").await.unwrap(),
+        };
+        outcome.known(|| path.into()).unwrap().is_some()
+    };
+    assert!(step("one", None).await);
+    assert!(!step("two", None).await);
+    assert_eq!(content(store, path).await.unwrap(), "one");
+    if store.kind() != (Kind::Object { conditional_put: false }) {
+        let one = Version::from(&store.head(path).await.unwrap());
+        assert!(step("three", Some(one)).await);
+        assert_eq!(content(store, path).await.unwrap(), "three");
+    }
+    store.put("step/other", buffers(["other"])).await.unwrap();
+    let witness = AnyObject { store, path };
+    let outcome = Step::new(store, path, witness).publish("step/other").await.unwrap();
+    assert!(matches!(outcome, Outcome::Lost), "{outcome:?}");
+    let witness = AnyObject { store, path: "step/free" };
+    let outcome = Step::new(store, "step/free", witness).publish("step/other").await.unwrap();
+    assert!(matches!(outcome, Outcome::Done(())), "{outcome:?}");
+    assert_eq!(content(store, "step/free").await.unwrap(), "other");
+    assert_eq!(names(store, "step").await, ["step/free", "step/main", "step/other"]);
 }
 
 async fn hostile_paths_are_refused(store: &Store) {

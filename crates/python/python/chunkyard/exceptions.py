@@ -101,4 +101,4 @@ class StoreError(ChunkyardError, OSError):
 
 
 class OutcomeUnknownError(StoreError):
-    """The reply was lost: the change may or may not have happened."""
+    """The store did not confirm the change: it may have happened, or may yet happen."""

@@ -120,13 +120,13 @@ pub enum Error {
         found: String,
     },
 
-    /// The reply was lost and the outcome could not be read back: the change may or may not have
-    /// happened, and only looking again later can tell.
-    #[error("outcome unknown: {what}: the reply was lost and the outcome could not be read back")]
+    /// The store did not say how it ended: the change may have happened, or may yet happen. Only the
+    /// same operation again, or looking later, can tell.
+    #[error("outcome unknown: {what}: the store did not confirm it, and it may still happen")]
     OutcomeUnknown {
         /// The operation.
         what: String,
-        /// Why reading back failed.
+        /// What went wrong.
         source: Source,
     },
 

@@ -1,16 +1,18 @@
-//! Puts objects so that a reader sees the old one or the new one, never a part.
+//! Puts objects so that a reader sees the old one or the new one, never a part. Of several writers the last
+//! one wins; for one winner of several, see [`atomic`](crate::atomic).
 
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
-use chunkyard_store::{Kind, Result, Store, TEMP_PREFIX, Uid};
 use futures::{StreamExt, TryStreamExt, stream};
+
+use crate::{Kind, Result, Store, TEMP_PREFIX, Uid};
 
 /// Objects that are put at once in an object store, where each is a round trip.
 const PUTS: usize = 8;
 
 /// Puts objects, each in one step; durable when this returns.
-pub(crate) async fn publish(store: &Store, objects: Vec<(String, Bytes)>) -> Result<()> {
+pub async fn publish(store: &Store, objects: Vec<(String, Bytes)>) -> Result<()> {
     if store.kind() != Kind::Local {
         return stream::iter(objects)
             .map(|(path, bytes)| async move { store.put(&path, vec![bytes]).await })
@@ -48,7 +50,7 @@ async fn move_in(
 }
 
 /// Deletes objects; durable when this returns. Missing ones are fine.
-pub(crate) async fn withdraw(store: &Store, paths: &[String]) -> Result<()> {
+pub async fn withdraw(store: &Store, paths: &[String]) -> Result<()> {
     if paths.is_empty() {
         return Ok(());
     }
@@ -63,8 +65,8 @@ pub(crate) async fn withdraw(store: &Store, paths: &[String]) -> Result<()> {
     sync_folders(store, &there).await
 }
 
-/// Makes the names in the folders of objects durable.
-pub(crate) async fn sync_folders(store: &Store, paths: &[String]) -> Result<()> {
+/// Makes the names in the folders of objects durable. Nothing to do on object stores.
+pub async fn sync_folders(store: &Store, paths: &[String]) -> Result<()> {
     if store.kind() != Kind::Local {
         return Ok(());
     }
