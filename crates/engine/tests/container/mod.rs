@@ -7,6 +7,7 @@ mod crash;
 mod damage;
 mod defects;
 mod hierarchy;
+mod late;
 mod model;
 mod place;
 mod repair;

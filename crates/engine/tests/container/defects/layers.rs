@@ -217,7 +217,8 @@ async fn creating_over_a_container_is_refused() {
 #[tokio::test]
 async fn a_failed_flush_keeps_what_was_written() {
     let (_temp, local) = directory();
-    for store in [memory(), local] {
+    // An object store is asked again, so the flush works; a directory has said no.
+    for (store, fails) in [(memory(), false), (local, true)] {
         let container = create(&store).await;
         container.define(definition("c", &[4], &[2])).await.unwrap();
         container.flush().await.unwrap();
@@ -225,8 +226,8 @@ async fn a_failed_flush_keeps_what_was_written() {
         let container = open(&faulty).await;
         write(&container, "c", &[0], vec![8, 9]).await;
         container.set_attribute("c", "units", text("m")).await.unwrap();
-        container.flush().await.unwrap_err();
-        assert!(container.is_changed());
+        assert_eq!(container.flush().await.is_err(), fails);
+        assert_eq!(container.is_changed(), fails);
         assert_eq!(read(&container, "c").await, [8, 9, 0, 0]);
         // More can be written; then all of it is flushed.
         write(&container, "c", &[3], vec![7]).await;

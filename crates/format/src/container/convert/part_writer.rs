@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use bytes::Bytes;
 use chunkyard_array::ChunkIndex;
+use chunkyard_store::atomic::Content;
 use chunkyard_store::{Error, Result, Uid, cpu};
 use rayon::prelude::*;
 
@@ -15,7 +16,7 @@ use crate::container::layers::stack::Id;
 use crate::container::mapping::chunks;
 use crate::container::statistics::{ChunkStats, of_chunk};
 use crate::container::write::changes::PendingChunk;
-use crate::container::write::draft::{Content, Draft, Identity, Piece};
+use crate::container::write::draft::{Draft, Identity, Piece};
 use crate::container::write::flush::coord;
 use crate::{Pack, PackWriter, Receipt};
 

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use chunkyard_store::atomic::Content;
 use chunkyard_store::{BlockCodec, Error, Result, Store, Upload, cpu};
 use rayon::prelude::*;
 
@@ -390,15 +391,6 @@ pub(crate) struct Finished {
     /// Bytes of the file.
     pub(crate) size: u64,
     pub(crate) content: Content,
-}
-
-/// Where a finished layer waits.
-#[derive(Debug)]
-pub(crate) enum Content {
-    /// In memory.
-    Parts(Vec<Bytes>),
-    /// In the store, under this name.
-    Aside(String),
 }
 
 /// The bytes written so far: in memory while they are few.

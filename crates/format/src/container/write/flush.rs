@@ -10,11 +10,12 @@ use futures::{StreamExt, TryStreamExt, stream};
 
 use super::changes::{ArrayChange, Changes, Description, PendingChunk};
 use super::draft::{Draft, Identity, Piece};
-use super::outcome::FlushFailure;
+use super::outcome::{FlushFailure, Outcome};
 use super::publish;
 use crate::ChunkCodecs;
 use crate::container::handle::{Container, ContainerOptions, OpenContainer};
 use crate::container::layers::files::{Files, fresh_id};
+use crate::container::layers::stack::Id;
 use crate::container::mapping;
 use crate::container::mapping::chunks::{self, grid_of};
 use crate::container::model::{ArrayMeta, ArrayStats, to_u32};
@@ -66,9 +67,11 @@ impl Container {
     pub async fn flush(&self) -> Result<Option<Flushed>> {
         let open: &OpenContainer = &self.open;
         let _alone = open.writers.exclude(true).await;
-        if let Some(flushed) = open.resolve_outcome().await? {
-            return Ok(Some(flushed));
-        }
+        let repeated = match open.resolve_outcome().await? {
+            Outcome::Flushed(flushed) => return Ok(Some(flushed)),
+            Outcome::Unknown(layer) => Some(layer),
+            Outcome::Known => None,
+        };
         let (committed, mut flush) = {
             let mut state = open.state();
             let Some(changes) = state.uncommitted.begin_flush() else { return Ok(None) };
@@ -76,10 +79,12 @@ impl Container {
         };
         open.refuse_changes()?;
         let Written { committed, number, bytes, statistics } =
-            match committed.write_layer(&flush.changes, &open.options).await {
+            match committed.write_layer(&flush.changes, &open.options, repeated).await {
                 Ok(written) => written,
                 Err(FlushFailure { error, layer }) => {
-                    if let Some(layer) = layer {
+                    // Only a lost race tells that an earlier request can no longer take effect.
+                    let lost = matches!(error, Error::Conflict { .. });
+                    if let Some(layer) = layer.or(repeated.filter(|_| !lost)) {
                         // The layer may exist: the changes stay as they are until
                         // `resolve_outcome` has looked.
                         open.state().uncommitted.end_unknown(layer);
@@ -112,7 +117,9 @@ impl Container {
     pub async fn refresh(&self) -> Result<()> {
         let open: &OpenContainer = &self.open;
         let _alone = open.writers.exclude(true).await;
-        open.resolve_outcome().await?;
+        if let Outcome::Unknown(_) = open.resolve_outcome().await? {
+            open.refuse_changes()?;
+        }
         let old = open.committed().stack;
         let committed = Committed::open(&open.files, open.search()).await?;
         let new = &committed.stack;
@@ -157,15 +164,21 @@ impl Container {
 }
 
 impl Committed {
-    /// Writes the next layer: it holds these changes, and is the newest once this returns.
+    /// Writes the next layer: it holds these changes, and is the newest once this returns. If an earlier
+    /// attempt at the same changes may still land, it is `repeated` under its identity: then it does not
+    /// matter which of the two lands.
     async fn write_layer(
         &self,
         changes: &Changes,
         options: &ContainerOptions,
+        repeated: Option<(u64, Id)>,
     ) -> std::result::Result<Written, FlushFailure> {
         let (stack, Files { store, names, .. }) = (&self.stack, &*self.files);
         let number = stack.next;
-        let layer = fresh_id()?;
+        let layer = match repeated.filter(|(before, _)| *before == number) {
+            Some((_, id)) => id,
+            None => fresh_id()?,
+        };
         let identity = Identity {
             container: stack.container().map_or_else(fresh_id, Ok)?,
             layer,

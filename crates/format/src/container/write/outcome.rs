@@ -59,24 +59,32 @@ impl Committed {
 
 impl OpenContainer {
     /// Finds out whether a layer exists when the last flush could not tell. If it does, the changes
-    /// are flushed; if not, they wait again.
-    pub(crate) async fn resolve_outcome(&self) -> Result<Option<Flushed>> {
+    /// are flushed. If not, it may still land, so the same layer is written again.
+    pub(crate) async fn resolve_outcome(&self) -> Result<Outcome> {
         let unknown_layer = self.state().uncommitted.unknown_layer();
-        let Some((number, id)) = unknown_layer else { return Ok(None) };
+        let Some((number, id)) = unknown_layer else { return Ok(Outcome::Known) };
         let committed = Committed::open(&self.files, self.search()).await?;
-        let exists = committed.stack.known_ids().contains(&id);
+        if !committed.stack.known_ids().contains(&id) {
+            return Ok(Outcome::Unknown((number, id)));
+        }
         let layer = committed.stack.layers.iter().find(|layer| layer.id() == id);
         let bytes = layer.map_or(0, |layer| layer.size);
         let flushed = {
             let mut state = self.state();
-            if !exists {
-                state.uncommitted.take_back();
-                return Ok(None);
-            }
             state.committed = committed;
             state.uncommitted.flushed()
         };
         self.files.forget_spilled(&flushed).await;
-        Ok(Some(Flushed { layer: number, bytes, note: None }))
+        Ok(Outcome::Flushed(Flushed { layer: number, bytes, note: None }))
     }
+}
+
+/// What is known of the last flush.
+pub(crate) enum Outcome {
+    /// Everything.
+    Known,
+    /// Its layer exists.
+    Flushed(Flushed),
+    /// Its layer, with this number and identity, does not exist yet.
+    Unknown((u64, Id)),
 }

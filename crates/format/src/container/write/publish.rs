@@ -1,12 +1,14 @@
 //! The one step that makes a layer visible, and the one that replaces the base.
 //!
-//! A file system gives a complete and durable file its name, unless that is taken; an object store
-//! creates the object, unless it exists. The second writer gets a conflict and changes nothing.
+//! Both are steps of [`chunkyard_store::atomic`]: the second writer gets a conflict and changes nothing.
+//! A writer knows its layer by its identity.
 
+use async_trait::async_trait;
 use bytes::Bytes;
-use chunkyard_store::{Created, Error, Kind, Linked, Replaced, Result, Store, Version};
+use chunkyard_store::atomic::{Content, Sight, Step, Witness};
+use chunkyard_store::{Error, Kind, Result, Store, Version};
 
-use super::draft::{Content, Finished};
+use super::draft::Finished;
 use crate::container::layers::file_names::Names;
 use crate::container::layers::footer_reader::Windows;
 use crate::container::layers::layer::Layer;
@@ -22,45 +24,11 @@ pub(crate) async fn create(
     aside: &str,
 ) -> Result<()> {
     let path = names.layer(number);
-    let lost = match (store.kind(), finished.content) {
-        (Kind::Local, content) => {
-            let temp = settle(store, content, aside).await?;
-            let lost = match store.link(&temp, &path).await {
-                Ok(linked) => Ok(linked == Linked::Exists),
-                Err(error) => ask(store, number, &path, id, error).await,
-            };
-            let synced = match lost {
-                Ok(false) => store.sync_dir("").await,
-                _ => Ok(()),
-            };
-            discard(store, &temp).await;
-            // It exists now, but may not survive a crash.
-            synced.map_err(|source| Error::OutcomeUnknown {
-                what: format!("making {path} durable"),
-                source: Box::new(source),
-            })?;
-            lost?
-        }
-        (_, Content::Parts(parts)) => match store.create(&path, parts.concat().into()).await {
-            Ok(Created::Done(_)) => false,
-            // Ours, if only the reply was lost; the object itself tells.
-            Ok(Created::Exists) => !is_ours(store, number, &path, id).await?,
-            Err(error) => ask(store, number, &path, id, error).await?,
-        },
-        (_, Content::Aside(temp)) => {
-            let linked = store.link(&temp, &path).await;
-            let lost = match linked {
-                Ok(Linked::Done) => false,
-                Ok(Linked::Exists) => !is_ours(store, number, &path, id).await?,
-                Err(error) => ask(store, number, &path, id, error).await?,
-            };
-            discard(store, &temp).await;
-            lost
-        }
-    };
-    match lost {
-        false => Ok(()),
-        true => Err(Error::Conflict {
+    let witness = OurLayer { store, number, path: &path, id, before: None };
+    let outcome = Step::new(store, &path, witness).create(finished.content, aside).await?;
+    match outcome.known(|| format!("writing {path}"))? {
+        Some(()) => Ok(()),
+        None => Err(Error::Conflict {
             message: format!("another writer made {path} since this container was opened"),
             conflicts: Vec::new(),
         }),
@@ -79,38 +47,32 @@ pub(crate) async fn replace_base(
     alone: bool,
 ) -> Result<()> {
     let path = names.base();
-    match (store.kind(), finished.content) {
-        (Kind::Local, content) => {
-            let temp = settle(store, content, aside).await?;
-            if let Err(error) = store.rename(&temp, &path).await {
-                discard(store, &temp).await;
-                return Err(error);
-            }
-            store.sync_dir("").await
+    let in_one_step = match (store.kind(), &finished.content) {
+        (Kind::Local, _) => true,
+        (kind, content) => {
+            kind == Kind::Object { conditional_put: true } && matches!(content, Content::Parts(_))
         }
-        (Kind::Object { conditional_put: true }, Content::Parts(parts)) => {
-            let lost = match store.replace(&path, parts.concat().into(), expected).await {
-                Ok(Replaced::Done(_)) => false,
-                Ok(Replaced::Lost) => !is_ours(store, 0, &path, id).await?,
-                Err(error) => ask(store, 0, &path, id, error).await?,
-            };
-            match lost {
-                false => Ok(()),
-                true => Err(Error::Conflict {
-                    message: format!("another process compacted {path} meanwhile"),
-                    conflicts: Vec::new(),
-                }),
-            }
+    };
+    if in_one_step {
+        let witness = OurLayer { store, number: 0, path: &path, id, before: Some(expected) };
+        let step = Step::new(store, &path, witness);
+        let outcome = step.replace(finished.content, expected, aside).await?;
+        return match outcome.known(|| format!("replacing {path}"))? {
+            Some(()) => Ok(()),
+            None => Err(Error::Conflict {
+                message: format!("another process compacted {path} meanwhile"),
+                conflicts: Vec::new(),
+            }),
+        };
+    }
+    match finished.content {
+        Content::Parts(parts) if alone => store.put(&path, parts).await,
+        Content::Aside(temp) if alone => {
+            let moved = copy(store, &temp, &path).await;
+            discard(store, &temp).await;
+            moved
         }
-        (_, content) if alone => match content {
-            Content::Parts(parts) => store.put(&path, parts).await,
-            Content::Aside(temp) => {
-                let moved = copy(store, &temp, &path).await;
-                discard(store, &temp).await;
-                moved
-            }
-        },
-        (_, content) => {
+        content => {
             if let Content::Aside(temp) = content {
                 discard(store, &temp).await;
             }
@@ -121,19 +83,6 @@ pub(crate) async fn replace_base(
             )))
         }
     }
-}
-
-/// Puts a layer aside and makes it durable.
-async fn settle(store: &Store, content: Content, aside: &str) -> Result<String> {
-    let temp = match content {
-        Content::Aside(temp) => temp,
-        Content::Parts(parts) => {
-            store.put(aside, parts).await?;
-            aside.to_owned()
-        }
-    };
-    store.sync(std::slice::from_ref(&temp)).await?;
-    Ok(temp)
 }
 
 /// Copies an object piece by piece, replacing the target.
@@ -157,32 +106,41 @@ pub(crate) async fn discard(store: &Store, path: &str) {
     store.delete(&[path.to_owned()]).await.ok();
 }
 
-/// Whether a failed write happened all the same, and if so whether another one won.
-async fn ask(store: &Store, number: u64, path: &str, id: Id, error: Error) -> Result<bool> {
-    if chunkyard_store::is_refusal(&error) {
-        return Err(error);
-    }
-    match is_ours(store, number, path, id).await {
-        Ok(true) => Ok(false),
-        // The path is empty or still holds something else: as far as we can see, the write did not
-        // happen.
-        Ok(false) => Err(error),
-        Err(source) => Err(Error::OutcomeUnknown {
-            what: format!("writing {path} ({error})"),
-            source: Box::new(source),
-        }),
-    }
-}
-
 /// Whether the object at a path is the layer with this identity.
 pub(crate) async fn is_ours(store: &Store, number: u64, path: &str, id: Id) -> Result<bool> {
-    let meta = match store.head(path).await {
-        Err(Error::NotFound { .. }) => return Ok(false),
-        other => other?,
-    };
-    match Layer::open(store, number, &meta, &Windows::new(0, |_, _| 0)).await {
-        Ok(layer) => Ok(layer.id() == id),
-        Err(Error::Corrupt { .. } | Error::Unsupported { .. }) => Ok(false),
-        Err(error) => Err(error),
+    let sight = OurLayer { store, number, path, id, before: None }.look().await?;
+    Ok(matches!(sight, Sight::Ours(())))
+}
+
+/// Knows a layer by its identity.
+struct OurLayer<'a> {
+    store: &'a Store,
+    number: u64,
+    path: &'a str,
+    id: Id,
+    /// The base that is replaced; `None` if a layer is created.
+    before: Option<&'a Version>,
+}
+
+#[async_trait]
+impl Witness for OurLayer<'_> {
+    type Proof = ();
+
+    async fn look(&self) -> Result<Sight<()>> {
+        let meta = match self.store.head(self.path).await {
+            Err(Error::NotFound { .. }) if self.before.is_none() => return Ok(Sight::Before),
+            Err(Error::NotFound { .. }) => return Ok(Sight::Another),
+            other => other?,
+        };
+        if self.before.is_some_and(|before| before.etag == meta.etag) {
+            return Ok(Sight::Before);
+        }
+        match Layer::open(self.store, self.number, &meta, &Windows::new(0, |_, _| 0)).await {
+            Ok(layer) if layer.id() == self.id => Ok(Sight::Ours(())),
+            Ok(_) | Err(Error::Corrupt { .. } | Error::Unsupported { .. }) => Ok(Sight::Another),
+            Err(error) => Err(error),
+        }
     }
+
+    fn acknowledged(&self, _: Version) {}
 }

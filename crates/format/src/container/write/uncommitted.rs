@@ -84,12 +84,14 @@ impl Uncommitted {
         ChangedChunk::Unchanged
     }
 
-    /// Takes all changes for a flush; `None` if there are none.
+    /// Takes all changes for a flush; `None` if there are none. A flush whose layer may exist is begun
+    /// again with the changes that it had: nothing was changed since.
     pub(crate) fn begin_flush(&mut self) -> Option<Arc<Changes>> {
-        if self.changes.is_empty() {
+        let again = self.unknown_layer.take().and_then(|_| self.flushing.take());
+        let changes = again.unwrap_or_else(|| Arc::new(std::mem::take(&mut self.changes)));
+        if changes.is_empty() {
             return None;
         }
-        let changes = Arc::new(std::mem::take(&mut self.changes));
         self.flushing = Some(changes.clone());
         Some(changes)
     }
