@@ -60,9 +60,7 @@ mod target;
 
 pub use buffer::Buffer;
 pub use cast::Cast;
-pub use codec::{
-    Assembly, Codecs, Elements, ElementsBuf, Part, ShardEntries, ShardIndex, zeroed,
-};
+pub use codec::{Assembly, Codecs, Elements, ElementsBuf, Part, ShardEntries, ShardIndex, zeroed};
 pub use copy::{contiguous_bytes, copy_region, fill_region};
 pub use dtype::{ByteOrder, DType};
 pub use error::{Error, Result};

@@ -10,6 +10,7 @@ mod damage;
 mod golden;
 mod interrupted;
 mod kinds;
+mod late;
 mod model;
 mod relocate;
 mod repair;

@@ -1,4 +1,4 @@
-//! How a dataset is reached. Nothing here changes while it is open.
+//! How a dataset is reached. Nothing here changes while it is open, but for the puts that may still land.
 //!
 //! Reads and writes single files; what they mean is decided by [`Committed`](super::committed::Committed) and
 //! [`Writing`](super::write::Writing).
@@ -6,6 +6,7 @@
 use chunkyard_store::{Error, Fetcher, Kind, Result, Store};
 
 use super::model::Style;
+use super::write::claim::Unsettled;
 
 /// The store of a dataset, and how its files are laid out there.
 #[derive(Debug)]
@@ -16,6 +17,8 @@ pub(super) struct Access {
     /// Whether existing rows may be changed.
     pub(super) mutable: bool,
     pub(super) fetcher: Fetcher,
+    /// Puts of this handle that may still land, on an object store.
+    pub(super) unsettled: Unsettled,
 }
 
 impl Access {

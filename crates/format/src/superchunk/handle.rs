@@ -18,6 +18,7 @@ use super::meta::{Shards, Sizes};
 use super::model::{Column, Style};
 use super::read::directory::{self, Directory};
 use super::write::Writing;
+use super::write::claim::Unsettled;
 use crate::{ArrayNode, ChunkCodecs, Dataset, Locate, Node, OpenOptions, Place, Reader, Writers};
 
 /// How a dataset is opened.
@@ -67,7 +68,14 @@ impl Blz {
         let limits = *store.limits();
         let fetcher = Fetcher::new(store.clone(), remotes.clone(), limits, !options.unchecked);
         let (style, table, mutable) = (found.style, found.table, options.mutable);
-        let access = Arc::new(Access { store, style, table, mutable, fetcher });
+        let access = Arc::new(Access {
+            store,
+            style,
+            table,
+            mutable,
+            fetcher,
+            unsettled: Unsettled::default(),
+        });
         let current = Arc::new(Current::new(Committed::new(&access, &remotes, found)));
         let writing = Mutex::new(Writing::new(access.clone(), current.clone()));
         let shared = Shared { access, current, writers: Writers::default(), writing };

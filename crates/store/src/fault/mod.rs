@@ -43,8 +43,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
 pub use self::every::{Attempt, Attempts, at_every_operation};
-pub use self::pairs::{overlap, pairs};
 use self::late::Late;
+pub use self::pairs::{overlap, pairs};
 pub use self::plan::{Mode, Plan, Refusal, Unsynced};
 use self::power::Ledger;
 use super::Store;

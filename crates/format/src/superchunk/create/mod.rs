@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use chunkyard_array::Attributes;
 use chunkyard_array::codec::blosc::{Compressor, Params, Shuffle};
-use chunkyard_store::{Created, Digest, Error, Kind, Linked, Noun, Result, Store, Uid};
+use chunkyard_store::atomic::{AnyObject, Content, SameBytes, Step};
+use chunkyard_store::{Digest, Error, Kind, Noun, Result, Store, Uid};
 use serde_json::{Value, json};
 
 use crate::Place;
@@ -336,7 +337,7 @@ impl Blz {
         }
         let Some((last, bytes)) = files.pop() else { return Err(exists()) };
         crate::publish::publish(store, files).await?;
-        match publish_new(store, &last, bytes).await? {
+        match publish_new(store, &last, bytes, creation.style != Style::Bcolz).await? {
             true => Self::open(place, options).await,
             false => Err(exists()),
         }
@@ -403,21 +404,19 @@ async fn is_free(store: &Store, files: &[(String, Bytes)]) -> Result<bool> {
     Ok(true)
 }
 
-/// Creates a file; `false` if it exists already. Durable when this returns.
-async fn publish_new(store: &Store, path: &str, bytes: Bytes) -> Result<bool> {
-    if store.kind() != Kind::Local {
-        return Ok(matches!(store.create(path, bytes).await?, Created::Done(_)));
-    }
+/// Creates a file; `false` if it exists already. Durable when this returns. Only a file with an identity of
+/// its own is known again after a lost reply.
+async fn publish_new(store: &Store, path: &str, bytes: Bytes, is_unique: bool) -> Result<bool> {
     let (folder, _) = path.rsplit_once('/').unwrap_or(("", path));
     let slash = if folder.is_empty() { "" } else { "/" };
     let temp = format!("{folder}{slash}{}{}", names::TEMP, Uid::fresh()?);
-    store.put(&temp, vec![bytes]).await?;
-    store.sync(std::slice::from_ref(&temp)).await?;
-    let linked = store.link(&temp, path).await;
-    store.delete(&[temp]).await.ok();
-    let done = linked? == Linked::Done;
-    if done {
-        store.sync_dir(folder).await?;
+    let content = Content::Parts(vec![bytes.clone()]);
+    let what = || format!("creating {path} in {}", store.url());
+    if is_unique {
+        let witness = SameBytes { store, path, expected: None, bytes: &bytes };
+        let created = Step::new(store, path, witness).create(content, &temp).await?;
+        return Ok(created.known(what)?.is_some());
     }
-    Ok(done)
+    let created = Step::new(store, path, AnyObject { store, path }).create(content, &temp).await?;
+    Ok(created.known(what)?.is_some())
 }

@@ -6,7 +6,8 @@
 use std::ops::Range;
 
 use bytes::Bytes;
-use chunkyard_store::{Created, Error, Kind, Linked, Object, Result, Store, Uid, Version};
+use chunkyard_store::atomic::{AnyObject, Content, Outcome, Step};
+use chunkyard_store::{Error, Kind, Object, Result, Store, Uid, Version};
 
 use crate::superchunk::access::Access;
 use crate::superchunk::names;
@@ -72,33 +73,37 @@ impl<'a> Original<'a> {
         }
     }
 
-    /// Creates the copy, unless a file exists there.
+    /// Creates the copy, unless a file exists there: the comparison decides whether it is the same.
     async fn create_in(&self, there: &Store) -> Result<()> {
-        if there.kind() != Kind::Local {
-            let bytes = self.piece(0..self.size).await?;
-            // It does not matter who created it: the comparison decides.
-            return match there.create(self.path, bytes).await? {
-                Created::Done(_) | Created::Exists => Ok(()),
-            };
-        }
-        let (folder, _) = self.path.rsplit_once('/').unwrap_or(("", self.path));
+        let path = self.path;
+        let (folder, _) = path.rsplit_once('/').unwrap_or(("", path));
         let aside = format!("{folder}/{}{}", names::TEMP, Uid::fresh()?);
-        let named = self.name_in(there, &aside).await;
-        there.delete(&[aside]).await?;
-        named
+        let content = match there.kind() {
+            Kind::Local => match self.write_aside(there, &aside).await {
+                Ok(()) => Content::Aside(aside.clone()),
+                Err(error) => {
+                    there.delete(&[aside]).await.ok();
+                    return Err(error);
+                }
+            },
+            _ => Content::Parts(vec![self.piece(0..self.size).await?]),
+        };
+        let step = Step::new(there, path, AnyObject { store: there, path });
+        match step.create(content, &aside).await? {
+            Outcome::Done(()) => Ok(()),
+            // Its name must be durable before the original goes.
+            Outcome::Lost => there.sync(&[path.to_owned()]).await,
+            Outcome::Unknown(error) => Err(error),
+        }
     }
 
-    /// Gives the copy its name in a directory once it is complete and durable.
-    async fn name_in(&self, there: &Store, aside: &str) -> Result<()> {
+    /// Writes the copy to a directory under a temporary name.
+    async fn write_aside(&self, there: &Store, aside: &str) -> Result<()> {
         let mut upload = there.begin(aside).await?;
         for range in pieces(self.size) {
             upload.write(vec![self.piece(range).await?]).await?;
         }
-        upload.finish().await?;
-        there.sync(&[aside.to_owned()]).await?;
-        match there.link(aside, self.path).await? {
-            Linked::Done | Linked::Exists => there.sync(&[self.path.to_owned()]).await,
-        }
+        upload.finish().await
     }
 
     /// Refuses the file there unless it is the same.

@@ -7,11 +7,11 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use chunkyard_store::{Created, Digest, Error, Kind, Replaced, Result, Uid, Version};
+use chunkyard_store::{Digest, Error, Kind, Result, Uid};
 use serde_json::json;
 
 use super::append::chunk_len;
-use super::claim::{WRITER, lost};
+use super::claim::WRITER;
 use super::encode::encode;
 use super::{ColumnWriting, Writing};
 use crate::superchunk::access::Access;
@@ -306,38 +306,6 @@ impl Access {
         let temp = self.put_temporary(path, parts).await?;
         self.store.sync_content(std::slice::from_ref(&temp)).await?;
         self.store.rename(&temp, path).await
-    }
-
-    /// Puts an object, unless another writer has put it since this writer looked.
-    pub(crate) async fn put_object(
-        &self,
-        path: &str,
-        parts: Vec<Bytes>,
-        expected: Option<&Version>,
-    ) -> Result<Version> {
-        let bytes: Bytes = parts.concat().into();
-        let outcome = match expected {
-            None => match self.store.create(path, bytes.clone()).await {
-                Ok(Created::Done(version)) => Ok(Some(version)),
-                Ok(Created::Exists) => Ok(None),
-                Err(error) => Err(error),
-            },
-            Some(expected) => match self.store.replace(path, bytes.clone(), expected).await {
-                Ok(Replaced::Done(version)) => Ok(Some(version)),
-                Ok(Replaced::Lost) => Ok(None),
-                Err(error) => Err(error),
-            },
-        };
-        if let Ok(Some(version)) = outcome {
-            return Ok(version);
-        }
-        // If the bytes are ours, only the reply was lost. They do not count before `meta/sizes` says so.
-        let there = self.store.get(path).await;
-        match (there, outcome) {
-            (Ok(there), _) if there.bytes == bytes => Ok(Version::from(&there.meta)),
-            (_, Err(error)) | (Err(error), _) => Err(error),
-            _ => Err(lost(self.store.url())),
-        }
     }
 }
 

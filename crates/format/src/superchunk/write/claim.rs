@@ -5,10 +5,16 @@
 //!  claim ─▶ look at the objects ─▶ does the claim stand? ─▶ replace them, if unchanged ─▶ meta/sizes
 //! ```
 //!
-//! `docs/design/010-superchunk.md` says what would be lost without each of these.
+//! `docs/design/010-superchunk.md` says what would be lost without each of these. Each put is a step of
+//! [`chunkyard_store::atomic`]. One whose outcome is unknown may still land; [`Unsettled`] remembers it, so that
+//! this handle does not take it for a put of another writer.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use chunkyard_store::{Error, Kind, Replaced, Result, Uid, Version};
+use chunkyard_store::atomic::{Content, Outcome, SameBytes, Step};
+use chunkyard_store::{Error, Kind, Object, Result, Store, Uid, Version};
 use serde_json::json;
 
 use super::Writing;
@@ -58,8 +64,9 @@ impl Writing {
     }
 
     async fn claim_stands(&self) -> Result<bool> {
-        let there = self.access.store.head(SIZES).await?;
-        Ok(there.etag == self.committed().version.etag)
+        let store = &self.access.store;
+        let is_same = store.head(SIZES).await?.etag == self.committed().version.etag;
+        Ok(is_same || self.access.unsettled.landed(store, SIZES).await?.is_some())
     }
 
     /// On an object store: tells a damaged file from one that another writer is replacing.
@@ -93,12 +100,39 @@ impl Writing {
             let mut sizes = committed.sizes.clone();
             sizes.generation = Some(sizes.generation.unwrap_or(0) + 1);
             sizes.other.insert(WRITER.to_owned(), json!(Uid::fresh()?.to_string()));
-            if let Some(version) = self.access.swap_sizes(&sizes, &committed.version).await? {
-                self.current.commit(Committed { sizes, version, ..(*committed).clone() });
-                return Ok(());
+            let bytes = sizes.render().into();
+            match self.access.put_if(SIZES, &bytes, Some(&committed.version)).await? {
+                Outcome::Done(version) => {
+                    self.current.commit(Committed { sizes, version, ..(*committed).clone() });
+                    return Ok(());
+                }
+                Outcome::Lost => {}
+                // It says nothing about rows, so it does not matter whether it lands.
+                Outcome::Unknown(error) => return Err(error),
             }
         }
         Err(lost(self.access.store.url()))
+    }
+}
+
+impl Committed {
+    /// On an object store: the commit of all rows of this handle. If an earlier commit of this handle has
+    /// landed late, this one follows it.
+    pub(crate) async fn swap_rows(&self, len: u64, cbytes: Vec<i64>) -> Result<Self> {
+        let (access, mut base) = (&self.access, self.clone());
+        loop {
+            let sizes = base.sizes_for(len, &cbytes);
+            if let Some(version) = access.swap_sizes(&sizes, &base.version).await? {
+                return Ok(Self { sizes, cbytes, version, ..base });
+            }
+            match access.unsettled.landed(&access.store, SIZES).await? {
+                Some(late) => {
+                    base.sizes = Sizes::parse(SIZES, &late.bytes)?;
+                    base.version = Version::from(&late.meta);
+                }
+                None => return Err(lost(access.store.url())),
+            }
+        }
     }
 }
 
@@ -110,25 +144,87 @@ impl Access {
         expected: &Version,
     ) -> Result<Option<Version>> {
         let bytes = Bytes::from(sizes.render());
-        match self.store.replace(SIZES, bytes.clone(), expected).await {
-            Ok(Replaced::Done(version)) => Ok(Some(version)),
-            // If the new bytes are ours, only the reply was lost.
-            Ok(Replaced::Lost) => self.ours(&bytes).await,
-            Err(error) if chunkyard_store::is_refusal(&error) => Err(error),
-            Err(error) => match self.ours(&bytes).await {
-                Ok(Some(version)) => Ok(Some(version)),
-                Ok(None) => Err(error),
-                Err(source) => Err(Error::OutcomeUnknown {
-                    what: format!("replacing {SIZES} ({error})"),
-                    source: Box::new(source),
-                }),
-            },
+        let outcome = self.put_if(SIZES, &bytes, Some(expected)).await?;
+        if matches!(outcome, Outcome::Unknown(_)) {
+            self.unsettled.remember(SIZES, bytes);
+        }
+        outcome.known(|| format!("replacing {SIZES} of {}", self.store.url()))
+    }
+
+    /// Puts an object, unless another writer has put it since this writer looked. It does not count before
+    /// `meta/sizes` says so: if its outcome is unknown, nothing has changed for readers.
+    pub(crate) async fn put_object(
+        &self,
+        path: &str,
+        parts: Vec<Bytes>,
+        expected: Option<&Version>,
+    ) -> Result<Version> {
+        let bytes: Bytes = parts.concat().into();
+        let mut expected = expected.cloned();
+        loop {
+            match self.put_if(path, &bytes, expected.as_ref()).await? {
+                Outcome::Done(version) => return Ok(version),
+                Outcome::Lost => match self.unsettled.landed(&self.store, path).await? {
+                    Some(late) => expected = Some(Version::from(&late.meta)),
+                    None => return Err(lost(self.store.url())),
+                },
+                Outcome::Unknown(error) => {
+                    self.unsettled.remember(path, bytes);
+                    return Err(error);
+                }
+            }
         }
     }
 
-    async fn ours(&self, bytes: &Bytes) -> Result<Option<Version>> {
-        let there = get(&self.store, SIZES).await?;
-        Ok(there.filter(|there| there.bytes == *bytes).map(|there| Version::from(&there.meta)))
+    /// Creates an object, or replaces the expected version.
+    async fn put_if(
+        &self,
+        path: &str,
+        bytes: &Bytes,
+        expected: Option<&Version>,
+    ) -> Result<Outcome<Version>> {
+        let step =
+            Step::new(&self.store, path, SameBytes { store: &self.store, path, expected, bytes });
+        let content = Content::Parts(vec![bytes.clone()]);
+        let outcome = match expected {
+            None => step.create(content, "").await?,
+            Some(expected) => step.replace(content, expected, "").await?,
+        };
+        if matches!(outcome, Outcome::Done(_)) {
+            self.unsettled.forget(path);
+        }
+        Ok(outcome)
+    }
+}
+
+/// Puts of this handle whose outcome is unknown, by path. Once a later put to the same path is done, they
+/// cannot land any more.
+#[derive(Debug, Default)]
+pub(crate) struct Unsettled(Mutex<BTreeMap<String, Vec<Bytes>>>);
+
+impl Unsettled {
+    fn puts(&self) -> MutexGuard<'_, BTreeMap<String, Vec<Bytes>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn remember(&self, path: &str, bytes: Bytes) {
+        self.puts().entry(path.to_owned()).or_default().push(bytes);
+    }
+
+    fn forget(&self, path: &str) {
+        self.puts().remove(path);
+    }
+
+    /// Whether the outcome of a commit is unknown.
+    pub(crate) fn has_commit(&self) -> bool {
+        self.puts().contains_key(SIZES)
+    }
+
+    /// The object at a path, if it is one of these puts.
+    async fn landed(&self, store: &Store, path: &str) -> Result<Option<Object>> {
+        let Some(sent) = self.puts().get(path).cloned() else { return Ok(None) };
+        let there = get(store, path).await?;
+        Ok(there.filter(|there| sent.contains(&there.bytes)))
     }
 }
 

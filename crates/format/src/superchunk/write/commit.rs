@@ -12,7 +12,6 @@ use bytes::Bytes;
 use chunkyard_store::{Error, Kind, Pooled, Result, Version, alone};
 
 use super::Writing;
-use super::claim::lost;
 use super::encode::{encode_from, rows_of};
 use crate::superchunk::access::Access;
 use crate::superchunk::committed::Committed;
@@ -24,7 +23,8 @@ use crate::superchunk::read::files::FileIndex;
 
 impl Blz {
     /// Makes added rows durable and visible to every reader, in one step. Changed chunks become visible one by
-    /// one.
+    /// one. On an object store an `OutcomeUnknown` leaves the rows with this handle: the next flush finds out
+    /// whether they exist, and adds nothing twice.
     pub async fn flush(&self) -> Result<()> {
         let mut writing = self.shared.writing.lock().await;
         // The steps are short and follow one another: changing threads would take longer.
@@ -58,6 +58,9 @@ impl Writing {
                 self.changed = false;
                 self.lock = None;
             }
+            // The rows are there, or the next flush adds them.
+            Err(Error::OutcomeUnknown { .. })
+                if self.access.unsettled.has_commit() && !self.journal => {}
             Err(Error::Conflict { .. } | Error::OutcomeUnknown { .. }) => self.abandon(),
             Err(_) => {}
         }
@@ -126,10 +129,10 @@ impl Writing {
                 let version =
                     access.put_object(&tail.path, tail.parts.clone(), expected.as_ref()).await?;
                 mine.versions.insert(tail.file, version);
+                // If the commit fails, or its outcome is unknown, this is a tail to be removed.
+                mine.tail = Some(tail.file);
             }
-            let swapped = access.swap_sizes(&sizes, &base.version).await?;
-            let version = swapped.ok_or_else(|| lost(access.store.url()))?;
-            self.show_commit(Committed { sizes, cbytes, version, ..(*base).clone() });
+            self.show_commit(base.swap_rows(len, cbytes).await?);
         }
         for mine in self.columns.iter_mut().flatten() {
             (mine.tail, mine.tail_chunk, mine.held) = (None, None, false);
