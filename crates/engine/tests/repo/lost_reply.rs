@@ -14,7 +14,11 @@ use super::support::{
     Place, duplicate, furnished, history, picture, read_at, reopen, sound, write_noise,
 };
 
-const MODES: [Mode; 2] = [Mode::LoseReply, Mode::FailOnce];
+/// A kernel does not do later what it said it could not do; an object store may.
+fn modes(place: Place) -> Vec<Mode> {
+    let late = (place != Place::Local).then_some(Mode::Late(0));
+    [Mode::LoseReply, Mode::FailOnce].into_iter().chain(late).collect()
+}
 
 async fn commit(store: &Store) -> Result<Arc<Snapshot>> {
     let repo = Repository::open_in(store.clone(), OpenOptions::default()).await?;
@@ -28,7 +32,7 @@ async fn a_commit_is_acknowledged_exactly_if_it_is_in_history() {
     for place in Place::ALL {
         let (_guard, repo) = furnished(place).await;
         let template = repo.store().clone();
-        for mode in MODES {
+        for mode in modes(place) {
             for attempt in at_every_operation(Plan::new(0, mode).with_reads()) {
                 let n = attempt.at();
                 let (_guard, store) = duplicate(&template, place).await;
@@ -61,7 +65,7 @@ async fn a_lost_reply_to_the_swap_itself_is_found_out() {
     for place in [Place::Memory, Place::CreateOnly] {
         let (_guard, repo) = furnished(place).await;
         let template = repo.store().clone();
-        for mode in MODES {
+        for mode in modes(place) {
             for attempt in at_every_operation(Plan::new(0, mode)) {
                 let n = attempt.at();
                 let (_guard, store) = duplicate(&template, place).await;
@@ -84,7 +88,7 @@ async fn a_failed_commit_can_be_repeated() {
     for place in Place::ALL {
         let (_guard, repo) = furnished(place).await;
         let template = repo.store().clone();
-        for mode in MODES {
+        for mode in modes(place) {
             for attempt in at_every_operation(Plan::new(0, mode)) {
                 let n = attempt.at();
                 let (_guard, store) = duplicate(&template, place).await;
@@ -121,7 +125,7 @@ async fn a_reference_change_is_acknowledged_exactly_if_it_happened() {
     for place in Place::ALL {
         let (_guard, repo) = furnished(place).await;
         let template = repo.store().clone();
-        for mode in MODES {
+        for mode in modes(place) {
             for work in 0..3 {
                 for attempt in at_every_operation(Plan::new(0, mode).with_reads()) {
                     let n = attempt.at();
@@ -154,6 +158,39 @@ async fn change(store: &Store, work: u32) -> Result<()> {
         _ => {
             let options = ExpireOptions { keep_last: Some(1), ..ExpireOptions::default() };
             repo.expire(&options).await.map(drop)
+        }
+    }
+}
+
+/// All requests time out for a while, and the first of them lands after all. What the caller is told
+/// stays true, and the change is in history once.
+#[tokio::test]
+async fn a_commit_that_lands_late_is_in_history_once() {
+    for place in [Place::Memory, Place::CreateOnly] {
+        let (_guard, repo) = furnished(place).await;
+        let template = repo.store().clone();
+        for n in 0.. {
+            let (_guard, store) = duplicate(&template, place).await;
+            let (faulty, fault) = Fault::wrap(&store, Plan::new(n, Mode::Late(usize::MAX)));
+            let repo = Repository::open_in(faulty.clone(), OpenOptions::default()).await.unwrap();
+            let session = repo.writable_session("main").await.unwrap();
+            write_noise(&session, "/a", "0:4,0:8", 2).await.ok();
+            let first = session.commit(CommitOptions::message("ours")).await;
+            fault.relent();
+            let what = format!("{place:?} {n}: {first:?} {:#?}", fault.log());
+            // Any later write comes just after the late one.
+            faulty.put("tmp/x", vec!["x".into()]).await.unwrap();
+            let landed = history(&reopen(&store).await, "main").await;
+            let landed = landed.iter().filter(|s| s.message == "ours").count();
+            match &first {
+                Ok(_) => assert_eq!(landed, 1, "{what}"),
+                Err(Error::OutcomeUnknown { .. }) => assert!(landed <= 1, "{what}"),
+                Err(_) => assert_eq!(landed, 0, "{what}"),
+            }
+            if !fault.fired() {
+                assert!(first.is_ok() && n > 1, "{what}");
+                break;
+            }
         }
     }
 }

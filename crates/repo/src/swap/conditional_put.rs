@@ -1,23 +1,16 @@
 //! Swapping on object stores: a put conditioned on the version that was read.
 //!
-//! A store client repeats requests. So «the condition failed» may mean that our own put landed, the
-//! reply was lost, and the repeat met our own new version. Whenever the answer is anything but a
-//! plain success the state is read back, and its write ids decide.
-//!
-//! And a request that timed out may still be on its way. As long as the version it is conditioned
-//! on is the latest, it may land. So «nothing has landed» is never an outcome: the same bytes are
-//! sent again, which settles it one way or the other, and if that cannot be done the outcome is
-//! unknown. The race is lost only when the state has moved on without us; then the condition of any
-//! request still on its way fails.
+//! It is a step of [`chunkyard_store::atomic`], which reads the state back whenever the answer is
+//! anything but a plain success; then the write ids of the state decide. The race is lost only when the
+//! state has moved on without us.
 
+use async_trait::async_trait;
 use bytes::Bytes;
-use chunkyard_store::{Created, Error, Replaced, Result, Store, Version, is_refusal};
+use chunkyard_store::atomic::{Content, SameBytes, Sight, Step, Witness};
+use chunkyard_store::{Error, Result, Store, Version};
 
-use super::{Attempt, Loaded, StateFile, Swap, overtaken, unknown_outcome};
-use crate::state::STATE_FILE;
-
-/// Attempts to send the same bytes while nothing lands.
-const ATTEMPTS: u32 = 5;
+use super::{Attempt, Loaded, StateFile, Swap, overtaken};
+use crate::state::{STATE_FILE, State};
 
 pub(super) async fn read(file: &StateFile) -> Result<Loaded> {
     let object = file.store.backend().get(STATE_FILE).await?;
@@ -28,27 +21,10 @@ pub(super) async fn read(file: &StateFile) -> Result<Loaded> {
 
 pub(super) async fn create(file: &StateFile, ours: Attempt<'_>) -> Result<Swap> {
     file.store.backend().sync(ours.files).await?;
-    let mut last = None;
-    for attempt in 0..ATTEMPTS {
-        let failure = match file.store.backend().create(STATE_FILE, ours.bytes.clone()).await {
-            Ok(Created::Done(version)) => return Ok(won(ours, version)),
-            Ok(Created::Exists) => None,
-            Err(error) => Some(error),
-        };
-        match read(file).await {
-            Ok(latest) => {
-                let landed = file.landed(&latest.state, ours.next).await;
-                return match landed.map_err(|error| unknown_outcome(ours.next, error))? {
-                    Some(true) => Ok(Swap::Won(latest)),
-                    _ => Ok(Swap::Lost),
-                };
-            }
-            // No state so far. Some stores answer «exists» to that too.
-            Err(Error::NotFound { .. }) => last = pause(failure, attempt).await?,
-            Err(error) => return Err(unknown_outcome(ours.next, failure.unwrap_or(error))),
-        }
-    }
-    Err(unknown_outcome(ours.next, last.unwrap_or_else(overtaken)))
+    let content = Content::Parts(vec![ours.bytes.clone()]);
+    let witness = Successor { file, next: ours.next, bytes: &ours.bytes, is_first: true };
+    let outcome = Step::new(&file.store, STATE_FILE, witness).create(content, "").await?;
+    ours.swapped(outcome)
 }
 
 pub(super) async fn swap(file: &StateFile, current: &Loaded, ours: Attempt<'_>) -> Result<Swap> {
@@ -56,65 +32,66 @@ pub(super) async fn swap(file: &StateFile, current: &Loaded, ours: Attempt<'_>) 
         return Err(Error::Invalid { what: "a state without a version cannot be replaced".into() });
     };
     file.store.backend().sync(ours.files).await?;
-    let mut last = None;
-    for attempt in 0..ATTEMPTS {
-        let bytes = ours.bytes.clone();
-        let failure = match file.store.backend().replace(STATE_FILE, bytes, expected).await {
-            Ok(Replaced::Done(version)) => return Ok(won(ours, version)),
-            Ok(Replaced::Lost) => None,
-            Err(error) => Some(error),
+    let content = Content::Parts(vec![ours.bytes.clone()]);
+    let witness = Successor { file, next: ours.next, bytes: &ours.bytes, is_first: false };
+    let step = Step::new(&file.store, STATE_FILE, witness);
+    ours.swapped(step.replace(content, expected, "").await?)
+}
+
+/// Knows a state by its write id, in the latest state or its history.
+struct Successor<'a> {
+    file: &'a StateFile,
+    next: &'a State,
+    bytes: &'a Bytes,
+    /// Whether it has no predecessor.
+    is_first: bool,
+}
+
+#[async_trait]
+impl Witness for Successor<'_> {
+    type Proof = Loaded;
+
+    async fn look(&self) -> Result<Sight<Loaded>> {
+        let latest = match read(self.file).await {
+            Err(Error::NotFound { .. }) if self.is_first => return Ok(Sight::Before),
+            other => other?,
         };
-        let latest = match read(file).await {
-            Ok(latest) => latest,
-            Err(error) => return Err(unknown_outcome(ours.next, failure.unwrap_or(error))),
-        };
-        if latest.state.generation < ours.next.generation {
-            last = pause(failure, attempt).await?;
-            continue;
+        if !self.is_first && latest.state.generation < self.next.generation {
+            return Ok(Sight::Before);
         }
-        let landed = file.landed(&latest.state, ours.next).await;
-        return match landed.map_err(|error| unknown_outcome(ours.next, error))? {
-            Some(true) => Ok(Swap::Won(latest)),
-            Some(false) => Ok(Swap::Lost),
-            None => Err(unknown_outcome(ours.next, failure.unwrap_or_else(overtaken))),
-        };
+        match self.file.landed(&latest.state, self.next).await? {
+            Some(true) => Ok(Sight::Ours(latest)),
+            None if !self.is_first => Err(overtaken()),
+            _ => Ok(Sight::Another),
+        }
     }
-    Err(unknown_outcome(ours.next, last.unwrap_or_else(overtaken)))
+
+    fn acknowledged(&self, version: Version) -> Loaded {
+        let state = self.next.clone().into();
+        Loaded { state, version: Some(version), bytes: self.bytes.clone() }
+    }
 }
 
 /// Stores a rebuilt state over an unreadable one, or none. The put is conditional too: one that is
 /// repeated, or late, must not undo the commits after it.
 pub(super) async fn put_rebuilt(store: &Store, bytes: Bytes) -> Result<()> {
-    let backend = store.backend();
-    let put = match backend.get(STATE_FILE).await {
-        Ok(object) => {
-            let expected = Version::from(&object.meta);
-            backend.replace(STATE_FILE, bytes, &expected).await? != Replaced::Lost
-        }
-        Err(Error::NotFound { .. }) => backend.create(STATE_FILE, bytes).await? != Created::Exists,
+    let expected = match store.backend().get(STATE_FILE).await {
+        Ok(object) => Some(Version::from(&object.meta)),
+        Err(Error::NotFound { .. }) => None,
         Err(error) => return Err(error),
     };
-    if put {
-        return Ok(());
+    let content = Content::Parts(vec![bytes.clone()]);
+    let witness = SameBytes { store, path: STATE_FILE, expected: expected.as_ref(), bytes: &bytes };
+    let step = Step::new(store, STATE_FILE, witness);
+    let outcome = match &expected {
+        Some(expected) => step.replace(content, expected, "").await?,
+        None => step.create(content, "").await?,
+    };
+    match outcome.known(|| format!("storing a rebuilt {STATE_FILE}"))? {
+        Some(_) => Ok(()),
+        None => Err(Error::Conflict {
+            message: format!("{STATE_FILE} has changed meanwhile; look at it again"),
+            conflicts: Vec::new(),
+        }),
     }
-    Err(Error::Conflict {
-        message: format!("{STATE_FILE} has changed meanwhile; look at it again"),
-        conflicts: Vec::new(),
-    })
-}
-
-/// Waits before the same bytes are sent again, unless the store refused them for good.
-async fn pause(failure: Option<Error>, attempt: u32) -> Result<Option<Error>> {
-    match failure {
-        Some(error) if is_refusal(&error) => Err(error),
-        other => {
-            super::back_off(attempt).await;
-            Ok(other)
-        }
-    }
-}
-
-fn won(ours: Attempt<'_>, version: Version) -> Swap {
-    let state = ours.next.clone().into();
-    Swap::Won(Loaded { state, version: Some(version), bytes: ours.bytes })
 }

@@ -5,8 +5,11 @@
 //! that is the commit point. Publishing `state.json` only saves readers a step: they start from it
 //! and follow the claims above. `docs/formats/repo.md` §2.5 has the crash cases.
 
+use async_trait::async_trait;
 use bytes::Bytes;
-use chunkyard_store::{Created, Error, Kind, Linked, Noun, Result, Store, is_refusal};
+use chunkyard_store::atomic::{Content, Outcome, SameBytes, Sight, Step, Witness};
+use chunkyard_store::publish::sync_folders;
+use chunkyard_store::{Error, Kind, Noun, Result, Store, Version};
 use futures::TryStreamExt;
 
 use super::{Attempt, Loaded, Memory, StateFile, Swap, checksum, overtaken, unknown_outcome};
@@ -157,17 +160,15 @@ async fn swap_local(file: &StateFile, current: Option<&Loaded>, ours: Attempt<'_
     let mut durable = ours.files.to_vec();
     durable.push(temporary.clone());
     backend.sync(&durable).await?;
-    let linked = backend.link(&temporary, &claim).await;
-    if !matches!(linked, Ok(Linked::Done)) {
-        // A network file system may have linked and lost the reply: the existing claim decides.
-        match (owner(file, ours.next).await?, linked) {
-            (Some(Owner::Us), _) => {}
-            (None, Err(error)) => return Err(error),
-            (Some(Owner::Another) | None, _) => {
-                backend.delete(&[temporary]).await?;
-                return Ok(Swap::Lost);
-            }
+    // A network file system may have linked and lost the reply: the existing claim decides.
+    let step = Step::new(&file.store, &claim, Claim { file, next: ours.next });
+    match step.publish(&temporary).await? {
+        Outcome::Done(()) => {}
+        Outcome::Lost => {
+            backend.delete(&[temporary]).await?;
+            return Ok(Swap::Lost);
         }
+        Outcome::Unknown(error) => return Err(undecided(ours.next, error)),
     }
     // The number is ours, and other writers can build on it.
     file.end_turn();
@@ -177,39 +178,47 @@ async fn swap_local(file: &StateFile, current: Option<&Loaded>, ours: Attempt<'_
     publish(file, current, ours, &temporary).await
 }
 
-/// Which writer made a generation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Owner {
-    Us,
-    Another,
+/// Damage is not a matter of the outcome, and the claims can be repaired.
+fn undecided(ours: &State, error: Error) -> Error {
+    match error {
+        error @ Error::Corrupt { .. } => error,
+        other => unknown_outcome(ours, other),
+    }
 }
 
-/// Which writer made the generation of `next`: by its claim or, once that is cleaned up, by the
-/// latest state. `None` when no writer has made it yet.
-async fn owner(file: &StateFile, next: &State) -> Result<Option<Owner>> {
-    let of = |ours| if ours { Owner::Us } else { Owner::Another };
-    match file.store.backend().get(&claim_path(next.generation)).await {
-        Ok(object) if !object.bytes.is_empty() => {
-            let claim = parse_claim(&file.memory, &object.bytes, next.generation)?;
-            return Ok(Some(of(claim.state.write_id == next.write_id)));
+/// Knows which writer made a generation: by its claim or, once that is cleaned up, by the latest state.
+struct Claim<'a> {
+    file: &'a StateFile,
+    next: &'a State,
+}
+
+#[async_trait]
+impl Witness for Claim<'_> {
+    type Proof = ();
+
+    async fn look(&self) -> Result<Sight<()>> {
+        let Self { file, next } = *self;
+        let of = |ours| if ours { Sight::Ours(()) } else { Sight::Another };
+        match file.store.backend().get(&claim_path(next.generation)).await {
+            Ok(object) if !object.bytes.is_empty() => {
+                let claim = parse_claim(&file.memory, &object.bytes, next.generation)?;
+                return Ok(of(claim.state.write_id == next.write_id));
+            }
+            Ok(_) | Err(Error::NotFound { .. }) => {}
+            Err(error) => return Err(error),
         }
-        Ok(_) | Err(Error::NotFound { .. }) => {}
-        Err(error @ Error::Store { .. }) => return Err(unknown_outcome(next, error)),
-        Err(error) => return Err(error),
+        let latest = match file.read().await {
+            Ok(latest) => latest.state,
+            Err(Error::NotFound { .. }) => return Ok(Sight::Before),
+            Err(error) => return Err(error),
+        };
+        if latest.generation < next.generation {
+            return Ok(Sight::Before);
+        }
+        file.landed(&latest, next).await?.map(of).ok_or_else(overtaken)
     }
-    let undecided = |error| unknown_outcome(next, error);
-    let latest = match file.read().await {
-        Ok(latest) => latest.state,
-        Err(Error::NotFound { .. }) => return Ok(None),
-        Err(error) => return Err(undecided(error)),
-    };
-    if latest.generation < next.generation {
-        return Ok(None);
-    }
-    match file.landed(&latest, next).await.map_err(undecided)? {
-        Some(ours) => Ok(Some(of(ours))),
-        None => Err(undecided(overtaken())),
-    }
+
+    fn acknowledged(&self, _: Version) {}
 }
 
 /// Confirms the claim, then publishes it.
@@ -338,23 +347,15 @@ pub(super) async fn republish(store: &Store) -> Result<(u64, u64)> {
 
 /// Claims the generation of a rebuilt state and publishes it over any existing copy.
 pub(super) async fn put_rebuilt(store: &Store, state: &State, bytes: Bytes) -> Result<()> {
-    if store.backend().kind() == Kind::Local {
-        let temporary = format!("{TEMPORARY}/{}", state.write_id);
-        store.backend().put(&temporary, vec![bytes.clone()]).await?;
-        store.backend().sync(std::slice::from_ref(&temporary)).await?;
-        let linked = store.backend().link(&temporary, &claim_path(state.generation)).await?;
-        store.backend().delete(&[temporary]).await?;
-        if linked == Linked::Exists {
-            return Err(Error::AlreadyExists {
-                what: Noun::Claim,
-                name: claim_path(state.generation),
-            });
-        }
-        store.backend().sync_dir(CLAIMS).await?;
-    } else {
-        store.backend().create(&claim_path(state.generation), bytes.clone()).await?;
+    let claim = claim_path(state.generation);
+    let temporary = format!("{TEMPORARY}/{}", state.write_id);
+    let witness = SameBytes { store, path: &claim, expected: None, bytes: &bytes };
+    let content = Content::Parts(vec![bytes.clone()]);
+    let created = Step::new(store, &claim, witness).create(content, &temporary).await?;
+    match created.known(|| format!("claiming generation {}", state.generation))? {
+        Some(_) => overwrite(store, bytes).await,
+        None => Err(Error::AlreadyExists { what: Noun::Claim, name: claim }),
     }
-    overwrite(store, bytes).await
 }
 
 /// Replaces the published copy without looking at it.
@@ -383,11 +384,9 @@ impl StateFile {
         // The published copy counts: claims above it are the state.
         let Some(published) = read_published(self).await? else { return Ok(()) };
         let generation = published.state.generation;
-        if self.store.backend().kind() == Kind::Local {
-            // Its writer may have died before the copy was durable, and a power cut must not bring
-            // back a copy that needs the claims deleted now.
-            self.store.backend().sync_dir("").await?;
-        }
+        // Its writer may have died before the copy was durable, and a power cut must not bring back a
+        // copy that needs the claims deleted now.
+        sync_folders(&self.store, &[STATE_FILE.to_owned()]).await?;
         clean_up(&self.store, generation).await
     }
 }
@@ -411,8 +410,12 @@ async fn swap_listed(file: &StateFile, ours: Attempt<'_>) -> Result<Swap> {
     if next.generation == 0 && read_published(file).await?.is_some() {
         return Ok(Swap::Lost);
     }
-    if !create_claim(file, &ours).await? {
-        return Ok(Swap::Lost);
+    let claim = claim_path(next.generation);
+    let step = Step::new(&file.store, &claim, Claim { file, next });
+    match step.create(Content::Parts(vec![ours.bytes.clone()]), "").await? {
+        Outcome::Done(()) => {}
+        Outcome::Lost => return Ok(Swap::Lost),
+        Outcome::Unknown(error) => return Err(undecided(next, error)),
     }
     let latest = read_listed(file).await.map_err(|error| unknown_outcome(next, error))?;
     let landed = file.landed(&latest.state, next).await;
@@ -430,28 +433,4 @@ async fn swap_listed(file: &StateFile, ours: Attempt<'_>) -> Result<Swap> {
         tolerate(clean_up(&file.store, next.generation).await)?;
     }
     Ok(won(ours))
-}
-
-/// Creates the claim; after a lost reply, the existing claim decides. `false` when another writer
-/// has it.
-async fn create_claim(file: &StateFile, ours: &Attempt<'_>) -> Result<bool> {
-    let claim = claim_path(ours.next.generation);
-    let mut failure = None;
-    for attempt in 0..3 {
-        match file.store.backend().create(&claim, ours.bytes.clone()).await {
-            Ok(Created::Done(_)) => return Ok(true),
-            Ok(Created::Exists) => {}
-            Err(error) => failure = Some(error),
-        }
-        match file.store.backend().get(&claim).await {
-            Ok(_) => return Ok(owner(file, ours.next).await? == Some(Owner::Us)),
-            Err(Error::NotFound { .. }) => super::back_off(attempt).await,
-            Err(error) => return Err(unknown_outcome(ours.next, failure.unwrap_or(error))),
-        }
-    }
-    // A request may still be on its way and claim the number for us.
-    match failure {
-        Some(error) if is_refusal(&error) => Err(error),
-        other => Err(unknown_outcome(ours.next, other.unwrap_or_else(overtaken))),
-    }
 }

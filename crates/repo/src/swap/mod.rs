@@ -1,10 +1,11 @@
 //! The one atomic step: replacing the state file.
 //!
-//! No other module compares and swaps. Two protocols exist because stores differ:
+//! No other module of a repository compares and swaps. Two protocols exist because stores differ:
 //! [`conditional_put`] where a put can be conditioned on the version that was read, and
 //! [`generation_claim`] where one can only create exclusively (local filesystems). Both admit
 //! exactly one successor per generation, and both can tell a lost reply from a lost race, because
-//! every state carries a random `write-id` and remembers the ids of its predecessors.
+//! every state carries a random `write-id` and remembers the ids of its predecessors. The requests
+//! themselves are steps of [`chunkyard_store::atomic`].
 
 mod checksum;
 mod conditional_put;
@@ -19,6 +20,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
+use chunkyard_store::atomic::Outcome;
+pub(super) use chunkyard_store::atomic::back_off;
 use chunkyard_store::{Error, Kind, Noun, Result, Store, Version};
 
 use self::rendered::Rendered;
@@ -295,6 +298,17 @@ struct Attempt<'a> {
     files: &'a [String],
 }
 
+impl Attempt<'_> {
+    /// What the outcome of the step means for the swap.
+    fn swapped(&self, outcome: Outcome<Loaded>) -> Result<Swap> {
+        match outcome {
+            Outcome::Done(loaded) => Ok(Swap::Won(loaded)),
+            Outcome::Lost => Ok(Swap::Lost),
+            Outcome::Unknown(error) => Err(unknown_outcome(self.next, error)),
+        }
+    }
+}
+
 fn unknown_outcome(ours: &State, source: Error) -> Error {
     let snapshot = ours.snapshots.last().map_or("none", |snapshot| &snapshot.snapshot_id);
     Error::OutcomeUnknown {
@@ -305,16 +319,4 @@ fn unknown_outcome(ours: &State, source: Error) -> Error {
 
 fn overtaken() -> Error {
     Error::Conflict { message: "overtaken by many writers".into(), conflicts: Vec::new() }
-}
-
-/// Pauses before the same request is made again: full jitter, doubling from 20 ms to 5 s.
-pub(super) async fn back_off(attempt: u32) {
-    let ceiling_ms = 20u64.saturating_mul(1 << attempt.min(8)).min(5_000);
-    let mut random = [0; 8];
-    // Without random numbers the full pause is taken, which is only slower.
-    let share = match getrandom::fill(&mut random) {
-        Ok(()) => u64::from_le_bytes(random) % (ceiling_ms + 1),
-        Err(_) => ceiling_ms,
-    };
-    tokio::time::sleep(std::time::Duration::from_millis(share)).await;
 }
