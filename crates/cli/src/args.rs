@@ -3,9 +3,8 @@
 use anyhow::Result;
 use chunkyard_array::{ArrayBuilder, ArraySpec, DType, non_finite, parse_fill};
 use chunkyard_engine::Error;
-use chunkyard_engine::format::Format;
-use chunkyard_engine::format::container::ContainerFormat;
-use chunkyard_engine::repo::{RepoFormat, Repository, Version};
+use chunkyard_engine::format::{Format, Versions};
+use chunkyard_engine::repo::{Repository, Version};
 use clap::{Args, Parser};
 use serde_json::Value;
 
@@ -105,18 +104,16 @@ impl VersionArgs {
         if branch.is_none() && tag.is_none() && snapshot.is_none() && as_of.is_none() {
             return Ok(None);
         }
-        if let (Some(layer), true) = (snapshot, format.name() == ContainerFormat.name()) {
-            return Ok(Some(Version::Snapshot(layer.clone())));
-        }
-        if format.name() != RepoFormat.name() {
-            let format = format.name();
-            let what = match format {
-                "container" => format!("{url} is a container: name a layer with --snapshot"),
-                _ => format!("{url} is {format}, of which there is one version only"),
-            };
-            return Err(Error::invalid(what).into());
-        }
-        Ok(Some(self.version(&Repository::open(url, context.options()).await?).await?))
+        let refusal = match (format.versions(), snapshot) {
+            (Versions::Commits, _) => {
+                let repo = Repository::open(url, context.options()).await?;
+                return Ok(Some(self.version(&repo).await?));
+            }
+            (Versions::Layers, Some(layer)) => return Ok(Some(Version::Snapshot(layer.clone()))),
+            (Versions::Layers, None) => "whose versions are layers: name one with --snapshot",
+            (Versions::One, _) => "of which there is one version only",
+        };
+        Err(Error::invalid(format!("{url} is {}, {refusal}", format.name())).into())
     }
 }
 

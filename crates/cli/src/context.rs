@@ -5,9 +5,9 @@ use std::sync::{Arc, OnceLock};
 
 use anyhow::Result;
 use chunkyard_engine::Meter;
-use chunkyard_engine::format::{self, Format, Place, Source};
+use chunkyard_engine::format::{self, Format, Place, Source, Versions};
 use chunkyard_engine::open::recognise;
-use chunkyard_engine::repo::{OpenOptions, RepoFormat, Repository};
+use chunkyard_engine::repo::{OpenOptions, Repository};
 use chunkyard_engine::store::{Limits, Options};
 
 use crate::args::Global;
@@ -15,7 +15,6 @@ use crate::output::Output;
 use crate::progress::{Progress, Watch};
 
 /// The global options, and the facts about the running command that hints need.
-#[derive(Debug)]
 pub(crate) struct Context {
     /// Where results go.
     pub(crate) output: Output,
@@ -23,9 +22,9 @@ pub(crate) struct Context {
     /// The place a command is about, for hints.
     place: OnceLock<String>,
     /// The format of that place, once it is known.
-    format: OnceLock<&'static str>,
+    format: OnceLock<&'static dyn Format>,
     /// The place that a command writes to, and its format, if that is another place.
-    target: OnceLock<(String, &'static str)>,
+    target: OnceLock<(String, &'static dyn Format)>,
     /// Whether the same command, run again, continues where this one ended.
     resumable: AtomicBool,
 }
@@ -72,7 +71,7 @@ impl Context {
         let store = self.store_options(limits);
         let place = Place::new(url, &store)?;
         let format = recognise(&place).await?;
-        self.format.get_or_init(|| format.name());
+        self.format.get_or_init(|| format);
         let allowed = self.options.allowed.clone();
         Ok((place, format, format::OpenOptions { store, allowed, version: None }))
     }
@@ -100,21 +99,21 @@ impl Context {
     }
 
     /// Says which place the command is about, and its format.
-    pub(crate) fn about_format(&self, url: &str, format: &dyn Format) {
+    pub(crate) fn about_format(&self, url: &str, format: &'static dyn Format) {
         self.about(url);
-        self.format.get_or_init(|| format.name());
+        self.format.get_or_init(|| format);
     }
 
     /// Says which place the command writes to, if it reads another one.
-    pub(crate) fn writes_to(&self, url: &str, format: &dyn Format) {
-        self.target.get_or_init(|| (url.to_owned(), format.name()));
+    pub(crate) fn writes_to(&self, url: &str, format: &'static dyn Format) {
+        self.target.get_or_init(|| (url.to_owned(), format));
     }
 
-    /// The place that the command writes to, as it was typed, and the name of its format.
-    pub(crate) fn target(&self) -> Option<(&str, &'static str)> {
+    /// The place that the command writes to, as it was typed, and which versions it keeps.
+    pub(crate) fn target(&self) -> Option<(&str, Versions)> {
         match self.target.get() {
-            Some((url, format)) => Some((url.as_str(), *format)),
-            None => Some((self.place()?, self.format())),
+            Some((url, format)) => Some((url.as_str(), format.versions())),
+            None => Some((self.place()?, self.versions())),
         }
     }
 
@@ -140,12 +139,12 @@ impl Context {
 
     /// Whether the command is about a repository.
     pub(crate) fn is_repo(&self) -> bool {
-        self.format() == RepoFormat.name()
+        self.versions() == Versions::Commits
     }
 
-    /// The name of the format of the place the command is about; a repository until it is known.
-    fn format(&self) -> &'static str {
-        self.format.get().copied().unwrap_or_else(|| RepoFormat.name())
+    /// The versions of the place the command is about; a repository's until its format is known.
+    fn versions(&self) -> Versions {
+        self.format.get().map_or(Versions::Commits, |format| format.versions())
     }
 
     /// A bar that counts to `bytes`.

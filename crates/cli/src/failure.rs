@@ -5,6 +5,7 @@ use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
+use chunkyard_engine::format::Versions;
 use chunkyard_engine::store::is_refusal;
 use chunkyard_engine::{Error, ErrorKind, Noun};
 
@@ -249,11 +250,11 @@ fn hint(error: &anyhow::Error, context: &Context) -> Option<String> {
             Some(format!("{KEY} is not set, so the credentials of this machine's role were used"))
         }
         Error::OutcomeUnknown { .. } => {
-            let (target, format) = context.target()?;
-            let look = match format {
-                "repo" => "repo log",
-                "container" => "af layers",
-                _ => "info",
+            let (target, versions) = context.target()?;
+            let look = match versions {
+                Versions::Commits => "repo log",
+                Versions::Layers => "af layers",
+                Versions::One => "info",
             };
             Some(format!(
                 "look at `chunkyard {look} {target}` before trying again: it may have happened"

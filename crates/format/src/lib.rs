@@ -4,7 +4,8 @@
 //!  Format ─┬─ probe    is this yours?                       by content, never by name
 //!          ├─ open   ─▶ Source   which arrays there are, where each chunk is
 //!          ├─ create ─▶ Sink     takes the dataset, pack by pack; finish is the commit
-//!          └─ join   ─▶ PackSink the same for workers elsewhere, who write packs and never finish
+//!          ├─ join   ─▶ PackSink the same for workers elsewhere, who write packs and never finish
+//!          └─ edit   ─▶ Editor   changes what is there: nodes, elements, shapes, attributes
 //! ```
 //!
 //! - A [`Dataset`] holds groups and arrays by path. An [`ArrayNode`] is the Zarr v3 metadata of its
@@ -52,6 +53,7 @@ mod check;
 mod chunk_codecs;
 pub mod container;
 mod dataset;
+mod edit;
 mod encode;
 mod finding;
 pub mod hdf5;
@@ -77,6 +79,7 @@ pub use self::check::{Checked, FINDINGS_MAX, Report, Verdict, check};
 pub use self::chunk_codecs::ChunkCodecs;
 pub(crate) use self::dataset::check_node_path;
 pub use self::dataset::{ArrayNode, Dataset, Edges, Loss, Node};
+pub use self::edit::{Committed, Edit, EditOptions, Editor};
 pub use self::encode::encode_chunk;
 pub(crate) use self::encode::encode_with;
 pub use self::finding::{Finding, Level, Severity};
@@ -90,7 +93,7 @@ pub use self::read::{BATCHES, batched, fetch_chunks, in_chunk};
 pub use self::sink::{CreateOptions, Pack, PackSink, PackWriter, Published, Receipt, Sink, Ticket};
 pub use self::sink::{HELD_BYTES_MAX, JOURNAL_PLAN};
 pub use self::source::{ChunkStream, Locate, Occupied, OpenOptions, Source};
-pub use self::version::Version;
+pub use self::version::{Version, Versions};
 pub use self::write::Writer;
 pub use self::write::{Accept, Exclusion, Writers};
 pub(crate) use chunkyard_store::publish;
@@ -105,6 +108,16 @@ pub trait Format: Send + Sync {
     /// The file name endings, without the dot, that choose this format for a new dataset.
     fn extensions(&self) -> &'static [&'static str] {
         &[]
+    }
+
+    /// Which older states of a dataset can still be read.
+    fn versions(&self) -> Versions {
+        Versions::One
+    }
+
+    /// Whether the root of a dataset is always a group, so that every array needs a name.
+    fn names_every_array(&self) -> bool {
+        false
     }
 
     /// Whether a place holds a dataset of this format.
@@ -161,6 +174,26 @@ pub trait Format: Send + Sync {
         _ticket: &Ticket,
     ) -> Result<Box<dyn PackSink>> {
         Err(Error::unsupported(format!("writing {} by several workers", self.name())))
+    }
+
+    /// Which changes its [editor](Format::edit) can make.
+    fn edits(&self) -> &'static [Edit] {
+        &[]
+    }
+
+    /// Whether the chunks of all arrays are packed in one way, so that the codecs of a new array have
+    /// no effect: [`EditOptions::packing`] chooses it instead.
+    fn packs_arrays_alike(&self) -> bool {
+        false
+    }
+
+    /// Opens a dataset to change it.
+    async fn edit(
+        &self,
+        place: &Place,
+        _options: &EditOptions,
+    ) -> Result<std::sync::Arc<dyn Editor>> {
+        Err(Edit::Write.refused(place.url(), self))
     }
 }
 

@@ -1,5 +1,7 @@
 //! Reading: which arrays there are, and where each chunk is.
 
+use std::any::Any;
+
 use async_trait::async_trait;
 use chunkyard_array::{ChunkIndex, Grid, Region};
 use chunkyard_store::{self, ChunkRef, Error, Fetcher, Meta, Result};
@@ -65,7 +67,10 @@ pub trait Locate: std::fmt::Debug + Send + Sync {
 }
 
 /// Something that holds arrays. It locates chunks; its [`Fetcher`] fetches them.
-pub trait Source: Locate {
+///
+/// A caller that wants more than this trait has, such as the layers of a container, casts it to
+/// [`Any`] and asks for the type of the format.
+pub trait Source: Locate + Any {
     /// Its groups and arrays.
     fn dataset(&self) -> &Dataset;
 

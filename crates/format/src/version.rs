@@ -5,6 +5,17 @@ use std::fmt;
 use chunkyard_store::clock;
 use serde::{Deserialize, Serialize};
 
+/// Which older states of a dataset a format keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Versions {
+    /// None: there is one state, the current one.
+    One,
+    /// Layers, known by their numbers, until they are merged.
+    Layers,
+    /// Commits, with branches, tags and messages.
+    Commits,
+}
+
 /// How a user names a version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Version {

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use chunkyard_engine::format::{CreateOptions, Format, Node, Place, check};
+use chunkyard_engine::format::{CreateOptions, Node, Place, Versions, check};
 use chunkyard_engine::open::recognise;
 use chunkyard_engine::pipeline::{self, Linked, Outcome, Request, RunOptions, Wishes, stem};
-use chunkyard_engine::repo::{Level, RepoFormat};
+use chunkyard_engine::repo::Level;
 use chunkyard_engine::store::Limits;
 use chunkyard_engine::{Meter, repo};
 use pyo3::prelude::*;
@@ -199,7 +199,7 @@ pub(crate) fn verify<'py>(
     let found = watch.wait(py, async {
         let place = Place::new(url, &open.store)?;
         let format = recognise(&place).await?;
-        if format.name() == RepoFormat.name() {
+        if format.versions() == Versions::Commits {
             let how = repo::OpenOptions { meter: meter.clone(), ..options.repository() };
             let found = repo::Repository::open_in(place.directory().clone(), how).await?;
             let found = found.verify(level.unwrap_or(Level::Existence)).await?;

@@ -1,11 +1,12 @@
 //! A dataset of any format, for reading.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use chunkyard_array::Region;
-use chunkyard_engine::format::container::{Container, ContainerFormat, ContainerSource};
-use chunkyard_engine::format::superchunk::{self, BlzFormat, BlzSource};
-use chunkyard_engine::format::{self, Dataset, Format, Node, Place, Reader};
+use chunkyard_engine::format::container::{Container, ContainerSource};
+use chunkyard_engine::format::superchunk::{self, BlzSource};
+use chunkyard_engine::format::{self, Dataset, Node, Place, Reader};
 use chunkyard_engine::{Error, Noun, Result, open, repo};
 use futures::TryStreamExt;
 use pyo3::prelude::*;
@@ -57,18 +58,10 @@ struct Opened {
 async fn opened(url: &str, how: &format::OpenOptions) -> Result<Opened> {
     let place = Place::new(url, &how.store)?;
     let format = open::recognise(&place).await?;
-    let (mut container, mut blz) = (None, None);
-    let source: Arc<dyn format::Source> = if format.name() == ContainerFormat.name() {
-        let source = ContainerSource::open(&place, how).await?;
-        container = Some(source.container().clone());
-        Arc::new(source)
-    } else if format.name() == BlzFormat.name() && !place.is_object().await? {
-        let source = BlzSource::open(&place, how).await?;
-        blz = source.blz().cloned();
-        Arc::new(source)
-    } else {
-        format.open(&place, how).await?
-    };
+    let source = format.open(&place, how).await?;
+    let any: &dyn Any = &*source;
+    let container = any.downcast_ref::<ContainerSource>().map(|it| it.container().clone());
+    let blz = any.downcast_ref::<BlzSource>().and_then(|it| it.blz().cloned());
     Ok(Opened { source, format: format.name(), container, blz })
 }
 

@@ -1,8 +1,8 @@
 //! `chunkyard ls`: the arrays and groups at a place.
 
 use anyhow::Result;
-use chunkyard_engine::format::{Format, Node, Source};
-use chunkyard_engine::repo::{RepoFormat, normalise_path};
+use chunkyard_engine::format::{Node, Source, Versions};
+use chunkyard_engine::repo::normalise_path;
 use chunkyard_engine::store::Limits;
 use chunkyard_engine::{Error, Noun};
 use clap::Args;
@@ -46,7 +46,7 @@ impl Ls {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
         let (place, format, mut options) = context.recognise(&self.url, Limits::default()).await?;
         let root = normalise_path(self.path.as_deref().unwrap_or("/"))?;
-        let entries = if format.name() == RepoFormat.name() {
+        let entries = if format.versions() == Versions::Commits {
             self.in_repo(&root, context).await?
         } else {
             options.version = self.version.of_any(format, &self.url, context).await?;

@@ -1,8 +1,8 @@
 //! `chunkyard verify`: is everything there, and is it what was written?
 
 use anyhow::Result;
-use chunkyard_engine::format::{self, Format, Verdict, check};
-use chunkyard_engine::repo::{Finding, Level, RepoFormat, Report, Severity};
+use chunkyard_engine::format::{self, Verdict, Versions, check};
+use chunkyard_engine::repo::{Finding, Level, Report, Severity};
 use chunkyard_engine::store::Limits;
 use clap::{Args, ValueEnum};
 
@@ -58,7 +58,7 @@ impl From<Depth> for Level {
 impl Verify {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
         let (place, format, options) = context.recognise(&self.url, Limits::default()).await?;
-        let errors = if format.name() == RepoFormat.name() {
+        let errors = if format.versions() == Versions::Commits {
             let repo = context.open(&self.url).await?;
             let watch = context.watch("checking");
             let report = repo.verify(self.level.unwrap_or(Depth::Existence).into()).await?;

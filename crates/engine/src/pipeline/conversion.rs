@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use chunkyard_format::{CreateOptions, Format, Node, OpenOptions, Place, Sink, Source};
-use chunkyard_repo::RepoFormat;
+use chunkyard_format::{CreateOptions, Format, Node, OpenOptions, Place, Sink, Source, Versions};
 use chunkyard_store::{Error, Result};
 
 use super::overlap::refuse_overlap;
@@ -25,6 +24,26 @@ pub struct Request {
     pub to: Option<String>,
     /// What the user wants.
     pub wishes: Wishes,
+}
+
+impl Request {
+    /// The format of the target: the one that was named, or the one that its place tells.
+    pub async fn target_format(&self, target: &Place) -> Result<&'static dyn Format> {
+        match &self.to {
+            Some(name) => format_named(name),
+            None => format_of_target(target).await,
+        }
+    }
+}
+
+/// A source that is open.
+pub struct Origin {
+    /// Where it is.
+    pub place: Place,
+    /// Its format.
+    pub format: &'static dyn Format,
+    /// What it holds.
+    pub source: Arc<dyn Source>,
 }
 
 /// A conversion that is planned but not begun.
@@ -55,31 +74,46 @@ impl Conversion {
     /// Like [`Conversion::prepare`], with a target that is opened in its own way.
     pub async fn prepare_into(request: Request, target: Place) -> Result<Self> {
         let place = Place::new(&request.source, &request.open.store)?;
-        let from = recognise(&place).await?;
-        let source = from.open(&place, &request.open).await?;
+        let format = recognise(&place).await?;
+        let source = format.open(&place, &request.open).await?;
+        let to = request.target_format(&target).await?;
+        Self::between(request, Origin { place, format, source }, target, to).await
+    }
+
+    /// Plans a conversion of a source that is open already into a target of this format.
+    pub async fn between(
+        request: Request,
+        origin: Origin,
+        target: Place,
+        to: &'static dyn Format,
+    ) -> Result<Self> {
+        let Origin { place, format: from, source } = origin;
         refuse_overlap(&*source, &place, &target)?;
-        let to = match &request.to {
-            Some(name) => format_named(name)?,
-            None => format_of_target(&target).await?,
-        };
         let is_array = matches!(source.dataset().nodes.get("/"), Some(Node::Array(_)));
-        let named = to.name() == RepoFormat.name() || !request.wishes.into.is_empty();
+        let named = to.names_every_array() || !request.wishes.into.is_empty();
         let name = if is_array && named { stem(&request.source) } else { "" }.to_owned();
         let plan = Plan::new(&*source, &request.wishes, to, &name)?;
         plan.check_fill(&source).await?;
         Ok(Self { source, from, to, plan, request, places: (place, target), name })
     }
 
-    /// Begins to write. Only the options about how to write are used; the content is planned.
-    pub(super) async fn create(&self, options: CreateOptions) -> Result<Box<dyn Sink>> {
+    /// Refuses options that the target has no place for.
+    pub fn check(&self, options: &CreateOptions) -> Result<()> {
         let commits = options.branch.is_some() || options.message.is_some();
-        if commits && self.to.name() != RepoFormat.name() {
+        if commits && self.to.versions() != Versions::Commits {
             return Err(Error::invalid(format!(
-                "a branch and a message are for repositories, and {} is to be {}",
+                "a branch and a message are for repositories, and {} is to be {}; the format repo \
+                 makes it one",
                 self.request.target,
                 self.to.name()
             )));
         }
+        Ok(())
+    }
+
+    /// Begins to write. Only the options about how to write are used; the content is planned.
+    pub async fn create(&self, options: CreateOptions) -> Result<Box<dyn Sink>> {
+        self.check(&options)?;
         let store = self.request.open.store.clone();
         let options = CreateOptions { store, plan: self.plan.name.clone(), ..options };
         self.to.create(&self.places.1, self.plan.dataset.clone(), options).await
@@ -90,6 +124,11 @@ impl Conversion {
     pub async fn run(&self, create: CreateOptions, options: &RunOptions) -> Result<Outcome> {
         self.plan.check(&options.limits)?;
         let sink = self.create(create).await?;
+        self.fill(sink, options).await
+    }
+
+    /// Does all that is left of it, with a sink of [`Conversion::create`].
+    pub async fn fill(&self, sink: Box<dyn Sink>, options: &RunOptions) -> Result<Outcome> {
         run(&self.source, sink, &self.plan, options).await
     }
 }

@@ -43,9 +43,8 @@ mod verify;
 mod wishes;
 mod workers;
 
-pub use conversion::{Conversion, Request, stem};
+pub use conversion::{Conversion, Origin, Request, stem};
 pub use link::{Linked, link};
-pub use overlap::refuse_overlap;
 pub use plan::{ArrayPlan, Movement, Plan};
 pub use run::{Outcome, RunOptions, run};
 pub use wishes::Wishes;

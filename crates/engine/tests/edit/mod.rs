@@ -1,5 +1,6 @@
-//! Plain Zarr, changed in place.
+//! Changing what is there: plain Zarr in place, and one suite for all formats.
 
+mod conformance;
 mod crash;
 mod hierarchy;
 mod regions;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use chunkyard_store::{Error, Result};
 
+use super::editor::ContainerEditor;
 use super::layers::files::files_at;
 use crate::container::bytes::trailer::TRAILER_LEN;
 use crate::container::convert::express;
@@ -13,7 +14,8 @@ use crate::container::convert::source::ContainerSource;
 use crate::container::convert::worker::PartsWorker;
 use crate::hdf5::Hdf5;
 use crate::{
-    CreateOptions, Dataset, Format, OpenOptions, PackSink, Place, Probe, Sink, Source, Ticket,
+    CreateOptions, Dataset, Edit, EditOptions, Editor, Format, OpenOptions, PackSink, Place, Probe,
+    Sink, Source, Ticket, Versions,
 };
 
 /// Many arrays in one file.
@@ -28,6 +30,10 @@ impl Format for ContainerFormat {
 
     fn extensions(&self) -> &'static [&'static str] {
         &["af"]
+    }
+
+    fn versions(&self) -> Versions {
+        Versions::Layers
     }
 
     async fn probe(&self, place: &Place) -> Result<Probe> {
@@ -79,5 +85,17 @@ impl Format for ContainerFormat {
         ticket: &Ticket,
     ) -> Result<Box<dyn PackSink>> {
         Ok(Box::new(PartsWorker::join(place, dataset, ticket).await?))
+    }
+
+    fn edits(&self) -> &'static [Edit] {
+        Edit::ALL
+    }
+
+    fn packs_arrays_alike(&self) -> bool {
+        true
+    }
+
+    async fn edit(&self, place: &Place, options: &EditOptions) -> Result<Arc<dyn Editor>> {
+        Ok(Arc::new(ContainerEditor::open(place, options).await?))
     }
 }

@@ -31,6 +31,7 @@
 //! `docs/design/009-container.md`.
 
 mod array;
+mod as_editor;
 mod bytes;
 mod compact;
 mod convert;
@@ -46,6 +47,7 @@ pub mod statistics;
 mod write;
 
 pub use self::array::ContainerArray;
+pub use self::as_editor::parse_packing;
 pub use self::bytes::{archive, elements, footer, seal, stats_file, trailer};
 pub use self::compact::{CompactOptions, Compacted, LayerInfo};
 pub use self::convert::sink::ContainerSink;

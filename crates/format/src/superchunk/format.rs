@@ -5,6 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use chunkyard_store::{Error, Result, Store};
 
+use super::as_editor::BlzEditor;
 use super::bloscpack::sink::{BloscpackSink, is_bloscpack_name};
 use super::bloscpack::source::{BloscpackSource, is_bloscpack};
 use super::convert::draft::Draft;
@@ -16,7 +17,8 @@ use super::read::directory::{ROOT_DIRS, SIZES, STORAGE};
 use crate::aside::Member;
 use crate::staging::Staging;
 use crate::{
-    CreateOptions, Dataset, Format, OpenOptions, PackSink, Place, Probe, Sink, Source, Ticket,
+    CreateOptions, Dataset, Edit, EditOptions, Editor, Format, OpenOptions, PackSink, Place, Probe,
+    Sink, Source, Ticket,
 };
 
 /// Compressed arrays and tables, in directories of Bloscpack files, and arrays in a single one.
@@ -88,6 +90,14 @@ impl Format for BlzFormat {
         let columns = Columns::new(&Draft::new(dataset, style_of(place))?)?;
         columns.identify(&Staging::shared(place)?.journal).await?;
         Ok(Box::new(Member::join(place, columns, ticket).await?))
+    }
+
+    fn edits(&self) -> &'static [Edit] {
+        &[Edit::Write, Edit::Resize, Edit::Attributes]
+    }
+
+    async fn edit(&self, place: &Place, options: &EditOptions) -> Result<Arc<dyn Editor>> {
+        Ok(Arc::new(BlzEditor::open(place, options).await?))
     }
 }
 

@@ -27,6 +27,7 @@
 //! values.
 
 mod access;
+mod as_editor;
 pub mod bloscpack;
 pub mod chunklen;
 mod committed;

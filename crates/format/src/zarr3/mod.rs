@@ -27,6 +27,7 @@ mod tests;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use chunkyard_array::{Attributes, GroupSpec};
 
 pub use self::edit::{Zarr3Array, Zarr3Editor};
 use self::sink::Layouts;
@@ -36,7 +37,8 @@ use chunkyard_store::{Error, Result};
 
 use super::aside::Member;
 use super::{
-    CreateOptions, Dataset, Format, OpenOptions, PackSink, Place, Probe, Sink, Source, Ticket,
+    CreateOptions, Dataset, Edit, EditOptions, Editor, Format, Node, OpenOptions, PackSink, Place,
+    Probe, Sink, Source, Ticket,
 };
 
 /// Plain Zarr.
@@ -92,6 +94,23 @@ impl Format for Zarr3 {
         ticket: &Ticket,
     ) -> Result<Box<dyn PackSink>> {
         Ok(Box::new(Member::join(place, Layouts::new(dataset)?, ticket).await?))
+    }
+
+    fn edits(&self) -> &'static [Edit] {
+        Edit::ALL
+    }
+
+    async fn edit(&self, place: &Place, options: &EditOptions) -> Result<Arc<dyn Editor>> {
+        options.refuse_versions("plain Zarr")?;
+        let store = place.directory().clone();
+        let opened = match Zarr3Editor::open(store.clone()).await {
+            Err(Error::NotFound { .. }) if options.create => {
+                let root = Node::Group(GroupSpec::new(Attributes::new()));
+                Zarr3Editor::create(store, root).await
+            }
+            opened => opened,
+        };
+        Ok(Arc::new(opened?))
     }
 }
 

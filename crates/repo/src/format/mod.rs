@@ -3,6 +3,7 @@
 //! This is only what converting needs. Branches, history and conflicts have their own interface,
 //! [`Repository`] and [`Session`](super::Session).
 
+mod editor;
 mod member;
 mod sink;
 mod source;
@@ -14,7 +15,8 @@ use async_trait::async_trait;
 pub use self::sink::RepoSink;
 pub use self::source::RepoSource;
 use chunkyard_format::{
-    CreateOptions, Dataset, Format, Node, OpenOptions, PackSink, Place, Probe, Sink, Source, Ticket,
+    CreateOptions, Dataset, Edit, EditOptions, Editor, Format, Node, OpenOptions, PackSink, Place,
+    Probe, Sink, Source, Ticket, Versions,
 };
 use chunkyard_store::{Error, Kind, Result};
 
@@ -33,6 +35,14 @@ impl Format for RepoFormat {
 
     fn extensions(&self) -> &'static [&'static str] {
         &["repo"]
+    }
+
+    fn versions(&self) -> Versions {
+        Versions::Commits
+    }
+
+    fn names_every_array(&self) -> bool {
+        true
     }
 
     async fn probe(&self, place: &Place) -> Result<Probe> {
@@ -93,6 +103,14 @@ impl Format for RepoFormat {
         ticket: &Ticket,
     ) -> Result<Box<dyn PackSink>> {
         Ok(Box::new(member::Member::join(place, dataset, ticket).await?))
+    }
+
+    fn edits(&self) -> &'static [Edit] {
+        Edit::ALL
+    }
+
+    async fn edit(&self, place: &Place, options: &EditOptions) -> Result<Arc<dyn Editor>> {
+        Ok(Arc::new(editor::RepoEditor::open(place, options).await?))
     }
 }
 

@@ -12,7 +12,7 @@ use futures::{StreamExt, TryStreamExt, future, stream};
 use serde_json::{Map, Value};
 
 use crate::coord::Coord;
-use crate::node::NodeKind;
+use crate::node::{Node as RepoNode, NodeKind};
 use crate::session::Session;
 
 /// One version of a repository, open for reading.
@@ -27,17 +27,7 @@ impl RepoSource {
     pub async fn new(session: Arc<Session>) -> Result<Self> {
         let mut dataset = Dataset::default();
         for node in session.tree().nodes() {
-            let attributes = session.attributes(&node.path).await?;
-            let described = match &node.kind {
-                NodeKind::Group { extra } => Node::Group(group(&attributes, extra)?),
-                NodeKind::Array(_) => {
-                    let spec = node.array()?.with_attributes((*attributes).clone())?;
-                    // A chunk is checked as a whole, so a shard in a repository is one chunk.
-                    let (sharding, edges) = (None, Edges::Padded);
-                    Node::Array(Arc::new(ArrayNode { spec, sharding, edges }))
-                }
-            };
-            dataset.insert(node.path.clone(), described);
+            dataset.insert(node.path.clone(), described(&session, node).await?);
         }
         Ok(Self { session, dataset })
     }
@@ -46,6 +36,20 @@ impl RepoSource {
     pub fn session(&self) -> &Arc<Session> {
         &self.session
     }
+}
+
+/// A node of a session in the one data model.
+pub(super) async fn described(session: &Session, node: &RepoNode) -> Result<Node> {
+    let attributes = session.attributes(&node.path).await?;
+    Ok(match &node.kind {
+        NodeKind::Group { extra } => Node::Group(group(&attributes, extra)?),
+        NodeKind::Array(_) => {
+            let spec = node.array()?.with_attributes((*attributes).clone())?;
+            // A chunk is checked as a whole, so a shard in a repository is one chunk.
+            let (sharding, edges) = (None, Edges::Padded);
+            Node::Array(Arc::new(ArrayNode { spec, sharding, edges }))
+        }
+    })
 }
 
 /// A group's metadata, with the members that a repository keeps beside the attributes.

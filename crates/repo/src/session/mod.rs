@@ -277,6 +277,14 @@ impl Session {
         Array::open(self.clone(), &self.node(path)?)
     }
 
+    /// Whether there is anything to commit.
+    pub fn is_changed(&self) -> bool {
+        let work = self.work();
+        work.has_described()
+            || !work.chunks.is_empty()
+            || !NodeEdits::between(&work.base_tree, &work.tree).is_empty()
+    }
+
     /// From now on remembers what is read: a rebase then also fails when another writer changed a
     /// chunk that this session read, which makes rebased commits serialisable.
     pub fn track_reads(&self) {

@@ -17,11 +17,11 @@ mod stats;
 use std::sync::Arc;
 
 use anyhow::Result;
-use chunkyard_engine::format::Place;
 use chunkyard_engine::format::container::{
-    Container, ContainerEditor, ContainerFormat, ContainerOptions, Reason, mapping,
+    Container, ContainerEditor, ContainerFormat, ContainerOptions, mapping, parse_packing,
 };
-use chunkyard_engine::store::{BlockCodec, Limits, block_codec, zstd_block_codec};
+use chunkyard_engine::format::{Editor, Place};
+use chunkyard_engine::store::{BlockCodec, Limits};
 use chunkyard_engine::{Error, Noun};
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -87,14 +87,7 @@ struct CodecArgs {
 }
 
 fn parse_codec(text: &str) -> Result<Arc<dyn BlockCodec>, String> {
-    let codec = match text.split_once(':') {
-        Some(("zstd", level)) => {
-            let level = level.parse().map_err(|_| format!("{level:?} is no level of zstd"))?;
-            zstd_block_codec(level)
-        }
-        _ => block_codec(text),
-    };
-    codec.map_err(|error| error.to_string())
+    parse_packing(text).map_err(|error| error.to_string())
 }
 
 /// The place of a container.
@@ -121,12 +114,9 @@ async fn writable(
     if let Some(codec) = codec {
         options.codec = codec.clone();
     }
-    let container = Container::open(&place(url, context)?, options).await?;
-    let foreign = container.ignored().into_iter().filter(|file| file.reason == Reason::Foreign);
-    foreign.for_each(|file| {
-        context.output.warn(&format!("{} is left alone: {}", file.path, file.why))
-    });
-    Ok(ContainerEditor::new(container))
+    let editor = ContainerEditor::new(Container::open(&place(url, context)?, options).await?);
+    editor.cautions().iter().for_each(|caution| context.output.warn(caution));
+    Ok(editor)
 }
 
 /// The name of an array as the user types it, with or without a slash at its front.

@@ -7,12 +7,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result};
-use chunkyard_engine::format::{CreateOptions, Format, Node, Place, Source};
-use chunkyard_engine::open::{format_named, format_of_target};
-use chunkyard_engine::pipeline::{Plan, RunOptions, Wishes, refuse_overlap, run, stem};
-use chunkyard_engine::repo::RepoFormat;
+use chunkyard_engine::Meter;
+use chunkyard_engine::format::{CreateOptions, Place};
+use chunkyard_engine::pipeline::{Conversion, Origin, Request, RunOptions, Wishes};
 use chunkyard_engine::store::Limits;
-use chunkyard_engine::{Error, Meter};
 use clap::Args;
 
 use self::describe::Sides;
@@ -146,50 +144,47 @@ impl Convert {
         let began = Instant::now();
         let limits = self.machine.apply()?;
         let wishes = self.wished.wishes()?;
-        let (place, format, mut options) = context.recognise(&self.source, limits).await?;
-        options.version = self.version.of_any(format, &self.source, context).await?;
-        let source = context.open_source(&place, format, &options).await?;
+        let (place, format, mut open) = context.recognise(&self.source, limits).await?;
+        open.version = self.version.of_any(format, &self.source, context).await?;
+        let source = context.open_source(&place, format, &open).await?;
 
-        let target = Place::new(&self.target, &options.store)?;
-        refuse_overlap(&*source, &place, &target)?;
-        let to = self.written.format(&target).await.context(Target)?;
+        let target = Place::new(&self.target, &open.store)?;
+        let request = Request {
+            source: self.source.clone(),
+            target: self.target.clone(),
+            open,
+            to: self.written.to.clone(),
+            wishes,
+        };
+        let to = request.target_format(&target).await.context(Target)?;
         context.writes_to(&self.target, to);
-        let name = self.name_of_root(&*source, to);
-        let plan = Plan::new(&*source, &wishes, to, &name)?;
+        let origin = Origin { place, format, source };
+        let conversion = Conversion::between(request, origin, target, to).await?;
+        let (plan, create) = (&conversion.plan, self.written.create_options());
+        conversion.check(&create).context(Target)?;
         plan.check(&limits)?;
-        plan.check_fill(&source).await?;
         let sides = Sides { source: (&self.source, format), target: (&self.target, to) };
         if self.dry_run {
-            let document = describe::document(&sides, &plan, None);
+            let document = describe::document(&sides, plan, None);
             return context
                 .output
-                .result(&document, || describe::plan(&sides, &plan, context.output));
+                .result(&document, || describe::plan(&sides, plan, context.output));
         }
 
-        let create = self.written.create_options(&plan, options.store);
-        let sink = to.create(&target, plan.dataset.clone(), create).await.context(Target)?;
+        let sink = conversion.create(create).await.context(Target)?;
         context.resumable();
         let meter = Arc::new(Meter::default());
         let watch = Watch::new("converting", meter.clone(), context.output.talks());
         let run_options = RunOptions { limits, verify: self.written.verify, meter };
-        let outcome = run(&source, sink, &plan, &run_options).await?;
+        let outcome = conversion.fill(sink, &run_options).await?;
         drop(watch);
         let done = describe::Done {
             outcome: &outcome,
             time: began.elapsed(),
             verified: self.written.verify,
         };
-        let document = describe::document(&sides, &plan, Some(&done));
-        context.output.done(&document, || describe::summary(&sides, &plan, &done))
-    }
-
-    /// A name for a source that is one array without a name, if the target needs one.
-    fn name_of_root(&self, source: &dyn Source, to: &dyn Format) -> String {
-        let is_array = matches!(source.dataset().nodes.get("/"), Some(Node::Array(_)));
-        if !is_array || (to.name() != RepoFormat.name() && self.wished.into.is_none()) {
-            return String::new();
-        }
-        stem(&self.source).to_owned()
+        let document = describe::document(&sides, plan, Some(&done));
+        context.output.done(&document, || describe::summary(&sides, plan, &done))
     }
 }
 
@@ -216,37 +211,13 @@ impl Wished {
 }
 
 impl Written {
-    /// The format of the target.
-    async fn format(&self, target: &Place) -> Result<&'static dyn Format> {
-        let format = match &self.to {
-            Some(name) => format_named(name)?,
-            None => format_of_target(target).await?,
-        };
-        let commits = self.to_branch.is_some() || self.message.is_some();
-        if commits && format.name() != RepoFormat.name() {
-            let what = format!(
-                "--to-branch and --message are for repositories, and {} is to be {}; --to repo \
-                 makes it one",
-                target.url(),
-                format.name()
-            );
-            return Err(Error::invalid(what).into());
-        }
-        Ok(format)
-    }
-
-    fn create_options(
-        &self,
-        plan: &Plan,
-        store: chunkyard_engine::store::Options,
-    ) -> CreateOptions {
+    fn create_options(&self) -> CreateOptions {
         CreateOptions {
-            store,
             overwrite: self.overwrite,
-            plan: plan.name.clone(),
             restart: self.restart,
             message: self.message.clone(),
             branch: self.to_branch.clone(),
+            ..CreateOptions::default()
         }
     }
 }

@@ -1,10 +1,11 @@
 //! A place of any format but the repository's, which has more to say.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use anyhow::Result;
 use chunkyard_engine::Error;
-use chunkyard_engine::format::container::{ContainerSource, LayerInfo};
+use chunkyard_engine::format::container::{Container, ContainerSource, LayerInfo};
 use chunkyard_engine::format::{Format, Node, Place, Source};
 use futures::TryStreamExt;
 use serde_json::{Value, json};
@@ -37,29 +38,16 @@ impl Found {
         for (path, node) in source.dataset().arrays() {
             arrays.push(Facts::of_any(&*source, path, node).await?);
         }
-        let stored = match arrays.iter().all(Facts::is_counted) {
-            true => stored(&place).await?,
-            false => None,
+        let any: &dyn Any = &*source;
+        let (layers, stored) = match any.downcast_ref::<ContainerSource>() {
+            Some(container) => {
+                let (layers, stored) = files_of(container.container()).await?;
+                (layers, Some(stored))
+            }
+            None if arrays.iter().all(Facts::is_counted) => (Vec::new(), stored(&place).await?),
+            None => (Vec::new(), None),
         };
-        Ok(Self { place, format, source, arrays, stored, layers: Vec::new() })
-    }
-
-    /// The same at a container, whose layers are files too.
-    pub(super) async fn look_at_container(
-        place: Place,
-        format: &'static dyn Format,
-        source: ContainerSource,
-    ) -> Result<Self> {
-        let container = source.container().clone();
-        let layers = container.layers().await?;
-        let statistics = container.statistics_file_bytes().await?;
-        let bytes: u64 = layers.iter().map(|layer| layer.bytes).sum();
-        let stored = Stored {
-            files: layers.len() as u64 + u64::from(statistics.is_some()),
-            bytes: bytes + statistics.unwrap_or(0),
-        };
-        let found = Self::look(place, format, Arc::new(source)).await?;
-        Ok(Self { stored: Some(stored), layers, ..found })
+        Ok(Self { place, format, source, arrays, stored, layers })
     }
 
     fn logical_bytes(&self) -> u64 {
@@ -149,6 +137,18 @@ impl Found {
         }
         Ok(text)
     }
+}
+
+/// The layers of a container, and the number and size of its files.
+async fn files_of(container: &Container) -> Result<(Vec<LayerInfo>, Stored)> {
+    let layers = container.layers().await?;
+    let statistics = container.statistics_file_bytes().await?;
+    let bytes: u64 = layers.iter().map(|layer| layer.bytes).sum();
+    let stored = Stored {
+        files: layers.len() as u64 + u64::from(statistics.is_some()),
+        bytes: bytes + statistics.unwrap_or(0),
+    };
+    Ok((layers, stored))
 }
 
 /// Adds up the objects at a place, where the store can list them.

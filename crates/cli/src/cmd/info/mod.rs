@@ -4,9 +4,7 @@ mod any;
 mod repo;
 
 use anyhow::Result;
-use chunkyard_engine::format::container::{ContainerFormat, ContainerSource};
-use chunkyard_engine::format::{Format, Source};
-use chunkyard_engine::repo::RepoFormat;
+use chunkyard_engine::format::Versions;
 use chunkyard_engine::store::Limits;
 use clap::Args;
 
@@ -37,18 +35,12 @@ struct Stored {
 impl Info {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
         let (place, format, mut options) = context.recognise(&self.url, Limits::default()).await?;
-        if format.name() == RepoFormat.name() {
+        if format.versions() == Versions::Commits {
             return repo::run(&self.url, &self.version, context).await;
         }
         options.version = self.version.of_any(format, &self.url, context).await?;
-        let found = if format.name() == ContainerFormat.name() {
-            let source = ContainerSource::open(&place, &options).await?;
-            source.cautions().iter().for_each(|caution| context.output.warn(caution));
-            any::Found::look_at_container(place, format, source).await?
-        } else {
-            let source = context.open_source(&place, format, &options).await?;
-            any::Found::look(place, format, source).await?
-        };
+        let source = context.open_source(&place, format, &options).await?;
+        let found = any::Found::look(place, format, source).await?;
         if context.output.is_json() {
             return context.output.document(&found.document()?);
         }

@@ -17,6 +17,7 @@
 //! written whole.
 
 mod array;
+mod as_editor;
 mod document;
 mod exclusion;
 mod nodes;
