@@ -26,8 +26,8 @@ const EXAMPLES: &str = "\
 Examples:
   chunkyard demo                                        see all of it on generated data
   chunkyard repo init weather
-  chunkyard repo set weather /t day.npy -m 'first day'  commit a NumPy file
-  chunkyard repo get weather /t -o now.npy --region 0:10,5:20
+  chunkyard set weather /t day.npy -m 'first day'       commit a NumPy file
+  chunkyard get weather /t -o now.npy --region 0:10,5:20
   chunkyard repo log weather
   chunkyard convert sea.zarr weather --into sea         any format to any other
   chunkyard link /data/sea.nc weather --into sea        the same without copying
@@ -117,6 +117,17 @@ impl VersionArgs {
     }
 }
 
+impl VersionArgs {
+    /// The branch to change, for commands that also read older versions.
+    pub(crate) fn branch_to_change(&self) -> Result<Option<String>> {
+        if self.tag.is_some() || self.snapshot.is_some() || self.as_of.is_some() {
+            let what = "only the newest version can change: name it with --branch, or not at all";
+            return Err(Error::invalid(what).into());
+        }
+        Ok(self.branch.clone())
+    }
+}
+
 /// The named branch, or the default one of the repository.
 pub(crate) async fn branch_or_default(repo: &Repository, branch: Option<&str>) -> Result<String> {
     match branch {
@@ -149,6 +160,18 @@ pub(crate) struct CommitArgs {
     /// Replace the tip of the branch instead of adding to it
     #[arg(long)]
     pub(crate) amend: bool,
+}
+
+/// How the commands that change any format do it.
+#[derive(Debug, Args)]
+pub(crate) struct ChangeArgs {
+    /// What the commit to a repository does, for people
+    #[arg(long, short, value_name = "TEXT")]
+    pub(crate) message: Option<String>,
+
+    /// If the branch of a repository moved meanwhile, put the change on top, unless the two collide
+    #[arg(long)]
+    pub(crate) rebase: bool,
 }
 
 /// Properties of a new array that a file of elements does not give.

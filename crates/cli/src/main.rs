@@ -5,6 +5,7 @@
 //!                │
 //!                ├─▶ output, progress            data on stdout, talk on stderr
 //!                │     └─▶ printable            text that a terminal does not obey
+//!                ├─▶ change                     opens any format to change it, commits, reports
 //!                ├─▶ transfer ─▶ npy, slabs     NumPy files in and out, in bounded memory
 //!                └─▶ rows ─▶ npy                rows of arrays and tables, also as text
 //! ```
@@ -15,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod change;
 mod cmd;
 mod context;
 mod failure;

@@ -84,7 +84,7 @@ pub async fn format_of_target(place: &Place) -> Result<&'static dyn Format> {
              --to or to=, or end it in .zarr, .af or .blz{}",
             names.join(", "),
             match extension {
-                "npy" => "; `chunkyard repo get` and `chunkyard af get` write .npy files",
+                "npy" => "; `chunkyard get` writes .npy files",
                 _ => "",
             }
         ))

@@ -1,14 +1,19 @@
 //! The commands: each file holds the arguments of one and its `run`.
 
 mod af;
+mod attrs;
 mod blz;
 mod convert;
 mod demo;
 mod facts;
+mod get;
 mod info;
 mod link;
 mod ls;
 mod repo;
+mod resize;
+mod rm;
+mod set;
 mod verify;
 
 use anyhow::Result;
@@ -23,6 +28,11 @@ pub(crate) enum Command {
     Info(info::Info),
     Ls(ls::Ls),
     Verify(verify::Verify),
+    Get(get::Get),
+    Set(set::Set),
+    Attrs(attrs::Attrs),
+    Rm(rm::Rm),
+    Resize(resize::Resize),
     Convert(convert::Convert),
     Link(link::Link),
     #[command(subcommand)]
@@ -40,6 +50,11 @@ impl Command {
             Self::Info(command) => command.run(context).await,
             Self::Ls(command) => command.run(context).await,
             Self::Verify(command) => command.run(context).await,
+            Self::Get(command) => command.run(context).await,
+            Self::Set(command) => command.run(context).await,
+            Self::Attrs(command) => command.run(context).await,
+            Self::Rm(command) => command.run(context).await,
+            Self::Resize(command) => command.run(context).await,
             Self::Convert(command) => command.run(context).await,
             Self::Link(command) => command.run(context).await,
             Self::Repo(command) => command.run(context).await,

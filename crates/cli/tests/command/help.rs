@@ -14,7 +14,10 @@ fn the_top_level_help_is_this() {
 #[test]
 fn every_command_has_help_with_an_example() {
     let scratch = Scratch::new();
-    let top = ["demo", "info", "ls", "verify", "convert", "repo", "af", "blz"];
+    let top = [
+        "demo", "info", "ls", "verify", "get", "set", "attrs", "rm", "resize", "convert", "repo",
+        "af", "blz",
+    ];
     let repo = [
         "init", "set", "get", "log", "diff", "branch", "tag", "reset", "attrs", "mv", "rm",
         "expire", "gc", "optimise", "repack", "mode",

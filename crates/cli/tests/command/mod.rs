@@ -1,5 +1,6 @@
 //! One module per capability.
 
+mod any_format;
 mod blz;
 mod collision;
 mod container;
