@@ -8,7 +8,7 @@ use chunkyard_store::{BlockCodec, Error, Noun, Result, block_codec, zstd_block_c
 
 use super::editor::ContainerEditor;
 use super::handle::{Container, ContainerOptions};
-use super::stack::Reason;
+use super::layers::stack::Reason;
 use crate::{Committed, EditOptions, Editor, Node, Place, Reader, Version, Writer};
 
 impl ContainerEditor {

@@ -7,10 +7,10 @@ use async_trait::async_trait;
 use chunkyard_array::{ArraySpec, Attributes, GroupSpec};
 use chunkyard_store::{Error, Noun, Result};
 
-use super::bloscpack_file;
+use super::bloscpack::source::is_bloscpack;
+use super::convert::tree::{self, Member, joined};
 use super::format::BlzFormat;
 use super::handle::{Blz, BlzOptions};
-use super::tree::{self, Member, joined};
 use crate::{
     Committed, Edit, EditOptions, Editor, Node, Place, Reader, Writer, is_within, normalise_path,
 };
@@ -26,7 +26,7 @@ pub(super) struct BlzEditor {
 impl BlzEditor {
     pub(super) async fn open(place: &Place, options: &EditOptions) -> Result<Self> {
         options.refuse_versions("BLZ")?;
-        if bloscpack_file::is_one(place).await? {
+        if is_bloscpack(place).await? {
             let what = "a single Bloscpack file is only read; convert it to .blz, which can change";
             return Err(Error::unsupported(format!("changing {}: {what}", place.url())));
         }
