@@ -156,7 +156,9 @@ async fn what_is_discarded_was_never_there() {
 
 #[tokio::test]
 async fn arrays_grow_by_the_fill_value_and_shrink() {
-    for bench in Bench::all().await {
+    // The sample is a column of a table in BLZ, which has a test of its own.
+    let all = Bench::all().await.into_iter();
+    for bench in all.filter(|bench| bench.to != To::Superchunk) {
         let (label, editor) = (bench.label(), bench.editor().await);
         editor.resize(PATH, &[20, 6]).await.unwrap();
         let mut grown = Naive::filled(&[20, 6], &[0]);
@@ -182,7 +184,9 @@ async fn arrays_grow_by_the_fill_value_and_shrink() {
 
 #[tokio::test]
 async fn attributes_are_replaced_and_keep_numbers_that_are_not_finite() {
-    for bench in Bench::all().await {
+    // The sample is a column of a table in BLZ, which has a test of its own.
+    let all = Bench::all().await.into_iter();
+    for bench in all.filter(|bench| bench.to != To::Superchunk) {
         let (label, editor) = (bench.label(), bench.editor().await);
         let wished = non_finite::parse(br#"{"units": "K", "n": 3, "scale": 0.5, "bad": NaN}"#);
         let wished = attributes(wished.unwrap());
