@@ -22,7 +22,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let session = repo.writable_session("main").await?;
     let broken = Region::parse("0:2,0:3", &[4, 6])?;
-    session.array("/temperature").await?.write_region(&broken, vec![0; 6].into()).await?;
+    session.array("/temperature").await?.write_region(&broken, vec![255; 6].into()).await?;
     session.commit(CommitOptions::message("mask a broken sensor")).await?;
 
     let v1 = Version::Tag("v1".into());
@@ -38,6 +38,6 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("{version}: {:?}", &row[..]);
         rows.push(row.to_vec());
     }
-    assert_eq!(rows, [[20; 6], [0, 0, 0, 20, 20, 20]]);
+    assert_eq!(rows, [[20; 6], [255, 255, 255, 20, 20, 20]]);
     Ok(())
 }
