@@ -11,7 +11,9 @@ use chunkyard_engine::store::{Options, Store};
 pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // Plain Zarr is a document and a file for each chunk; it could as well be `s3://bucket/prefix` or a directory.
     let url = "memory://read-any/temperature.zarr";
-    let spec = ArraySpec::builder(&[4, 6], &[2, 3], "uint8").fill_value(255).build()?;
+    let plain = vec![serde_json::json!({"name": "bytes"})];
+    let spec =
+        ArraySpec::builder(&[4, 6], &[2, 3], "uint8").fill_value(255).codecs(plain).build()?;
     let store = Store::open(url, &Options::default())?;
     store.put("zarr.json", vec![spec.render().into()]).await?;
     store.put("c/0/0", vec![vec![1, 2, 3, 4, 5, 6].into()]).await?;
