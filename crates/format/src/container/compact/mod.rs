@@ -219,7 +219,8 @@ impl Container {
                 blocks: layer.root.blocks.len,
                 version: layer.root.version,
                 sealed: layer.seal.is_some(),
-                absorbed: (layer.number == 0 && sequence > 0).then(|| 1..sequence + 1),
+                absorbed: (layer.number == 0 && sequence > 0)
+                    .then(|| 1..sequence.saturating_add(1)),
             });
         }
         Ok(layers)

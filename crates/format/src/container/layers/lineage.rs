@@ -118,7 +118,7 @@ impl<'a> Lineage<'a> {
             if self.container.is_some_and(|container| container != seal.container) {
                 // Made on a container that this one replaced, by a writer that had not seen that.
                 let replaced = self.grounds.contains(&seal.parent);
-                if !is_base && !replaced && layer.number == self.top() + 1 {
+                if !is_base && !replaced && Some(layer.number) == self.top().checked_add(1) {
                     let found = "a layer of another container".to_owned();
                     return Err(misplaced(layer, found));
                 }

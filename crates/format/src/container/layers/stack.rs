@@ -234,7 +234,8 @@ async fn attempt(store: &Store, names: &Names, search: Search, windows: &Windows
         arrays: Mutex::new(ArrayCache::new(&layers)),
         layers,
         ignored,
-        next: newest.max(sequence) + 1,
+        // A seal may say any number; only a layer beyond 32 bits is refused when it is written.
+        next: newest.max(sequence).saturating_add(1),
         base: Version::from(&base),
         statistics_file: tokio::sync::OnceCell::new(),
         dictionaries: tokio::sync::OnceCell::new(),
@@ -292,7 +293,7 @@ async fn probe(store: &Store, names: &Names) -> Result<(Meta, Vec<(u64, Meta)>)>
     let first = Layer::open(store, 0, &base, &Windows::new(0, |_, _| 0)).await?;
     let merged = first.seal.as_ref().map_or(0, |seal| seal.sequence);
     let mut found = Vec::new();
-    for number in merged + 1.. {
+    for number in merged.saturating_add(1).. {
         match store.head(&names.layer(number)).await {
             Ok(meta) => found.push((number, meta)),
             Err(Error::NotFound { .. }) => break,
