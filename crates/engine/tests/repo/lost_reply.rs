@@ -7,7 +7,7 @@ use chunkyard_engine::repo::{
     CommitOptions, ExpireOptions, OpenOptions, Rebase, Repository, Snapshot, Version,
 };
 use chunkyard_engine::store::Store;
-use chunkyard_engine::store::fault::{Mode, Plan, at_every_operation};
+use chunkyard_engine::store::fault::{Fault, Mode, Plan, at_every_operation};
 use chunkyard_engine::{Error, Result};
 
 use super::support::{
