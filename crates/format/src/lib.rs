@@ -11,6 +11,8 @@
 //! - A [`Dataset`] holds groups and arrays by path. An [`ArrayNode`] is the Zarr v3 metadata of its
 //!   *chunks*, plus two facts that this metadata lacks: whether chunks are packed into shards, and
 //!   whether chunks at the edge are clipped.
+//! - A [`Survey`] of a dataset says where elements lie: axes, units, resolution, origin, pyramids. It is read from
+//!   dimension names and attributes, which every format keeps, so it has no storage of its own.
 //! - A [`Source`] locates chunks ([`ChunkRef`](chunkyard_store::ChunkRef)) and never fetches them. Its
 //!   [`Fetcher`](chunkyard_store::Fetcher) does, the same for all formats.
 //! - A [`Sink`] takes packs in any order and in parallel. A [`Pack`] is the unit of work, of resume
@@ -67,6 +69,7 @@ mod place;
 mod read;
 mod sink;
 mod source;
+mod space;
 mod staging;
 pub mod superchunk;
 mod version;
@@ -93,6 +96,8 @@ pub use self::read::{BATCHES, batched, fetch_chunks, in_chunk};
 pub use self::sink::{CreateOptions, Pack, PackSink, PackWriter, Published, Receipt, Sink, Ticket};
 pub use self::sink::{HELD_BYTES_MAX, JOURNAL_PLAN};
 pub use self::source::{ChunkStream, Locate, Occupied, OpenOptions, Source};
+pub use self::space::{Axis, Multiscale, Resolution, Space, Survey};
+pub use self::space::{Fate, KEY as SPACE_KEY, carry_array, carry_group, in_zarr3};
 pub use self::version::{Version, Versions};
 pub use self::write::Writer;
 pub use self::write::{Accept, Exclusion, Writers};

@@ -34,6 +34,7 @@ mod metadata;
 mod npy;
 mod pack;
 mod parquet;
+mod space;
 mod state;
 mod superchunk;
 mod text;
@@ -64,6 +65,7 @@ pub const TARGETS: &[Target] = &[
     target("array_metadata", metadata::array),
     target("group_metadata", metadata::group),
     target("v2_metadata", metadata::v2),
+    target("space", space::check),
     target("region", text::region),
     target("shorthand", text::shorthand),
     target("names", text::names),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use anyhow::Result;
 use chunkyard_array::{ArraySpec, Attributes, Region, Sharding};
 use chunkyard_engine::Error;
-use chunkyard_engine::format::{ArrayNode, Source};
+use chunkyard_engine::format::{ArrayNode, Axis, Source, Space, Survey};
 use chunkyard_engine::repo::Node;
 use chunkyard_engine::store::ChunkRef;
 use futures::StreamExt;
@@ -101,6 +101,17 @@ impl Facts {
         self.stored.bytes.is_some()
     }
 
+    /// As JSON, with where its elements lie.
+    pub(super) fn document_in(&self, survey: &Survey) -> Result<Value> {
+        let mut document = self.document()?;
+        if let (Some(members), Value::Object(space)) =
+            (document.as_object_mut(), json!(survey.space(&self.path)))
+        {
+            members.extend(space);
+        }
+        Ok(document)
+    }
+
     /// As JSON: the Zarr metadata in short.
     pub(super) fn document(&self) -> Result<Value> {
         let metadata = self.spec.metadata();
@@ -170,16 +181,23 @@ impl Facts {
     }
 
     /// As a paragraph.
-    pub(super) fn text(&self, attributes: &Attributes, output: Output) -> Result<String> {
+    pub(super) fn text(
+        &self,
+        attributes: &Attributes,
+        survey: &Survey,
+        output: Output,
+    ) -> Result<String> {
         let metadata = self.spec.metadata();
         let mut rows = Vec::new();
         let mut row = |key: &str, value: String| rows.push((format!("  {key}"), value));
         let mut extents = shape(self.spec.shape());
-        if let Some(names) = self.spec.dimension_names() {
-            let names: Vec<_> = names.iter().map(|name| name.as_deref().unwrap_or("?")).collect();
+        let space = survey.space(&self.path).cloned().unwrap_or_default();
+        if space.axes.iter().any(|axis| axis.name.is_some()) {
+            let names: Vec<_> = space.axes.iter().map(name).collect();
             extents.push_str(&format!("  ({})", names.join(", ")));
         }
         row("shape", extents);
+        space_rows(&space).into_iter().for_each(|(key, value)| row(key, value));
         row("data type", metadata.data_type.to_string());
         match (self.spec.chunk_shape(), self.spec.grid()) {
             (Some(chunks), Ok(grid)) => {
@@ -213,6 +231,58 @@ impl Facts {
         }
         Ok(format!("{}\n{}", output.bold(&line(&self.path)), fitted(rows, output)))
     }
+}
+
+fn name(axis: &Axis) -> &str {
+    axis.name.as_deref().unwrap_or("?")
+}
+
+/// Resolution, place and origin of an array, as far as they are stated.
+fn space_rows(space: &Space) -> Vec<(&'static str, String)> {
+    let mut rows = Vec::new();
+    if space.axes.iter().any(|axis| axis.unit.is_some() || axis.scale.is_some()) {
+        let axis = |axis: &Axis| {
+            let scale = axis.scale.map(|scale| format!(" {scale}")).unwrap_or_default();
+            let unit = axis.unit.as_ref().map(|unit| format!(" {unit}")).unwrap_or_default();
+            format!("{}{scale}{unit}", name(axis))
+        };
+        rows.push(("axes", listed(space.axes.iter().map(axis))));
+    }
+    if let Some(origin) = &space.origin {
+        rows.push(("origin", listed(origin)));
+    }
+    if let Some(translation) = &space.translation {
+        rows.push(("translation", listed(translation)));
+    }
+    rows
+}
+
+fn listed(values: impl IntoIterator<Item = impl ToString>) -> String {
+    values.into_iter().map(|value| value.to_string()).collect::<Vec<_>>().join(", ")
+}
+
+/// The pyramids of a dataset and what was left out, as members of a document.
+pub(super) fn survey_members(survey: &Survey) -> [(String, Value); 2] {
+    let left_out = survey.findings.iter();
+    let left_out = left_out.map(|finding| json!({"path": finding.file, "what": finding.what}));
+    [
+        ("multiscales".to_owned(), json!(survey.multiscales)),
+        ("left-out".to_owned(), left_out.collect()),
+    ]
+}
+
+/// The same as rows of a table.
+pub(super) fn survey_rows(survey: &Survey) -> Vec<(String, String)> {
+    let mut rows = Vec::new();
+    for pyramid in &survey.multiscales {
+        let paths = listed(pyramid.levels.iter().map(|level| &level.path));
+        let version = pyramid.version.as_deref().unwrap_or("of no version");
+        rows.push(("pyramid".to_owned(), format!("{paths} (OME-Zarr {version})")));
+    }
+    for finding in &survey.findings {
+        rows.push(("left out".to_owned(), format!("{}: {}", finding.file, finding.what)));
+    }
+    rows
 }
 
 /// Rows of a key and a value; the value may be too long for a line.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use chunkyard_array::{Cast, DType, Region, Sharding, codec};
-use chunkyard_format::{ArrayNode, Dataset, Loss, Node, Source};
+use chunkyard_format::{ArrayNode, Dataset, Fate, Loss, Node, Source, carry_array, carry_group};
 use chunkyard_store::{Error, Noun, Result};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
@@ -46,6 +46,8 @@ where
 
 /// The loss of digits when a value is rounded.
 const ROUNDING: &str = "rounding";
+/// The loss of a pyramid whose positions cannot be kept true.
+const POSITIONS: &str = "positions";
 
 /// An array to be made, and its source.
 #[derive(Debug, Clone)]
@@ -73,10 +75,15 @@ impl Wishes {
             chunkyard_store::check_path(self.into.trim_matches('/'))?;
         }
         let mut wanted = WantedDataset::default();
+        let mut losses = Vec::new();
         for (path, node) in &source.nodes {
             match node {
                 Node::Group(group) if self.selects_group(source, path) => {
-                    wanted.dataset.insert(self.target_path(path, name), Node::Group(group.clone()));
+                    let fate = |array: &str| self.fate(source, array);
+                    let (group, lost) = carry_group(path, group, source, &fate);
+                    let loss = |what| Loss { name: POSITIONS.to_owned(), what };
+                    losses.extend(lost.into_iter().map(loss));
+                    wanted.dataset.insert(self.target_path(path, name), Node::Group(group));
                 }
                 Node::Array(array) if self.selects(path) => {
                     let target = self.target_path(path, name);
@@ -89,6 +96,7 @@ impl Wishes {
                 _ => {}
             }
         }
+        self.refuse_losses(&losses)?;
         for asked in &self.arrays {
             let asked = normal(asked);
             if !source.nodes.keys().any(|path| is_below(path, &asked)) {
@@ -103,6 +111,25 @@ impl Wishes {
 
     fn selects(&self, path: &str) -> bool {
         self.arrays.is_empty() || self.arrays.iter().any(|asked| is_below(path, &normal(asked)))
+    }
+
+    /// What becomes of an array of the source.
+    fn fate(&self, source: &Dataset, path: &str) -> Fate {
+        match source.array(path) {
+            Ok(array) if self.selects(path) => match self.region(array) {
+                Ok(region) => Fate::Kept(region.origin().to_vec()),
+                // A region that does not fit is refused with the array itself.
+                Err(_) => Fate::Kept(Vec::new()),
+            },
+            _ => Fate::Left,
+        }
+    }
+
+    fn region(&self, array: &ArrayNode) -> Result<Region> {
+        Ok(match &self.region {
+            Some(text) => Region::parse(text, array.spec.shape())?,
+            None => Region::whole(array.spec.shape()),
+        })
     }
 
     /// A group comes along when something in it does, or when everything does.
@@ -128,11 +155,8 @@ impl Wishes {
         array: &ArrayNode,
         codecs_elsewhere: Option<String>,
     ) -> Result<(ArrayNode, ArrayWish)> {
-        let region = match &self.region {
-            Some(text) => Region::parse(text, array.spec.shape())?,
-            None => Region::whole(array.spec.shape()),
-        };
-        let mut spec = array.spec.with_shape(region.shape())?;
+        let region = self.region(array)?;
+        let mut spec = carry_array(&array.spec, region.origin())?.with_shape(region.shape())?;
         // Version 2 spells keys differently; we write version 3.
         if spec.metadata().chunk_key_encoding.name() == "v2" {
             let separator = json!({"separator": "/"});

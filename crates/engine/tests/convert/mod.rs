@@ -13,6 +13,7 @@ pub(crate) mod naive;
 mod random;
 mod regrid;
 pub(crate) mod sample;
+mod space;
 mod sparse;
 pub(crate) mod support;
 pub(crate) mod workers;

@@ -26,7 +26,7 @@ use self::objects::Objects;
 use super::read::Reader;
 use super::source::Source;
 use crate::Meter;
-use crate::{Finding, Level, Severity};
+use crate::{Finding, Level, Severity, Survey};
 
 /// Findings of each severity that a report lists; all are counted.
 pub const FINDINGS_MAX: usize = 100;
@@ -137,6 +137,9 @@ pub async fn check(source: &Arc<dyn Source>, level: Level, meter: &Meter) -> Res
     report.checked.groups = dataset.groups().count() as u64;
     for loss in &dataset.losses {
         report.add(Severity::Note, loss.name.clone(), format!("not read: {}", loss.what));
+    }
+    for note in Survey::of(dataset).findings {
+        report.add(note.severity, note.file, note.what);
     }
     let mut objects = Objects::default();
     for (path, _) in dataset.arrays() {

@@ -35,6 +35,8 @@ pub(super) struct Array {
     /// The dataset's path in the file, without soft links.
     pub(super) hard_path: String,
     pub(super) spec: ArraySpec,
+    /// The path in the file of the scale of each axis.
+    pub(super) scales: Vec<Option<String>>,
     pub(super) chunks: Chunks,
 }
 
@@ -57,7 +59,7 @@ pub(super) fn read(file: &Hdf5File) -> Result<Contents, String> {
         if place.path == place.hard_path {
             let stored = file.dataset(&place.path).and_then(|dataset| dataset.raw_attributes());
             let stored = stored.unwrap_or_else(|cause| reading.no_attributes(place, &cause));
-            reading.scales.note(place.address, name_of(&place.path), &stored);
+            reading.scales.note(place.address, &place.path, &stored);
             attributes.insert(place.address, stored);
         }
     }
@@ -108,17 +110,16 @@ impl Reading<'_> {
         let description = Description::of(place.address, &header);
         let dataset = self.file.dataset(&place.hard_path).map_err(said)?;
         let raw_datatype = dataset.raw_datatype().map_err(said)?;
-        let names = self.scales.names(
-            name_of(&place.hard_path),
-            description.rank(),
-            stored,
-            &|reference, bytes| {
-                dataset.resolve_vlen_reference_bytes(reference, bytes).map_err(said)
-            },
-        );
+        let resolve = |reference: &[u8], bytes: usize| {
+            dataset.resolve_vlen_reference_bytes(reference, bytes).map_err(said)
+        };
+        let (rank, name) = (description.rank(), name_of(&place.hard_path));
+        let scales = self.scales.attached(stored, &resolve);
+        let names = self.scales.names(name, rank, stored, &scales, &resolve);
         let attributes = self.attributes(place, stored, is_netcdf);
         let (spec, chunks) = description.array(self.file, &raw_datatype, names, attributes)?;
-        Ok(Array { path: place.path.clone(), hard_path: place.hard_path.clone(), spec, chunks })
+        let (path, hard_path) = (place.path.clone(), place.hard_path.clone());
+        Ok(Array { path, hard_path, spec, scales, chunks })
     }
 
     fn attributes(
@@ -170,6 +171,6 @@ fn restore_names(arrays: &mut [Array], groups: &[(String, GroupSpec)]) {
 }
 
 /// The last component of a path.
-fn name_of(path: &str) -> &str {
+pub(super) fn name_of(path: &str) -> &str {
     path.rsplit_once('/').map_or(path, |(_, name)| name)
 }

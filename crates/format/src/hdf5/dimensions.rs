@@ -11,6 +11,7 @@ use hdf5_reader::messages::datatype::Datatype;
 use serde_json::Value;
 
 use super::attributes::{Resolve, find, is_dimension_scale, text_of, value};
+use super::contents::name_of;
 
 /// How netCDF marks a dimension that is not a variable as well.
 const NO_VARIABLE: &str = "This is a netCDF dimension but not a netCDF variable";
@@ -18,18 +19,19 @@ const NO_VARIABLE: &str = "This is a netCDF dimension but not a netCDF variable"
 /// All scales of a file.
 #[derive(Debug, Default)]
 pub(super) struct Scales {
+    /// The path of every dataset: any of them may be attached.
     by_address: HashMap<u64, String>,
     by_id: HashMap<i64, String>,
 }
 
 impl Scales {
     /// Records a dataset, if it is a scale.
-    pub(super) fn note(&mut self, address: u64, name: &str, stored: &[RawAttribute]) {
-        self.by_address.entry(address).or_insert_with(|| name.to_owned());
+    pub(super) fn note(&mut self, address: u64, path: &str, stored: &[RawAttribute]) {
+        self.by_address.entry(address).or_insert_with(|| path.to_owned());
         if is_dimension_scale(stored)
             && let Some(id) = numbers(stored, "_Netcdf4Dimid").first()
         {
-            self.by_id.entry(*id).or_insert_with(|| name.to_owned());
+            self.by_id.entry(*id).or_insert_with(|| name_of(path).to_owned());
         }
     }
 
@@ -39,25 +41,30 @@ impl Scales {
         name: &str,
         rank: usize,
         stored: &[RawAttribute],
+        attached: &[Option<String>],
         resolve: &Resolve<'_>,
     ) -> Option<Vec<Option<String>>> {
         let labels = texts(stored, "DIMENSION_LABELS", resolve);
-        let attached = self.attached(stored, resolve);
         let numbered = numbers(stored, "_Netcdf4Coordinates");
         let own = (rank == 1 && is_dimension_scale(stored)).then(|| name.to_owned());
         let names: Vec<Option<String>> = (0..rank)
             .map(|axis| {
                 let label = labels.get(axis).filter(|label| !label.is_empty());
-                let scale = attached.get(axis).and_then(Option::as_ref);
+                let scale = attached.get(axis).and_then(Option::as_deref).map(name_of);
                 let number = || numbered.get(axis).and_then(|id| self.by_id.get(id));
-                label.or(scale).or(own.as_ref()).or_else(number).cloned()
+                let label = label.map(String::as_str).or(scale).or(own.as_deref());
+                label.or_else(|| number().map(String::as_str)).map(str::to_owned)
             })
             .collect();
         names.iter().any(Option::is_some).then_some(names)
     }
 
-    /// The first scale of each axis. HDF5 allows several; netCDF makes the first.
-    fn attached(&self, stored: &[RawAttribute], resolve: &Resolve<'_>) -> Vec<Option<String>> {
+    /// The path of the first scale of each axis. HDF5 allows several; netCDF makes the first.
+    pub(super) fn attached(
+        &self,
+        stored: &[RawAttribute],
+        resolve: &Resolve<'_>,
+    ) -> Vec<Option<String>> {
         let Some(list) = find(stored, "DIMENSION_LIST") else { return Vec::new() };
         let Datatype::VarLen { base, .. } = &list.message().datatype else { return Vec::new() };
         let Datatype::Reference { size, .. } = **base else { return Vec::new() };

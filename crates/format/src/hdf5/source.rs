@@ -15,7 +15,8 @@ use super::contents::{self, Array};
 use super::index::Stored;
 use super::metadata::Chunks;
 use super::text;
-use crate::{ArrayNode, ChunkStream, Dataset, Locate, Node, Occupied, Source};
+use crate::space::{unit, with_units};
+use crate::{ArrayNode, Axis, ChunkStream, Dataset, Locate, Node, Occupied, Source, Survey};
 
 /// An HDF5 or NetCDF-4 file. Its structure and chunk indexes have been read, but none of its data.
 #[derive(Debug)]
@@ -54,6 +55,7 @@ impl Hdf5Source {
             dataset.insert(array.path.clone(), Node::Array(Arc::new(node)));
             arrays.insert(array.path.clone(), Open { array, grid, text: OnceCell::new() });
         }
+        state_units(&mut dataset, &arrays)?;
         let fetcher = Fetcher::within(store);
         Ok(Self { object, dataset, arrays, fetcher })
     }
@@ -117,6 +119,29 @@ impl Hdf5Source {
         };
         bridge::inspect(&self.object, read).await
     }
+}
+
+/// Other formats find the unit of an axis by its name. Where that leads elsewhere, because the scale
+/// of the axis has another name or lies in another group, the array states the unit itself.
+fn state_units(dataset: &mut Dataset, arrays: &BTreeMap<String, Open>) -> Result<()> {
+    let survey = Survey::of(dataset);
+    for (path, open) in arrays {
+        let unit_of = |scale: &Option<String>| {
+            let scale = dataset.array(scale.as_deref()?).ok()?;
+            unit(scale.spec.attributes().get("units")?).ok()
+        };
+        let axes = survey.space(path).map(|space| space.axes.as_slice()).unwrap_or_default();
+        let stated =
+            |(axis, scale): (&Axis, _)| unit_of(scale).filter(|_| axis.unit != unit_of(scale));
+        let units: Vec<_> = axes.iter().zip(&open.array.scales).map(stated).collect();
+        if units.iter().any(Option::is_some)
+            && let Some(Node::Array(node)) = dataset.nodes.get_mut(path)
+        {
+            let spec = with_units(&node.spec, &units)?;
+            Arc::make_mut(node).spec = spec;
+        }
+    }
+    Ok(())
 }
 
 #[async_trait]

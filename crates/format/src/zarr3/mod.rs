@@ -38,7 +38,7 @@ use chunkyard_store::{Error, Result};
 use super::aside::Member;
 use super::{
     CreateOptions, Dataset, Edit, EditOptions, Editor, Format, Node, OpenOptions, PackSink, Place,
-    Probe, Sink, Source, Ticket,
+    Probe, Sink, Source, Ticket, in_zarr3,
 };
 
 /// Plain Zarr.
@@ -75,7 +75,7 @@ impl Format for Zarr3 {
     }
 
     fn express(&self, dataset: Dataset) -> Result<Dataset> {
-        dataset.with_padded_edges()
+        in_zarr3(dataset.with_padded_edges()?)
     }
 
     async fn create(

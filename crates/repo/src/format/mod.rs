@@ -16,7 +16,7 @@ pub use self::sink::RepoSink;
 pub use self::source::RepoSource;
 use chunkyard_format::{
     CreateOptions, Dataset, Edit, EditOptions, Editor, Format, Node, OpenOptions, PackSink, Place,
-    Probe, Sink, Source, Ticket, Versions,
+    Probe, Sink, Source, Ticket, Versions, in_zarr3,
 };
 use chunkyard_store::{Error, Kind, Result};
 
@@ -84,7 +84,7 @@ impl Format for RepoFormat {
                 Arc::make_mut(array).sharding = None;
             }
         }
-        dataset.with_padded_edges()
+        in_zarr3(dataset.with_padded_edges()?)
     }
 
     async fn create(

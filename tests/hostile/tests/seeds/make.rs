@@ -14,6 +14,7 @@ use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::basic::Compression;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use serde_json::json;
 
 use super::run::fuzz_directory;
 
@@ -126,6 +127,25 @@ fn make_seeds_of_a_repository() {
 fn make_seeds_of_documents_and_texts() {
     let group = br#"{"zarr_format": 3, "node_type": "group", "attributes": {"a": [1, null]}}"#;
     keep("group_metadata", "group", group);
+    let level = |path: &str, scale: f64| {
+        let steps = [
+            json!({"type": "scale", "scale": [scale, 2.5]}),
+            json!({"type": "translation", "translation": [-16, 5.0]}),
+        ];
+        json!({"path": path, "coordinateTransformations": steps})
+    };
+    let axes = json!([{"name": "y", "type": "space", "unit": "micrometer"}, {"name": "x"}]);
+    let list =
+        json!([{"version": "0.4", "axes": axes, "datasets": [level("0", 4.0), level("1", 8.0)]}]);
+    let key =
+        json!({"chunkyard_space": {"axes": [{"unit": "nm", "scale": 8.0}, {}], "origin": [-2, 2]}});
+    for (name, group) in [
+        ("ome-04", json!({"multiscales": list, "omero": {"version": "0.4"}})),
+        ("ome-05", json!({"ome": {"version": "0.5", "multiscales": list}})),
+        ("key", json!({})),
+    ] {
+        keep("space", name, format!("{group}\0{key}").as_bytes());
+    }
     for (at, case) in cases().iter().enumerate() {
         if at % 3 == 0 {
             keep("array_metadata", &format!("case-{at}"), &case.spec().render());

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use anyhow::Result;
 use chunkyard_engine::Error;
 use chunkyard_engine::format::container::{Container, ContainerSource, LayerInfo};
-use chunkyard_engine::format::{Format, Node, Place, Source};
+use chunkyard_engine::format::{Format, Node, Place, Source, Survey};
 use futures::TryStreamExt;
 use serde_json::{Value, json};
 
 use super::Stored;
 use crate::cmd::af;
-use crate::cmd::facts::{Facts, fitted};
+use crate::cmd::facts::{Facts, fitted, survey_members, survey_rows};
 use crate::output::Output;
 use crate::units::{count, size};
 
@@ -21,6 +21,7 @@ pub(super) struct Found {
     pub(super) place: Place,
     pub(super) format: &'static dyn Format,
     pub(super) source: Arc<dyn Source>,
+    pub(super) survey: Survey,
     pub(super) arrays: Vec<Facts>,
     pub(super) stored: Option<Stored>,
     /// The layers of a container.
@@ -47,7 +48,8 @@ impl Found {
             None if arrays.iter().all(Facts::is_counted) => (Vec::new(), stored(&place).await?),
             None => (Vec::new(), None),
         };
-        Ok(Self { place, format, source, arrays, stored, layers })
+        let survey = Survey::of(source.dataset());
+        Ok(Self { place, format, source, survey, arrays, stored, layers })
     }
 
     fn logical_bytes(&self) -> u64 {
@@ -62,7 +64,7 @@ impl Found {
         let dataset = self.source.dataset();
         let mut arrays = Vec::new();
         for facts in &self.arrays {
-            let mut document = facts.document()?;
+            let mut document = facts.document_in(&self.survey)?;
             if let Some(members) = document.as_object_mut() {
                 let attributes = dataset.array(&facts.path)?.spec.attributes();
                 members.insert("attributes".into(), Value::Object(attributes.clone()));
@@ -84,9 +86,12 @@ impl Found {
             "stored-bytes": self.stored.map(|stored| stored.bytes),
             "ratio": self.ratio(),
         });
-        if let Some(members) = document.as_object_mut().filter(|_| !self.layers.is_empty()) {
-            let layers = self.layers.iter().map(af::layer_document);
-            members.insert("layers".into(), layers.collect());
+        if let Some(members) = document.as_object_mut() {
+            members.extend(survey_members(&self.survey));
+            if !self.layers.is_empty() {
+                let layers = self.layers.iter().map(af::layer_document);
+                members.insert("layers".into(), layers.collect());
+            }
         }
         Ok(document)
     }
@@ -122,6 +127,7 @@ impl Found {
         for loss in &dataset.losses {
             rows.push(("not read".to_owned(), format!("{}: {}", loss.name, loss.what)));
         }
+        rows.extend(survey_rows(&self.survey));
         if let Some(Node::Group(root)) = dataset.nodes.get("/") {
             for (key, value) in root.attributes() {
                 rows.push((format!("@{key}"), value.to_string()));
@@ -130,7 +136,11 @@ impl Found {
         let mut text = fitted(rows, output);
         for facts in &self.arrays {
             text.push('\n');
-            text.push_str(&facts.text(dataset.array(&facts.path)?.spec.attributes(), output)?);
+            text.push_str(&facts.text(
+                dataset.array(&facts.path)?.spec.attributes(),
+                &self.survey,
+                output,
+            )?);
         }
         if self.arrays.is_empty() {
             text.push_str("\nno arrays\n");

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use anyhow::Result;
-use chunkyard_engine::repo::{Mode, ReferenceKind, Repository, Session, State};
+use chunkyard_engine::format::{Source, Survey};
+use chunkyard_engine::repo::{Mode, ReferenceKind, RepoSource, Repository, Session, State};
 use chunkyard_engine::store::Kind;
 use futures::TryStreamExt;
 use serde_json::{Map, Value, json};
 
 use super::Stored;
 use crate::args::VersionArgs;
-use crate::cmd::facts::Facts;
+use crate::cmd::facts::{Facts, survey_members, survey_rows};
 use crate::context::Context;
 use crate::output::{Output, columns};
 use crate::printable::brief;
@@ -22,10 +23,11 @@ pub(super) async fn run(url: &str, version: &VersionArgs, context: &Context) -> 
     let state = repo.state().await?;
     let session = repo.readonly_session(&version.version(&repo).await?).await?;
     let stored = stored(&repo).await?;
+    let survey = Survey::of(RepoSource::new(session.clone()).await?.dataset());
     if context.output.is_json() {
-        return context.output.document(&document(&repo, &state, &session, stored).await?);
+        return context.output.document(&document(&repo, &state, &session, &survey, stored).await?);
     }
-    context.output.text(&describe(&repo, &state, &session, stored, context.output).await?)
+    context.output.text(&describe(&repo, &state, &session, &survey, stored, context.output).await?)
 }
 
 /// Adds up the files, where the store can list them.
@@ -49,6 +51,7 @@ async fn document(
     repo: &Repository,
     state: &State,
     session: &Arc<Session>,
+    survey: &Survey,
     stored: Option<Stored>,
 ) -> Result<Value> {
     let tree = session.tree();
@@ -57,7 +60,7 @@ async fn document(
         let (mut described, bytes) = match node.is_array() {
             true => {
                 let facts = Facts::of_repo(node)?;
-                (facts.document()?, Some(facts.logical_bytes))
+                (facts.document_in(survey)?, Some(facts.logical_bytes))
             }
             false => (json!({"path": node.path, "type": "group"}), None),
         };
@@ -74,7 +77,7 @@ async fn document(
     let references = |kind| -> Map<String, Value> {
         names(state, kind).into_iter().map(|(name, id)| (name.to_owned(), json!(id))).collect()
     };
-    Ok(json!({
+    let mut document = json!({
         "url": repo.url(),
         "format": "repo",
         "format-version": state.format_version,
@@ -94,13 +97,18 @@ async fn document(
         "stored-files": stored.map(|stored| stored.files),
         "stored-bytes": stored.map(|stored| stored.bytes),
         "ratio": stored.map(|stored| logical as f64 / stored.bytes.max(1) as f64),
-    }))
+    });
+    if let Some(members) = document.as_object_mut() {
+        members.extend(survey_members(survey));
+    }
+    Ok(document)
 }
 
 async fn describe(
     repo: &Repository,
     state: &State,
     session: &Arc<Session>,
+    survey: &Survey,
     stored: Option<Stored>,
     output: Output,
 ) -> Result<String> {
@@ -148,10 +156,11 @@ async fn describe(
     for (key, value) in &state.properties {
         rows.push(vec!["property".into(), format!("{key} = {value}")]);
     }
+    rows.extend(survey_rows(survey).into_iter().map(|(key, value)| vec![key, value]));
     let mut text = columns(&rows);
     for facts in &arrays {
         text.push('\n');
-        text.push_str(&facts.text(&*session.attributes(&facts.path).await?, output)?);
+        text.push_str(&facts.text(&*session.attributes(&facts.path).await?, survey, output)?);
     }
     if arrays.is_empty() {
         text.push_str("\nno arrays yet\n");
