@@ -319,7 +319,7 @@ fn branches_and_messages_are_for_repositories() {
         }
         with(&["-m", "mask a sensor"]).code(0);
         with(&[]).code(0);
-        scratch.run(&["repo", "branch", case.place, "dev"]).code(0);
+        scratch.run(&["repo", "branch", case.place, "create", "dev"]).code(0);
         scratch.run(&["attrs", case.place, case.path, "--set", "n=1", "--branch", "dev"]).code(0);
         let log = scratch.json(&["repo", "log", case.place]);
         let messages: Vec<_> = log.as_array().unwrap().iter().map(|it| &it["message"]).collect();

@@ -252,7 +252,7 @@ fn hints_name_only_options_and_commands_that_exist() {
     let run = scratch.run(&["af", "set", "x.af", "half", "half.npy"]).code(6);
     assert!(!run.stderr.contains("--dtype") && !run.stderr.contains("--array"), "{}", run.stderr);
     let run = scratch.run(&["convert", "x.af", "y.npy"]).code(2);
-    for part in ["--to", "chunkyard af get"] {
+    for part in ["--to", "chunkyard get"] {
         assert!(run.stderr.contains(part), "{part} in {}", run.stderr);
     }
     assert!(!run.stderr.contains("hdf5"), "{}", run.stderr);
