@@ -14,6 +14,11 @@ use super::support::{To, Yard, convert, opened, read, try_convert};
 const GROUP: &str = "/image";
 const LEVELS: [(&str, [u64; 3]); 2] = [("/image/0", [2, 8, 6]), ("/image/1", [2, 4, 3])];
 
+/// Chunks are their bytes.
+fn plain() -> Vec<Value> {
+    vec![json!({"name": "bytes"})]
+}
+
 fn object(value: Value) -> Attributes {
     value.as_object().unwrap().clone()
 }
@@ -74,7 +79,7 @@ async fn write_pyramid(yard: &Yard, version: &str) -> Arc<dyn Source> {
             put(&format!("{folder}/.zarray"), zarray).await;
             store.put(&format!("{folder}/0/0/0"), vec![chunk.into()]).await.unwrap();
         } else {
-            let spec = ArraySpec::builder(&shape, &shape, "uint8");
+            let spec = ArraySpec::builder(&shape, &shape, "uint8").codecs(plain());
             let spec = spec.dimension_names(["c", "y", "x"]).build().unwrap();
             let document = vec![spec.render().into()];
             store.put(&format!("{folder}/zarr.json"), document).await.unwrap();
@@ -222,7 +227,7 @@ async fn an_origin_without_a_pyramid_arrives_and_moves() {
         translation: None,
         origin: Some(vec![-10, 1 << 40]),
     };
-    let spec = ArraySpec::builder(&[6, 8], &[6, 8], "uint8").build().unwrap();
+    let spec = ArraySpec::builder(&[6, 8], &[6, 8], "uint8").codecs(plain()).build().unwrap();
     let spec = space.render(&spec).unwrap();
     let store = yard.store("source");
     let root = GroupSpec::new(Attributes::new());
