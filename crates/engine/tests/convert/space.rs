@@ -263,7 +263,7 @@ async fn a_lying_document_harms_no_array() {
     let store = yard.store("source-0.5");
     let mut cases = vec![json!(null), json!("multiscales"), json!([]), json!([[[]]])];
     for (key, value) in [
-        ("axes", json!((0..100_000).map(|n| json!({"name": n.to_string()})).collect::<Vec<_>>())),
+        ("axes", json!((0..2_000).map(|n| json!({"name": n.to_string()})).collect::<Vec<_>>())),
         ("axes", json!([{"name": "y"}, {"name": "x"}])),
         (
             "datasets",
