@@ -69,11 +69,9 @@ test-in-bucket:
 
 .PHONY: stress
 stress: ## the tests that take minutes: many writers, killed processes, every flipped bit, bad networks
-	$(CARGO) test --release -p chunkyard-repo --lib -- --ignored --test-threads 1
-	$(CARGO) test --release -p chunkyard-engine --test main -- --ignored --test-threads 1 --skip s3::
-	$(CARGO) test --release -p chunkyard-cli --test main -- --ignored stress --test-threads 1
-	scripts/with-s3-server $(CARGO) test --release -p chunkyard-engine --test main -- --ignored s3:: --test-threads 1
-	PROPTEST_RNG_SEED=$$RANDOM PROPTEST_CASES=2000 $(CARGO) test --release -p chunkyard-engine --test main -- \
+	$(CARGO) test --release --workspace --exclude chunkyard-hostile --lib --test main -- --ignored --test-threads 1 --skip s3::
+	scripts/with-s3-server $(CARGO) test --release --workspace --test main -- --ignored s3:: --test-threads 1
+	PROPTEST_RNG_SEED=$$RANDOM PROPTEST_CASES=2000 $(CARGO) test --release --workspace --test main -- \
 		::model:: ::regions:: select:: convert::random store::fetch
 
 .PHONY: fuzz

@@ -4,12 +4,6 @@
 #[cfg(test)]
 mod architecture;
 #[cfg(test)]
-mod bucket;
-#[cfg(test)]
-mod cases;
-#[cfg(test)]
-mod container;
-#[cfg(test)]
 mod convert;
 #[cfg(test)]
 mod edit;
@@ -18,12 +12,4 @@ mod examples;
 #[cfg(test)]
 mod link;
 #[cfg(test)]
-mod repo;
-#[cfg(test)]
-mod s3;
-#[cfg(test)]
 mod select;
-#[cfg(test)]
-mod store;
-#[cfg(test)]
-mod superchunk;

@@ -1,6 +1,7 @@
 //! Any format to any format.
 
 mod chains;
+mod container;
 pub(crate) mod crash;
 mod damage;
 mod edges;
@@ -15,5 +16,6 @@ mod regrid;
 pub(crate) mod sample;
 mod space;
 mod sparse;
+mod superchunk;
 pub(crate) mod support;
 pub(crate) mod workers;

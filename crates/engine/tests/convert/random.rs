@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::naive::fill_of;
 use super::sample::{Sample, dtypes};
 use super::support::{PATH, To, Yard, convert, opened, read, read_back, write_repo, write_zarr3};
-use crate::cases::cases;
+use chunkyard_test_support::cases;
 
 /// One axis of an array on its way from A to B to C.
 #[derive(Debug, Clone)]

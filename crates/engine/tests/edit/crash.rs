@@ -8,8 +8,8 @@ use chunkyard_engine::store::{Durability, Store};
 use chunkyard_engine::{ErrorKind, Result};
 
 use super::hierarchy::spec;
-use crate::store::crash::deaths;
-use crate::store::scratch;
+use chunkyard_test_support::deaths;
+use chunkyard_test_support::scratch;
 
 const SHAPE: [u64; 1] = [12];
 

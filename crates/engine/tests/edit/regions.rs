@@ -9,10 +9,10 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::hierarchy::{empty, spec};
-use crate::cases::cases;
 use crate::convert::naive::{Naive, fill_of};
 use crate::convert::support::{Yard, opened, twice};
 use crate::select::model::{Extent, Picked, Way, dtype, extents, picked, sample_of};
+use chunkyard_test_support::cases;
 
 async fn write(array: &Zarr3Array, picked: &Picked, elements: &Naive) {
     let given = elements.to_elements(array.reader().item_size().ok());

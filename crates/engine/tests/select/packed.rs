@@ -13,9 +13,9 @@ use serde_json::json;
 
 use super::model::{Extent, dtype, extents, sample_of};
 use super::read::{block_on, read, some_picked};
-use crate::cases::cases;
 use crate::convert::naive::indices;
 use crate::convert::sample::Sample;
+use chunkyard_test_support::cases;
 
 /// Chunks in blocks of one object.
 #[derive(Debug)]

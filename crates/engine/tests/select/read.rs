@@ -7,9 +7,9 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::model::{Extent, Picked, Way, dtype, extents, picked, sample_of};
-use crate::cases::cases;
 use crate::convert::naive::Naive;
 use crate::convert::support::{From, PATH, Yard};
+use chunkyard_test_support::cases;
 
 pub(super) async fn read(reader: &Reader, picked: &Picked) -> Naive {
     let elements = match &picked.way {

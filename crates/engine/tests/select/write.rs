@@ -4,15 +4,34 @@ use std::sync::Arc;
 
 use chunkyard_array::{ArraySpec, Axis, Points, Region, Selection};
 use chunkyard_engine::ErrorKind;
-use chunkyard_engine::repo::{Array, CommitOptions, Session, Version};
+use chunkyard_engine::repo::{
+    Array, CommitOptions, Config, CreateOptions, OpenOptions, Repository, Session, Version,
+};
 use futures::future::try_join_all;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::model::{Extent, Picked, Way, dtype, extents, picked, sample_of};
-use crate::cases::cases;
 use crate::convert::naive::{Naive, fill_of};
-use crate::repo::support::{bytes_spec, create, memory, read_all, tiny};
+use chunkyard_test_support::{cases, memory};
+
+/// A repository whose thresholds are so low that a few bytes leave the manifest.
+async fn tiny_repository() -> Repository {
+    let config =
+        Config { inline_chunk_max: 8, own_file_min: 200, pack_bytes: 100, ..Config::default() };
+    let create = CreateOptions { config, ..CreateOptions::default() };
+    Repository::create_in(memory(), OpenOptions::default(), create).await.unwrap()
+}
+
+fn bytes_spec(shape: &[u64], chunks: &[u64]) -> ArraySpec {
+    ArraySpec::builder(shape, chunks, "uint8").build().unwrap()
+}
+
+async fn read_all(session: &Arc<Session>, path: &str) -> Vec<u8> {
+    let array = session.array(path).await.unwrap();
+    let region = Region::whole(array.spec().shape());
+    array.read_region(&region).await.unwrap().to_vec()
+}
 
 /// The values to write.
 #[derive(Debug, Clone, Copy)]
@@ -62,7 +81,7 @@ async fn whole(session: &Arc<Session>, spec: &ArraySpec) -> Naive {
 async fn check(axes: &[Extent], dtype: &Value, writes: &[(Picked, What)]) {
     let sample = sample_of(axes, dtype, None);
     let spec = &sample.spec;
-    let repo = create(&memory(), tiny()).await;
+    let repo = tiny_repository().await;
     let session = repo.writable_session("main").await.unwrap();
     let array = session.create_array("/a", spec.clone()).await.unwrap();
     let fill = fill_of(spec);
@@ -106,12 +125,12 @@ proptest! {
 
 #[tokio::test]
 async fn a_filled_selection_that_is_the_fill_value_stores_nothing() {
-    let repo = create(&memory(), tiny()).await;
+    let repo = tiny_repository().await;
     let session = repo.writable_session("main").await.unwrap();
     let array = session.create_array("/a", bytes_spec(&[10], &[3])).await.unwrap();
     let all = Selection::new(vec![Axis::range(0, 1, 10).unwrap()]);
     array.fill_selection(&all, vec![7].into()).await.unwrap();
-    assert_eq!(read_all(&session, "/a").await.unwrap(), [7; 10]);
+    assert_eq!(read_all(&session, "/a").await, [7; 10]);
     array.fill_selection(&all, vec![0].into()).await.unwrap();
     let chunks: Vec<Vec<u64>> = (0..4).map(|at| vec![at]).collect();
     let located = session.locate("/a", &chunks).await.unwrap();
@@ -120,7 +139,7 @@ async fn a_filled_selection_that_is_the_fill_value_stores_nothing() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn writers_of_interleaved_elements_lose_nothing() {
-    let repo = create(&memory(), tiny()).await;
+    let repo = tiny_repository().await;
     let session = repo.writable_session("main").await.unwrap();
     let array = session.create_array("/a", bytes_spec(&[200], &[16])).await.unwrap();
     let writers = (0..8u8).map(|lane| {
@@ -132,12 +151,12 @@ async fn writers_of_interleaved_elements_lose_nothing() {
     });
     try_join_all(writers).await.unwrap();
     let expected: Vec<u8> = (0..200u8).map(|at| at % 8 + 1).collect();
-    assert_eq!(read_all(&session, "/a").await.unwrap(), expected);
+    assert_eq!(read_all(&session, "/a").await, expected);
 }
 
 #[tokio::test]
 async fn too_many_too_few_and_outside_elements_are_refused() {
-    let repo = create(&memory(), tiny()).await;
+    let repo = tiny_repository().await;
     let session = repo.writable_session("main").await.unwrap();
     let spec = ArraySpec::builder(&[4, 4], &[2, 2], json!("int16")).build().unwrap();
     let array = session.create_array("/a", spec).await.unwrap();
