@@ -20,14 +20,15 @@ use chunkyard_engine::store::{Limits, Store, TEMP_PREFIX};
 use chunkyard_engine::{Error, ErrorKind, Result};
 use futures::TryStreamExt;
 
+use super::formats::{Entry, Repeats, every_sink, named, sinks};
 use super::sample::Sample;
-use super::support::{From, PATH, To, Yard, objects, opened, read};
+use super::support::{Yard, objects, read};
 
 /// A conversion of 9 chunks, 4 of them missing, into several packs.
 pub(crate) struct Work {
     source: Arc<dyn Source>,
     sample: Sample,
-    to: To,
+    to: &'static Entry,
     /// The name of the target, without the ending of its format.
     pub(crate) name: &'static str,
     chunks: [u64; 2],
@@ -36,32 +37,22 @@ pub(crate) struct Work {
 }
 
 impl Work {
-    pub(crate) async fn new(yard: &Yard, to: To) -> Self {
+    pub(crate) async fn new(yard: &Yard, to: &'static Entry) -> Self {
         let spec = ArraySpec::builder(&[5, 5], &[2, 2], "int32").build().unwrap();
         let sample = Sample::of(spec).sparse(|index| (index[0] + index[1]) % 2 == 0);
-        let source = match to {
-            To::Bloscpack => {
-                From::Shards.write(yard, "source", &sample).await;
-                opened(&yard.at(&format!("source{PATH}"))).await
-            }
-            _ => From::Shards.write(yard, "source", &sample).await,
-        };
+        named("shards").write(yard, "source", &sample).await;
+        let source = to.input(yard, "source").await;
         let (name, chunks) = ("target", [2, 1]);
         Self { source, sample, to, name, chunks, overwrite: false, restart: false }
     }
 
-    /// The array in the target.
-    fn path(&self) -> &'static str {
-        if self.to == To::Bloscpack { "/" } else { PATH }
-    }
-
     fn place(&self, store: &Store) -> Place {
-        Place::within(store.clone(), &self.to.named(self.name)).unwrap()
+        Place::within(store.clone(), &self.to.called(self.name)).unwrap()
     }
 
     /// Runs it with its target in a store.
     pub(crate) async fn run(&self, store: &Store) -> Result<Outcome> {
-        let format = format_named(self.to.format())?;
+        let format = format_named(self.to.format)?;
         let wishes = self.to.packs(self.sample.spec.shape(), &self.chunks);
         let plan = Plan::new(&*self.source, &wishes, format, "")?;
         let place = self.place(store);
@@ -89,14 +80,13 @@ impl Work {
             Ok(opened) => opened,
             Err(error) => panic!("{what}: {error}"),
         };
-        // A repository is created before anything is committed to it, and an old dataset is there until it
-        // is replaced.
-        let before = self.to == To::Repo || self.overwrite;
-        if before && opened.dataset().array(self.path()).is_err() {
+        // An old dataset is there until it is replaced.
+        let before = self.to.facts().begins_empty || self.overwrite;
+        if before && opened.dataset().array(self.to.path()).is_err() {
             return false;
         }
         assert!(
-            read(&opened, self.path()).await == self.sample.array,
+            read(&opened, self.to.path()).await == self.sample.array,
             "{what}: looks complete and is not"
         );
         true
@@ -120,25 +110,23 @@ async fn goes_on(work: &Work, store: &Store, expected: &BTreeMap<String, Bytes>,
         Err(error) => panic!("{what}: {error:?}"),
     }
     assert!(work.is_there(store, what).await, "{what}");
-    if work.to == To::Repo {
-        return is_sound(store, what).await;
-    }
     let mut found = objects(store).await;
-    if work.to == To::Container {
-        // Its files have identities of their own. Killed between the container and the statistics file,
-        // which only other programs read, it lacks that file; the name of the file aside then says that it
-        // is not needed.
-        let mut left: Vec<&str> = found
-            .keys()
-            .map(String::as_str)
-            .filter(|name| !name.starts_with(TEMP_PREFIX))
-            .collect();
-        left.extend((complete && left.len() == 1).then_some("target.stats"));
-        assert_eq!(left, ["target.af", "target.stats"], "{what}");
-        return;
+    match work.to.facts().repeats {
+        Repeats::Content => return is_sound(store, what).await,
+        Repeats::Names => {
+            // Killed before the file beside it, which only other programs read, it lacks that file; the name of
+            // the file aside then says that it is not needed.
+            let files = work.to.files(work.name);
+            found.retain(|name, _| !name.starts_with(TEMP_PREFIX));
+            let left: Vec<&String> = found.keys().collect();
+            let killed = complete && left.len() == 1;
+            let expected = if killed { &files[..1] } else { &files[..] };
+            assert_eq!(left, expected.iter().collect::<Vec<_>>(), "{what}");
+            return;
+        }
+        Repeats::Bytes => {}
     }
-    // On an object store, deleted files of a dataset are made empty.
-    found.retain(|_, bytes| work.to != To::Superchunk || !bytes.is_empty());
+    found.retain(|_, bytes| !work.to.facts().empties || !bytes.is_empty());
     let names = |all: &BTreeMap<String, Bytes>| all.keys().cloned().collect::<Vec<_>>();
     assert_eq!(names(&found), names(expected), "{what}");
     assert!(found == *expected, "{what}: other bytes");
@@ -157,7 +145,11 @@ async fn is_sound(store: &Store, what: &str) {
     assert!(journals.is_empty(), "{what}: {journals:?}");
 }
 
-async fn interrupt_everywhere(to: To, local: bool, deaths: &[(Mode, Unsynced)]) {
+async fn interrupt_everywhere(
+    to: &'static Entry,
+    local: bool,
+    deaths: &'static [(Mode, Unsynced)],
+) {
     let yard = Yard::memory();
     let work = Work::new(&yard, to).await;
     let (_yard, store) = fresh(local);
@@ -189,41 +181,20 @@ const DEATHS: [(Mode, Unsynced); 7] = [
     (Mode::Tear, Unsynced::Emptied),
 ];
 
-#[tokio::test]
-async fn every_operation_can_be_the_last_into_chunks() {
-    interrupt_everywhere(To::Zarr3, true, &DEATHS).await;
-}
-
-#[tokio::test]
-async fn every_operation_can_be_the_last_into_shards() {
-    interrupt_everywhere(To::Shards, true, &DEATHS).await;
-}
-
-#[tokio::test]
-async fn every_operation_can_be_the_last_into_a_repository() {
-    interrupt_everywhere(To::Repo, true, &DEATHS).await;
-}
-
-#[tokio::test]
-async fn every_operation_can_be_the_last_into_a_container() {
-    interrupt_everywhere(To::Container, true, &DEATHS).await;
-}
-
-#[tokio::test]
-async fn every_operation_can_be_the_last_into_superchunks() {
-    interrupt_everywhere(To::Superchunk, true, &DEATHS).await;
-}
-
-#[tokio::test]
-async fn every_operation_can_be_the_last_into_a_single_file() {
-    interrupt_everywhere(To::Bloscpack, true, &DEATHS).await;
+/// Formats are independent of each other, so they share the processors.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_operation_can_be_the_last_in_a_directory() {
+    let all = every_sink().map(|to| tokio::spawn(interrupt_everywhere(to, true, &DEATHS)));
+    for done in all.collect::<Vec<_>>() {
+        done.await.unwrap();
+    }
 }
 
 #[tokio::test]
 async fn every_operation_can_be_the_last_on_an_object_store() {
-    for to in To::EVERY {
-        let deaths = [(Mode::Die, Unsynced::Kept), (Mode::DieAfter, Unsynced::Kept)];
-        interrupt_everywhere(to, false, &deaths).await;
+    for to in sinks() {
+        let deaths = &[(Mode::Die, Unsynced::Kept), (Mode::DieAfter, Unsynced::Kept)];
+        interrupt_everywhere(to, false, deaths).await;
     }
 }
 
@@ -231,8 +202,8 @@ async fn every_operation_can_be_the_last_on_an_object_store() {
 #[tokio::test]
 async fn every_operation_can_be_the_last_of_replacing() {
     let yard = Yard::memory();
-    let old = Work::new(&yard, To::Zarr3).await;
-    let new = Work { overwrite: true, ..Work::new(&Yard::memory(), To::Shards).await };
+    let old = Work::new(&yard, named("zarr3")).await;
+    let new = Work { overwrite: true, ..Work::new(&Yard::memory(), named("shards")).await };
     let (_yard, store) = fresh(true);
     old.run(&store).await.unwrap();
     let before = objects(&store).await;
@@ -258,7 +229,7 @@ async fn every_operation_can_be_the_last_of_replacing() {
 
 #[tokio::test]
 async fn a_refusal_at_any_operation_is_a_clear_error_and_no_loss() {
-    for to in To::EVERY {
+    for to in sinks() {
         let yard = Yard::memory();
         let work = Work::new(&yard, to).await;
         let (_yard, store) = fresh(true);
@@ -286,7 +257,7 @@ async fn a_refusal_at_any_operation_is_a_clear_error_and_no_loss() {
 /// end. The first then finds it done, or was done itself.
 #[tokio::test]
 async fn a_conversion_that_falls_asleep_while_another_does_it_is_a_conflict() {
-    for to in To::EVERY {
+    for to in sinks() {
         let yard = Yard::memory();
         let work = Work::new(&yard, to).await;
         for local in [true, false] {
@@ -315,7 +286,7 @@ async fn fall_asleep(work: &Work, local: bool) {
 /// Recorded work is not done again: the second attempt reads no chunk of a recorded pack.
 #[tokio::test]
 async fn packs_that_were_recorded_are_not_moved_again() {
-    for to in To::EVERY {
+    for to in sinks() {
         let yard = Yard::memory();
         let work = Work::new(&yard, to).await;
         let (_yard, store) = fresh(true);
@@ -340,7 +311,7 @@ fn in_journal(op: &str) -> bool {
 /// The worst moment is after the data got its name, when a journal could still say it is elsewhere.
 #[tokio::test]
 async fn a_target_that_is_deleted_after_a_kill_is_made_anew() {
-    for (to, local) in [(To::Zarr3, true), (To::Shards, true), (To::Zarr3, false)] {
+    for (to, local) in [(named("zarr3"), true), (named("shards"), true), (named("zarr3"), false)] {
         let yard = Yard::memory();
         let work = Work::new(&yard, to).await;
         let (_yard, store) = fresh(local);
@@ -361,12 +332,12 @@ async fn a_target_that_is_deleted_after_a_kill_is_made_anew() {
 /// Leftovers of another plan, or of the same one, must not be in a conversion that begins anew.
 #[tokio::test]
 async fn beginning_anew_at_any_point_leaves_nothing_of_the_old() {
-    for (to, local) in [(To::Zarr3, true), (To::Shards, true), (To::Zarr3, false)] {
+    for (to, local) in [(named("zarr3"), true), (named("shards"), true), (named("zarr3"), false)] {
         let yard = Yard::memory();
         // With other chunks, all of them stored.
-        let mut old = Work { chunks: [1, 1], ..Work::new(&yard, To::Zarr3).await };
+        let mut old = Work { chunks: [1, 1], ..Work::new(&yard, named("zarr3")).await };
         old.sample = Sample::of(old.sample.spec.clone());
-        old.source = From::Zarr3.write(&Yard::memory(), "old", &old.sample).await;
+        old.source = named("zarr3").write(&Yard::memory(), "old", &old.sample).await;
         let new = Work { restart: true, ..Work::new(&Yard::memory(), to).await };
         let (_yard, store) = fresh(local);
         new.run(&store).await.unwrap();

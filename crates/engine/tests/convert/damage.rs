@@ -4,10 +4,10 @@ use chunkyard_array::{ArraySpec, Sharding, codec};
 use chunkyard_engine::pipeline::Wishes;
 use chunkyard_engine::{Error, ErrorKind};
 
+use super::by_hand::write_zarr3;
+use super::formats::{exact_sinks, named, sinks};
 use super::sample::Sample;
-use super::support::{
-    From, PATH, To, Yard, convert, opened, read, read_back, try_convert, write_zarr3,
-};
+use super::support::{PATH, Yard, convert, opened, read, read_back, try_convert};
 
 /// A sample whose chunks do not compress, so that a flipped bit hits an element.
 fn sample(codecs: &str) -> Sample {
@@ -40,15 +40,15 @@ fn cut(bytes: Vec<u8>) -> Vec<u8> {
 /// The error of every movement into every format; nothing may look complete afterwards.
 async fn fails(yard: &Yard, kind: ErrorKind, says: &str) {
     let source = opened(&yard.at("source")).await;
-    for to in To::ALL {
+    for to in exact_sinks() {
         for (codec, chunks) in [(None, [32, 32]), (Some("gzip:1"), [32, 32]), (None, [20, 30])] {
             let target = format!("{to:?}-{}-{}", codec.is_some(), chunks[0]);
             let wishes = Wishes { codec: codec.map(Into::into), ..to.wishes(&chunks) };
-            let done = try_convert(&source, &yard.at(&target), to.format(), &wishes).await;
+            let done = try_convert(&source, &yard.at(&target), to.format, &wishes).await;
             let error = done.expect_err(&target);
             assert_eq!(error.kind(), kind, "{target}: {error:?}");
             assert!(error.to_string().contains(says), "{target}: {error}");
-            if to != To::Repo {
+            if !to.facts().begins_empty {
                 let metadata = yard.store(&target).head("zarr.json").await;
                 assert!(matches!(metadata, Err(Error::NotFound { .. })), "{target}");
             } else {
@@ -118,17 +118,17 @@ async fn a_shard_that_is_rewritten_meanwhile_is_an_error_and_never_mixed() {
 
 #[tokio::test]
 async fn an_existing_target_is_refused_and_left_alone() {
-    for to in To::EVERY {
+    for to in sinks() {
         for yard in Yard::both() {
-            let target = to.named("target");
+            let target = to.called("target");
             let sample = Sample::new(&[5, 7], &[2, 3], "int16");
-            let source = From::Zarr3.write(&yard, "source", &sample).await;
+            let source = named("zarr3").write(&yard, "source", &sample).await;
             let wishes = to.packs(&[5, 7], &[2, 3]);
-            convert(&source, &yard.at(&target), to.format(), &wishes).await;
+            convert(&source, &yard.at(&target), to.format, &wishes).await;
             let other = Sample::new(&[6], &[2], "int8");
-            let other = From::Zarr3.write(&yard, "other", &other).await;
+            let other = named("zarr3").write(&yard, "other", &other).await;
             let wishes = to.packs(&[6], &[2]);
-            let done = try_convert(&other, &yard.at(&target), to.format(), &wishes).await;
+            let done = try_convert(&other, &yard.at(&target), to.format, &wishes).await;
             assert_eq!(done.expect_err("occupied").kind(), ErrorKind::Conflict);
             assert!(read_back(&yard, &target).await == sample.array);
             let mut expected = vec!["other".to_owned(), "source".to_owned()];
@@ -140,14 +140,14 @@ async fn an_existing_target_is_refused_and_left_alone() {
 
 #[tokio::test]
 async fn of_two_conversions_at_the_same_time_one_wins() {
-    for to in To::EVERY {
+    for to in sinks() {
         let yard = Yard::directory();
         let sample = Sample::new(&[31, 37], &[4, 4], "int16");
-        let source = From::Zarr3.write(&yard, "source", &sample).await;
-        let name = to.named("target");
+        let source = named("zarr3").write(&yard, "source", &sample).await;
+        let name = to.called("target");
         let target = yard.at(&name);
         let wishes = to.packs(&[31, 37], &[3, 5]);
-        let attempts = (0..4).map(|_| try_convert(&source, &target, to.format(), &wishes));
+        let attempts = (0..4).map(|_| try_convert(&source, &target, to.format, &wishes));
         let outcomes = futures::future::join_all(attempts).await;
         assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 1, "{to:?}");
         for error in outcomes.into_iter().filter_map(Result::err) {

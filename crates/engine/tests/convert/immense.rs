@@ -15,7 +15,8 @@ use chunkyard_engine::repo::Level;
 use chunkyard_engine::store::fault::{self, Fault, Mode};
 use chunkyard_engine::{ErrorKind, Meter};
 
-use super::support::{PATH, To, Yard, opened, options, stored};
+use super::formats::{Entry, named, sparse_sinks};
+use super::support::{PATH, Yard, opened, options, stored};
 use super::workers::elsewhere;
 
 /// 2^40 elements in 2^38 chunks.
@@ -71,10 +72,16 @@ async fn source(place: &Place) -> Arc<dyn Source> {
 }
 
 /// Converts and reads back, in stores that die after too many requests.
-async fn convert(yard: &Yard, from: &str, name: &str, to: To, chunks: &[u64]) -> Outcome {
+async fn convert(
+    yard: &Yard,
+    from: &str,
+    name: &str,
+    to: &'static Entry,
+    chunks: &[u64],
+) -> Outcome {
     let ((from, _), (target, _)) = (place(yard, from), place(yard, name));
     let source = source(&from).await;
-    let format = format_named(to.format()).unwrap();
+    let format = format_named(to.format).unwrap();
     let plan = Plan::new(&*source, &to.wishes(chunks), format, "").unwrap();
     let create = CreateOptions { plan: plan.name.clone(), ..CreateOptions::default() };
     let sink = format.create(&target, plan.dataset.clone(), create).await.unwrap();
@@ -101,16 +108,15 @@ async fn is_whole(source: &Arc<dyn Source>, what: &str) {
 
 #[tokio::test]
 async fn a_conversion_visits_only_stored_chunks_in_any_format() {
-    let formats = [To::Zarr3, To::Shards, To::Repo, To::Container];
     let yard = Yard::memory();
     write(&yard, "plain").await;
-    for from in formats {
-        let source_name = from.named(&format!("source-{from:?}"));
+    for from in sparse_sinks() {
+        let source_name = from.called(&format!("source-{from:?}"));
         let done = convert(&yard, "plain", &source_name, from, &CHUNK).await;
         assert_eq!(done.chunks, 5, "{from:?}");
-        for to in formats {
+        for to in sparse_sinks() {
             for (number, chunks) in [CHUNK, [3, 5]].iter().enumerate() {
-                let name = to.named(&format!("{from:?}-{to:?}-{number}"));
+                let name = to.called(&format!("{from:?}-{to:?}-{number}"));
                 let done = convert(&yard, &source_name, &name, to, chunks).await;
                 assert!(done.packs <= 8, "{name}: {} packs", done.packs);
                 let target = opened(&yard.at(&name)).await;
@@ -154,14 +160,16 @@ async fn a_region_and_a_cast_of_it_visit_only_stored_chunks() {
 async fn a_check_and_links_look_at_stored_chunks_only() {
     let yard = Yard::memory();
     write(&yard, "plain").await;
-    for (number, to) in [To::Zarr3, To::Shards, To::Container].into_iter().enumerate() {
-        let name = to.named(&format!("source-{number}"));
+    for (number, to) in
+        [named("zarr3"), named("shards"), named("container")].into_iter().enumerate()
+    {
+        let name = to.called(&format!("source-{number}"));
         convert(&yard, "plain", &name, to, &CHUNK).await;
         let (from, _) = place(&yard, &name);
         let source = source(&from).await;
         let report = check(&source, Level::Bytes, &Meter::default()).await.unwrap();
         assert_eq!((report.errors, report.checked.chunks), (0, 5), "{name}");
-        if to != To::Container {
+        if to != named("container") {
             let (repo, _) = place(&yard, &format!("repo-{number}"));
             let wishes = Wishes::default();
             let create = CreateOptions::default();
@@ -175,14 +183,14 @@ async fn a_check_and_links_look_at_stored_chunks_only() {
 async fn workers_get_only_stored_chunks() {
     let yard = Yard::directory();
     write(&yard, "plain").await;
-    for to in [To::Zarr3, To::Shards, To::Repo, To::Container] {
-        let target = to.named(&format!("{to:?}"));
+    for to in sparse_sinks() {
+        let target = to.called(&format!("{to:?}"));
         let open = OpenOptions { store: options(), ..OpenOptions::default() };
         let request = Request {
             source: yard.at("plain"),
             target: yard.at(&target),
             open,
-            to: Some(to.format().to_owned()),
+            to: Some(to.format.to_owned()),
             wishes: to.wishes(&[3, 5]),
         };
         let conversion = Conversion::prepare(request).await.unwrap();
@@ -213,7 +221,7 @@ async fn an_interrupted_conversion_goes_on_with_stored_chunks_only() {
     write(&yard, "plain").await;
     let source = opened(&yard.at("plain")).await;
     let format = format_named("zarr3").unwrap();
-    let plan = Plan::new(&*source, &To::Zarr3.wishes(&CHUNK), format, "").unwrap();
+    let plan = Plan::new(&*source, &named("zarr3").wishes(&CHUNK), format, "").unwrap();
     for last in 0.. {
         let dies = fault::Plan::new(last, Mode::Die);
         let (store, fault) = Fault::wrap(&yard.store(""), dies);

@@ -5,10 +5,10 @@ use chunkyard_engine::format::Node;
 use chunkyard_engine::pipeline::{Movement, Wishes};
 use serde_json::{Map, Value, json};
 
+use super::by_hand::{fill_value, write_repo, write_zarr3};
+use super::formats::{exact_sinks, sources_by_hand};
 use super::sample::Sample;
-use super::support::{
-    From, PATH, To, Yard, convert, fill_value, opened, read, read_back, write_repo, write_zarr3,
-};
+use super::support::{PATH, Yard, convert, opened, read, read_back};
 
 /// A document with one more member.
 fn with_member(spec: &ArraySpec, key: &str, value: Value) -> ArraySpec {
@@ -27,19 +27,16 @@ fn odd_attributes() -> Map<String, Value> {
 
 #[tokio::test]
 async fn attributes_and_dimension_names_arrive_verbatim() {
-    for from in From::ALL {
-        for to in To::ALL {
+    for from in sources_by_hand() {
+        for to in exact_sinks() {
             let yard = Yard::memory();
             let names = ["time", "λ"];
-            let mut attributes = odd_attributes();
-            if from == From::Zarr2 {
-                attributes.insert("_ARRAY_DIMENSIONS".into(), json!(names));
-            }
-            let builder = ArraySpec::builder(&[5, 7], &[2, 3], "int16").attributes(attributes);
-            let spec = if from == From::Zarr2 { builder } else { builder.dimension_names(names) };
+            let spec = ArraySpec::builder(&[5, 7], &[2, 3], "int16")
+                .attributes(odd_attributes())
+                .dimension_names(names);
             let sample = Sample::of(spec.build().unwrap());
             let source = from.write(&yard, "source", &sample).await;
-            convert(&source, &yard.at("target"), to.format(), &to.wishes(&[3, 2])).await;
+            convert(&source, &yard.at("target"), to.format, &to.wishes(&[3, 2])).await;
             let target = opened(&yard.at("target")).await;
             let found = &target.dataset().array(PATH).unwrap().spec;
             let text = |attributes| serde_json::to_string(attributes).unwrap();
@@ -53,7 +50,7 @@ async fn attributes_and_dimension_names_arrive_verbatim() {
 #[tokio::test]
 async fn members_that_need_not_be_understood_arrive_verbatim() {
     let unknown = json!({"must_understand": false, "of": [1, {"x": null}]});
-    for to in To::ALL {
+    for to in exact_sinks() {
         let yard = Yard::directory();
         let spec = Sample::new(&[5, 7], &[2, 3], "int16");
         let array = with_member(&spec.spec, "provenance", unknown.clone());
@@ -64,7 +61,7 @@ async fn members_that_need_not_be_understood_arrive_verbatim() {
             yard.store("source").put(path, vec![document]).await.unwrap();
         }
         let source = opened(&yard.at("source")).await;
-        convert(&source, &yard.at("target"), to.format(), &to.wishes(&[3, 2])).await;
+        convert(&source, &yard.at("target"), to.format, &to.wishes(&[3, 2])).await;
         let target = opened(&yard.at("target")).await;
         let found = &target.dataset().array(PATH).unwrap().spec;
         let document: Value = serde_json::from_slice(&found.render()).unwrap();
@@ -80,7 +77,7 @@ async fn members_that_need_not_be_understood_arrive_verbatim() {
 
 #[tokio::test]
 async fn nested_and_empty_groups_arrive() {
-    for to in To::ALL {
+    for to in exact_sinks() {
         let yard = Yard::directory();
         let sample = Sample::new(&[5], &[2], "uint8");
         write_zarr3(&yard, "source", &sample.spec, &sample.array).await;
@@ -90,7 +87,7 @@ async fn nested_and_empty_groups_arrive() {
             store.put(path, vec![group.into()]).await.unwrap();
         }
         let source = opened(&yard.at("source")).await;
-        convert(&source, &yard.at("target"), to.format(), &to.wishes(&[3])).await;
+        convert(&source, &yard.at("target"), to.format, &to.wishes(&[3])).await;
         let target = opened(&yard.at("target")).await;
         let paths: Vec<_> = target.dataset().nodes.keys().map(String::as_str).collect();
         assert_eq!(paths, ["/", "/group", "/group/a", "/group/a/b", PATH, "/other"]);
@@ -109,8 +106,8 @@ async fn fill_values_of_all_bits_arrive() {
         json!(-0.0),
         json!(1.5),
     ] {
-        for from in [From::Zarr3, From::Shards, From::Repo] {
-            for to in To::ALL {
+        for from in sources_by_hand().filter(|from| from.sink.is_some()) {
+            for to in exact_sinks() {
                 for chunks in [[4, 4], [3, 5]] {
                     let yard = Yard::memory();
                     let spec = ArraySpec::builder(&[9, 10], &[4, 4], "float32")
@@ -119,7 +116,7 @@ async fn fill_values_of_all_bits_arrive() {
                         .unwrap();
                     let sample = Sample::of(spec).sparse(|index| index == [1, 1]);
                     let source = from.write(&yard, "source", &sample).await;
-                    convert(&source, &yard.at("target"), to.format(), &to.wishes(&chunks)).await;
+                    convert(&source, &yard.at("target"), to.format, &to.wishes(&chunks)).await;
                     assert!(read_back(&yard, "target").await == sample.array, "{fill} {from:?}");
                     let target = opened(&yard.at("target")).await;
                     let found = fill_value(&target.dataset().array(PATH).unwrap().spec);

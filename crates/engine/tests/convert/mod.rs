@@ -1,10 +1,12 @@
 //! Any format to any format.
 
+pub(crate) mod by_hand;
 mod chains;
 mod container;
 pub(crate) mod crash;
 mod damage;
 mod edges;
+pub(crate) mod formats;
 mod hdf5;
 mod immense;
 mod matrix;

@@ -9,7 +9,8 @@ use chunkyard_engine::store::{Options, Store};
 use chunkyard_engine::{Error, ErrorKind};
 use serde_json::{Value, json};
 
-use super::support::{To, Yard, convert, opened, read, try_convert};
+use super::formats::{named, sinks};
+use super::support::{Yard, convert, opened, read, try_convert};
 
 const GROUP: &str = "/image";
 const LEVELS: [(&str, [u64; 3]); 2] = [("/image/0", [2, 8, 6]), ("/image/1", [2, 4, 3])];
@@ -118,9 +119,9 @@ async fn pyramids_arrive_in_every_format_and_come_back() {
         let (pyramids, spaces) = facts(&source);
         assert_eq!(pyramids[0]["levels"].as_array().unwrap().len(), 2, "{pyramids:?}");
         assert_eq!(spaces[0].origin, Some(vec![0, -8, 5]));
-        for to in To::EVERY {
-            let name = to.named(&format!("{version}-{to:?}"));
-            convert(&source, &yard.at(&name), to.format(), &Wishes::default()).await;
+        for to in sinks() {
+            let name = to.called(&format!("{version}-{to:?}"));
+            convert(&source, &yard.at(&name), to.format, &Wishes::default()).await;
             let target = opened(&yard.at(&name)).await;
             assert_eq!(facts(&target), (pyramids.clone(), spaces.clone()), "{name}");
             // And back to Zarr v3, where OME-Zarr has the version that belongs there.
@@ -148,9 +149,9 @@ async fn pyramids_arrive_in_every_format_and_come_back() {
 async fn other_formats_keep_version_04_as_it_is() {
     let yard = Yard::memory();
     let source = write_pyramid(&yard, "0.4").await;
-    for to in [To::Container, To::Superchunk] {
-        let name = to.named("verbatim");
-        convert(&source, &yard.at(&name), to.format(), &Wishes::default()).await;
+    for to in [named("container"), named("superchunk")] {
+        let name = to.called("verbatim");
+        convert(&source, &yard.at(&name), to.format, &Wishes::default()).await;
         let target = opened(&yard.at(&name)).await;
         assert_eq!(attributes(&target, GROUP), attributes(&source, GROUP), "{to:?}");
     }
@@ -161,10 +162,10 @@ async fn a_crop_moves_the_levels_of_a_pyramid() {
     let yard = Yard::memory();
     for version in ["0.4", "0.5"] {
         let source = write_pyramid(&yard, version).await;
-        for to in To::EVERY {
-            let name = to.named(&format!("crop-{version}-{to:?}"));
+        for to in sinks() {
+            let name = to.called(&format!("crop-{version}-{to:?}"));
             let wishes = Wishes { region: Some(":,2:4,1:3".into()), ..Wishes::default() };
-            convert(&source, &yard.at(&name), to.format(), &wishes).await;
+            convert(&source, &yard.at(&name), to.format, &wishes).await;
             let (_, spaces) = facts(&opened(&yard.at(&name)).await);
             assert_eq!(spaces[0].translation, Some(vec![0.0, -48.0, 24.0]), "{name}");
             assert_eq!(spaces[0].origin, Some(vec![0, -6, 6]), "{name}");
@@ -180,9 +181,9 @@ async fn a_selection_lists_the_levels_that_are_there() {
     let source = write_pyramid(&yard, "0.4").await;
     let wishes =
         Wishes { arrays: vec!["/image/1".into()], into: "sub/group".into(), ..Wishes::default() };
-    for to in To::EVERY {
-        let name = to.named(&format!("selection-{to:?}"));
-        convert(&source, &yard.at(&name), to.format(), &wishes).await;
+    for to in sinks() {
+        let name = to.called(&format!("selection-{to:?}"));
+        convert(&source, &yard.at(&name), to.format, &wishes).await;
         let target = opened(&yard.at(&name)).await;
         let survey = Survey::of(target.dataset());
         assert_eq!(survey.findings, Vec::<Finding>::new(), "{name}");
@@ -238,9 +239,9 @@ async fn an_origin_without_a_pyramid_arrives_and_moves() {
     let source = opened(&yard.at("source")).await;
     let (_, expected) = facts(&source);
     assert_eq!(expected[0].translation, Some(vec![-45.0, 8.0 * (1u64 << 40) as f64]));
-    for to in To::EVERY {
-        let name = to.named(&format!("{to:?}"));
-        convert(&source, &yard.at(&name), to.format(), &Wishes::default()).await;
+    for to in sinks() {
+        let name = to.called(&format!("{to:?}"));
+        convert(&source, &yard.at(&name), to.format, &Wishes::default()).await;
         let target = opened(&yard.at(&name)).await;
         assert_eq!(facts(&target).1, expected, "{name}");
         let wishes = Wishes { region: Some("2:4,3:8".into()), ..Wishes::default() };
@@ -287,9 +288,9 @@ async fn a_lying_document_harms_no_array() {
         let survey = Survey::of(source.dataset());
         assert_eq!(survey.findings.is_empty(), number == 2, "{number}: {:?}", survey.findings);
         assert!(read(&source, "/image/0").await == elements);
-        for to in To::EVERY {
-            let name = to.named(&format!("lies-{number}-{to:?}"));
-            convert(&source, &yard.at(&name), to.format(), &Wishes::default()).await;
+        for to in sinks() {
+            let name = to.called(&format!("lies-{number}-{to:?}"));
+            convert(&source, &yard.at(&name), to.format, &Wishes::default()).await;
             let target = opened(&yard.at(&name)).await;
             assert_eq!(attributes(&target, GROUP), *group.attributes(), "{name}");
         }
@@ -327,9 +328,9 @@ async fn units_of_hdf5_scales_arrive_in_every_format() {
     };
     check(&source);
     assert!(attributes(&source, "/near").get(SPACE_KEY).is_none(), "the names are enough");
-    for to in To::EVERY {
-        let name = to.named(&format!("{to:?}"));
-        let done = try_convert(&source, &yard.at(&name), to.format(), &Wishes::default()).await;
+    for to in sinks() {
+        let name = to.called(&format!("{to:?}"));
+        let done = try_convert(&source, &yard.at(&name), to.format, &Wishes::default()).await;
         let done: Result<_, Error> = done;
         done.unwrap();
         check(&opened(&yard.at(&name)).await);

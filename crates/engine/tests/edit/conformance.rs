@@ -1,4 +1,4 @@
-//! One suite for the editors of all formats. A new format is one more line in `To::EVERY`.
+//! One suite for the editors of all formats that conversions write.
 
 use std::sync::Arc;
 
@@ -12,16 +12,17 @@ use chunkyard_engine::repo::{self, Repository};
 use serde_json::{Value, json};
 
 use super::hierarchy::spec;
+use crate::convert::formats::{Entry, named, sinks};
 use crate::convert::naive::Naive;
 use crate::convert::sample::Sample;
-use crate::convert::support::{From, PATH, To, Yard, convert, opened, options, read};
+use crate::convert::support::{PATH, Yard, convert, opened, options, read};
 
 const SHAPE: [u64; 2] = [13, 6];
 
 /// A sample in one format, in one sort of store.
 struct Bench {
     yard: Yard,
-    to: To,
+    to: &'static Entry,
     name: String,
     format: &'static dyn Format,
     sample: Sample,
@@ -31,14 +32,14 @@ impl Bench {
     /// One for every format and sort of store.
     async fn all() -> Vec<Self> {
         let mut all = Vec::new();
-        for to in To::EVERY {
+        for to in sinks() {
             for yard in Yard::both() {
                 let sample = Sample::new(&SHAPE, &[4, 3], "uint8");
-                let source = From::Zarr3.write(&yard, "sample", &sample).await;
-                let name = to.named("a");
+                let source = named("zarr3").write(&yard, "sample", &sample).await;
+                let name = to.called("a");
                 let wishes = to.packs(&SHAPE, &[4, 3]);
-                convert(&source, &yard.at(&name), to.format(), &wishes).await;
-                let format = format_named(to.format()).unwrap();
+                convert(&source, &yard.at(&name), to.format, &wishes).await;
+                let format = format_named(to.format).unwrap();
                 all.push(Self { yard, to, name, format, sample });
             }
         }
@@ -63,7 +64,7 @@ impl Bench {
 
     /// Whether changes are visible before they are committed.
     fn is_in_place(&self) -> bool {
-        matches!(self.to, To::Zarr3 | To::Shards)
+        self.to.format == "zarr3"
     }
 
     /// The array as other readers see it now.
@@ -158,7 +159,7 @@ async fn what_is_discarded_was_never_there() {
 async fn arrays_grow_by_the_fill_value_and_shrink() {
     // The sample is a column of a table in BLZ, which has a test of its own.
     let all = Bench::all().await.into_iter();
-    for bench in all.filter(|bench| bench.to != To::Superchunk) {
+    for bench in all.filter(|bench| bench.to.format != "blz") {
         let (label, editor) = (bench.label(), bench.editor().await);
         editor.resize(PATH, &[20, 6]).await.unwrap();
         let mut grown = Naive::filled(&[20, 6], &[0]);
@@ -186,7 +187,7 @@ async fn arrays_grow_by_the_fill_value_and_shrink() {
 async fn attributes_are_replaced_and_keep_numbers_that_are_not_finite() {
     // The sample is a column of a table in BLZ, which has a test of its own.
     let all = Bench::all().await.into_iter();
-    for bench in all.filter(|bench| bench.to != To::Superchunk) {
+    for bench in all.filter(|bench| bench.to.format != "blz") {
         let (label, editor) = (bench.label(), bench.editor().await);
         let wished = non_finite::parse(br#"{"units": "K", "n": 3, "scale": 0.5, "bad": NaN}"#);
         let wished = attributes(wished.unwrap());

@@ -8,8 +8,9 @@ use chunkyard_engine::pipeline::Wishes;
 use futures::TryStreamExt;
 use serde_json::{Value, json};
 
+use crate::convert::formats::named;
 use crate::convert::sample::Sample;
-use crate::convert::support::{From, Yard, convert, opened};
+use crate::convert::support::{Yard, convert, opened};
 
 /// A hierarchy with nothing but a root, named `a`.
 pub(super) async fn empty(yard: &Yard) -> Zarr3Editor {
@@ -90,7 +91,7 @@ async fn impossible_changes_are_refused() {
 #[tokio::test]
 async fn version_2_is_read_and_not_changed() {
     let yard = Yard::memory();
-    From::Zarr2.write(&yard, "a", &Sample::new(&[4], &[2], "uint8")).await;
+    named("zarr2").write(&yard, "a", &Sample::new(&[4], &[2], "uint8")).await;
     let error = Zarr3Editor::open(yard.store("a")).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
 }
@@ -149,7 +150,7 @@ async fn chunks_of_a_half_deleted_array_do_not_come_back() {
 #[tokio::test]
 async fn consolidated_metadata_stays_true() {
     let yard = Yard::directory();
-    let source = From::Repo.write(&yard, "source", &Sample::new(&[4], &[2], "uint8")).await;
+    let source = named("repo").write(&yard, "source", &Sample::new(&[4], &[2], "uint8")).await;
     convert(&source, &yard.at("a"), "zarr3", &Wishes::default()).await;
     let root = || async {
         let bytes = yard.store("a").get("zarr.json").await.unwrap().bytes;

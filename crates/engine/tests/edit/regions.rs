@@ -9,8 +9,9 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::hierarchy::{empty, spec};
+use crate::convert::formats::twice;
 use crate::convert::naive::{Naive, fill_of};
-use crate::convert::support::{Yard, opened, twice};
+use crate::convert::support::{Yard, opened};
 use crate::select::model::{Extent, Picked, Way, dtype, extents, picked, sample_of};
 use chunkyard_test_support::cases;
 

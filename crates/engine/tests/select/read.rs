@@ -7,8 +7,9 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::model::{Extent, Picked, Way, dtype, extents, picked, sample_of};
+use crate::convert::formats::{Entry, named};
 use crate::convert::naive::Naive;
-use crate::convert::support::{From, PATH, Yard};
+use crate::convert::support::{PATH, Yard};
 use chunkyard_test_support::cases;
 
 pub(super) async fn read(reader: &Reader, picked: &Picked) -> Naive {
@@ -21,7 +22,13 @@ pub(super) async fn read(reader: &Reader, picked: &Picked) -> Naive {
 }
 
 /// Writes a sample in a format, with some chunks missing, and reads the picked elements.
-async fn check(axes: &[Extent], dtype: &Value, codecs: Option<&str>, from: From, picks: &[Picked]) {
+async fn check(
+    axes: &[Extent],
+    dtype: &Value,
+    codecs: Option<&str>,
+    from: &'static Entry,
+    picks: &[Picked],
+) {
     let yard = Yard::memory();
     let sample = sample_of(axes, dtype, codecs).sparse(|index| index.iter().sum::<u64>() % 3 != 2);
     let source = from.write(&yard, "a", &sample).await;
@@ -52,7 +59,7 @@ proptest! {
     fn any_selection_of_any_array_equals_indexing(
         (axes, picks) in extents().prop_flat_map(some_picked),
         dtype in dtype(),
-        from in prop::sample::select(vec![From::Zarr3, From::Shards, From::Repo]),
+        from in prop::sample::select(vec![named("zarr3"), named("shards"), named("repo")]),
     ) {
         block_on(check(&axes, &dtype, None, from, &picks));
     }
@@ -70,7 +77,7 @@ proptest! {
         ]).prop_flat_map(some_picked),
         dtype in prop::sample::select(vec![json!("uint32"), json!("uint16"), json!("r24")]),
         codecs in prop::sample::select(vec!["blosc:zstd:1:shuffle", "blosc:lz4:1:noshuffle", "zstd:1", "none"]),
-        from in prop::sample::select(vec![From::Zarr3, From::Shards, From::Repo]),
+        from in prop::sample::select(vec![named("zarr3"), named("shards"), named("repo")]),
     ) {
         block_on(check(&axes, &dtype, Some(codecs), from, &picks));
     }
@@ -81,7 +88,7 @@ async fn selections_outside_the_array_are_refused_by_name() {
     let yard = Yard::memory();
     let axes = [Extent { extent: 6, chunk: 4 }, Extent { extent: 5, chunk: 2 }];
     let sample = sample_of(&axes, &json!("int16"), None);
-    let source = From::Zarr3.write(&yard, "a", &sample).await;
+    let source = named("zarr3").write(&yard, "a", &sample).await;
     let reader = Reader::new(&source, PATH).unwrap();
     let beyond = Selection::new(vec![Axis::index(0), Axis::list(vec![5, 1])]);
     let error = reader.read_selected_elements(&beyond).await.unwrap_err();

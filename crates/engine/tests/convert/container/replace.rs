@@ -6,11 +6,12 @@ use chunkyard_engine::store::fault::{self, Mode, at_every_operation};
 use super::TARGET;
 use super::support::{definition, directory, empty_footer, files, furnished, layer_file, open};
 use crate::convert::crash::Work;
-use crate::convert::support::{PATH, To, Yard};
+use crate::convert::formats::named;
+use crate::convert::support::{PATH, Yard};
 
 /// A conversion that replaces an existing container.
 async fn replacing() -> Work {
-    let mut work = Work::new(&Yard::memory(), To::Container).await;
+    let mut work = Work::new(&Yard::memory(), named("container")).await;
     (work.name, work.overwrite) = ("x", true);
     work
 }

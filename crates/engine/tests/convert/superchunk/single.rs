@@ -8,12 +8,14 @@ use serde_json::{Value, json};
 
 use super::support::check_file;
 use super::wishes;
+use crate::convert::by_hand::write_zarr3;
+use crate::convert::formats::named;
 use crate::convert::sample::{Sample, dtypes};
-use crate::convert::support::{From, PATH, Yard, convert, opened, read, try_convert, write_zarr3};
+use crate::convert::support::{PATH, Yard, convert, opened, read, try_convert};
 
 /// Writes an array as a single file, reads it back and converts it on; gives the metadata of the file.
 async fn there_and_back(yard: &Yard, sample: &Sample, label: &str) -> Value {
-    From::Zarr3.write(yard, label, sample).await;
+    named("zarr3").write(yard, label, sample).await;
     let source = opened(&yard.at(&format!("{label}{PATH}"))).await;
     let (file, blz) = (yard.at(&format!("{label}.blp")), yard.at(&format!("{label}.blz")));
     let small = Wishes { shards: None, ..wishes("blosc:lz4:5") };
@@ -79,9 +81,9 @@ async fn attributes_and_names_of_dimensions_stay_with_a_single_file() {
 async fn only_one_array_with_elements_in_a_directory_is_accepted() {
     let (here, memory) = (Yard::directory(), Yard::memory());
     let sample = Sample::new(&[25, 3], &[4, 3], "float64");
-    let group = From::Zarr3.write(&here, "source", &sample).await;
+    let group = named("zarr3").write(&here, "source", &sample).await;
     let array = opened(&here.at(&format!("source{PATH}"))).await;
-    From::Zarr3.write(&here, "nothing", &Sample::new(&[0, 3], &[4, 3], "float64")).await;
+    named("zarr3").write(&here, "nothing", &Sample::new(&[0, 3], &[4, 3], "float64")).await;
     let nothing = opened(&here.at(&format!("nothing{PATH}"))).await;
     for (source, target, why) in [
         (&group, here.at("x.blp"), "/group/t"),

@@ -7,16 +7,17 @@ use chunkyard_engine::store::Store;
 use chunkyard_engine::store::fault::{self, Mode, Unsynced, at_every_operation};
 use chunkyard_engine::{ErrorKind, Result};
 
+use super::super::formats::{Entry, named, sinks};
 use super::super::sample::Sample;
-use super::super::support::{From, PATH, To, Yard, opened, options, read};
+use super::super::support::{PATH, Yard, opened, options, read};
 use super::{elsewhere, request};
 
 const SHAPE: [u64; 2] = [9, 5];
 const CHUNKS: [u64; 2] = [4, 3];
 
 /// Carries out a conversion whose coordinator reaches its target through a store of its own.
-async fn carry_out(yard: &Yard, parent: &Store, to: To) -> Result<Outcome> {
-    let name = to.named("target");
+async fn carry_out(yard: &Yard, parent: &Store, to: &'static Entry) -> Result<Outcome> {
+    let name = to.called("target");
     let target = Place::within(parent.clone(), &name)?;
     let wishes = to.packs(&SHAPE, &CHUNKS);
     let request = request(yard.at("source"), yard.at(&format!("place/{name}")), to, wishes);
@@ -35,7 +36,7 @@ async fn carry_out(yard: &Yard, parent: &Store, to: To) -> Result<Outcome> {
 #[tokio::test]
 async fn every_operation_of_a_coordinator_can_be_its_last() {
     let sample = Sample::new(&SHAPE, &CHUNKS, "int32");
-    for to in To::EVERY {
+    for to in sinks() {
         for (mode, unsynced) in [
             (Mode::Die, Unsynced::Kept),
             (Mode::DieAfter, Unsynced::Kept),
@@ -43,7 +44,7 @@ async fn every_operation_of_a_coordinator_can_be_its_last() {
         ] {
             for attempt in at_every_operation(fault::Plan::new(0, mode).with_power_cut(unsynced)) {
                 let yard = Yard::directory();
-                From::Zarr3.write(&yard, "source", &sample).await;
+                named("zarr3").write(&yard, "source", &sample).await;
                 let parent = yard.store("place");
                 let plan = attempt.plan();
                 let (faulty, fault) = attempt.wrap(&parent);
@@ -66,14 +67,14 @@ async fn every_operation_of_a_coordinator_can_be_its_last() {
 }
 
 /// Whether the target exists; if it seems to, it must be complete.
-async fn is_there(yard: &Yard, to: To, sample: &Sample, what: &str) -> bool {
-    let url = yard.at(&format!("place/{}", to.named("target")));
+async fn is_there(yard: &Yard, to: &'static Entry, sample: &Sample, what: &str) -> bool {
+    let url = yard.at(&format!("place/{}", to.called("target")));
     if let Err(error) = recognise(&Place::new(&url, &options()).unwrap()).await {
         assert_eq!(error.kind(), ErrorKind::NotFound, "{what}: {error}");
         return false;
     }
     let opened = opened(&url).await;
-    if to == To::Repo && opened.dataset().array(PATH).is_err() {
+    if to.facts().begins_empty && opened.dataset().array(PATH).is_err() {
         return false;
     }
     assert!(read(&opened, PATH).await == sample.array, "{what}: looks complete and is not");

@@ -16,12 +16,13 @@ use chunkyard_engine::store::{Options, Store};
 use chunkyard_engine::{Error, ErrorKind, Result};
 use futures::future;
 
+use super::formats::{Entry, Repeats, exact_sinks, named, sinks, sources_by_hand};
 use super::sample::Sample;
-use super::support::{From, PATH, To, Yard, objects, opened, options, read_back};
+use super::support::{PATH, Yard, objects, opened, options, read_back};
 
 const SHAPE: [u64; 2] = [43, 13];
 
-fn wishes(to: To, movement: Movement) -> Wishes {
+fn wishes(to: &'static Entry, movement: Movement) -> Wishes {
     let chunks = if movement == Movement::Regrid { [3, 2] } else { [4, 3] };
     let wishes = to.packs(&SHAPE, &chunks);
     match movement {
@@ -34,9 +35,9 @@ fn sample() -> Sample {
     Sample::new(&SHAPE, &[4, 3], "int32").sparse(|index| index[0] != 2)
 }
 
-fn request(source: String, target: String, to: To, wishes: Wishes) -> Request {
+fn request(source: String, target: String, to: &'static Entry, wishes: Wishes) -> Request {
     let open = OpenOptions { store: options(), ..OpenOptions::default() };
-    Request { source, target, open, to: Some(to.format().to_owned()), wishes }
+    Request { source, target, open, to: Some(to.format.to_owned()), wishes }
 }
 
 async fn begin(conversion: &Conversion) -> Result<Coordinator> {
@@ -97,10 +98,10 @@ async fn many_workers_make_what_one_process_makes() {
     let movements = [Movement::Copy, Movement::Transcode, Movement::Regrid];
     for (seed, yard) in Yard::both().into_iter().enumerate() {
         let sample = sample();
-        for from in [From::Zarr3, From::Shards, From::Repo] {
+        for from in sources_by_hand().filter(|from| from.sink.is_some()) {
             let source = format!("{from:?}");
             from.write(&yard, &source, &sample).await;
-            for (to, movement) in To::ALL.iter().flat_map(|to| movements.map(|it| (*to, it))) {
+            for (to, movement) in exact_sinks().flat_map(|to| movements.map(|it| (to, it))) {
                 let alone = format!("{from:?}-{to:?}-{movement}-alone");
                 let many = format!("{from:?}-{to:?}-{movement}-many");
                 let expected = prepare_at(&yard, &source, &alone, to, movement).await;
@@ -113,12 +114,13 @@ async fn many_workers_make_what_one_process_makes() {
                 assert_eq!((outcome.packs, outcome.chunks), (expected.packs, expected.chunks));
                 assert_eq!(outcome.bytes_stored, expected.bytes_stored, "{many}");
                 assert!(read_back(&yard, &many).await == sample.array, "{many} differs");
-                match to {
-                    To::Repo => is_sound(&yard.at(&many)).await,
-                    _ => assert!(
+                match to.facts().repeats {
+                    Repeats::Content => is_sound(&yard.at(&many)).await,
+                    Repeats::Bytes => assert!(
                         objects(&yard.store(&many)).await == objects(&yard.store(&alone)).await,
                         "{many}: other objects than by one process"
                     ),
+                    Repeats::Names => {}
                 }
             }
         }
@@ -131,7 +133,7 @@ async fn prepare_at(
     yard: &Yard,
     source: &str,
     target: &str,
-    to: To,
+    to: &'static Entry,
     movement: Movement,
 ) -> Conversion {
     let request = request(yard.at(source), yard.at(target), to, wishes(to, movement));
@@ -142,9 +144,9 @@ async fn prepare_at(
 async fn a_coordinator_that_is_gone_is_replaced_and_does_not_begin_anew() {
     for yard in Yard::both() {
         let sample = sample();
-        From::Zarr3.write(&yard, "source", &sample).await;
-        for to in To::EVERY {
-            let target = to.named(&format!("{to:?}"));
+        named("zarr3").write(&yard, "source", &sample).await;
+        for to in sinks() {
+            let target = to.called(&format!("{to:?}"));
             let conversion = prepare_at(&yard, "source", &target, to, Movement::Copy).await;
             let mut first = begin(&conversion).await.unwrap();
             let tasks: Vec<Task> = first.tasks(64).collect();
@@ -171,9 +173,9 @@ async fn a_coordinator_that_is_gone_is_replaced_and_does_not_begin_anew() {
 #[tokio::test]
 async fn nothing_is_visible_before_the_end_and_the_end_needs_all_packs() {
     for yard in Yard::both() {
-        From::Zarr3.write(&yard, "source", &sample()).await;
-        for to in To::EVERY {
-            let target = to.named(&format!("{to:?}"));
+        named("zarr3").write(&yard, "source", &sample()).await;
+        for to in sinks() {
+            let target = to.called(&format!("{to:?}"));
             let conversion = prepare_at(&yard, "source", &target, to, Movement::Copy).await;
             let mut coordinator = begin(&conversion).await.unwrap();
             for task in coordinator.tasks(64).skip(1) {
@@ -182,12 +184,14 @@ async fn nothing_is_visible_before_the_end_and_the_end_needs_all_packs() {
             let error = coordinator.finish().await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
             let place = Place::new(&yard.at(&target), &options()).unwrap();
-            match to {
-                To::Repo => {
+            match to.facts().begins_empty {
+                true => {
                     let opened = opened(&yard.at(&target)).await;
                     assert_eq!(opened.dataset().arrays().count(), 0);
                 }
-                _ => assert!(recognise(&place).await.is_err(), "{to:?}: visible before the end"),
+                false => {
+                    assert!(recognise(&place).await.is_err(), "{to:?}: visible before the end");
+                }
             }
         }
     }
@@ -196,9 +200,9 @@ async fn nothing_is_visible_before_the_end_and_the_end_needs_all_packs() {
 #[tokio::test]
 async fn receipts_of_another_plan_and_damaged_ones_are_refused() {
     let yard = Yard::directory();
-    From::Zarr3.write(&yard, "source", &sample()).await;
-    for to in To::EVERY {
-        let [a, b] = ["a", "b"].map(|name| to.named(&format!("{to:?}-{name}")));
+    named("zarr3").write(&yard, "source", &sample()).await;
+    for to in sinks() {
+        let [a, b] = ["a", "b"].map(|name| to.called(&format!("{to:?}-{name}")));
         let conversion = prepare_at(&yard, "source", &a, to, Movement::Copy).await;
         let mut coordinator = begin(&conversion).await.unwrap();
         let other = prepare_at(&yard, "source", &b, to, Movement::Regrid).await;
@@ -222,11 +226,11 @@ async fn receipts_of_another_plan_and_damaged_ones_are_refused() {
 #[tokio::test]
 async fn a_source_that_changed_after_planning_is_a_clear_error() {
     let yard = Yard::directory();
-    From::Zarr3.write(&yard, "source", &sample()).await;
-    let conversion = prepare_at(&yard, "source", "target", To::Zarr3, Movement::Copy).await;
+    named("zarr3").write(&yard, "source", &sample()).await;
+    let conversion = prepare_at(&yard, "source", "target", named("zarr3"), Movement::Copy).await;
     let coordinator = begin(&conversion).await.unwrap();
     let task = coordinator.tasks(64).next().unwrap();
-    From::Zarr3.write(&yard, "source", &Sample::new(&[24, 13], &[4, 3], "int32")).await;
+    named("zarr3").write(&yard, "source", &Sample::new(&[24, 13], &[4, 3], "int32")).await;
     let error = elsewhere(&task).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict);
     assert!(error.to_string().contains("has changed"), "{error}");
@@ -237,8 +241,8 @@ async fn a_source_that_changed_after_planning_is_a_clear_error() {
 async fn a_repository_is_read_as_it_was_at_planning() {
     let yard = Yard::directory();
     let sample = sample();
-    From::Repo.write(&yard, "source", &sample).await;
-    let conversion = prepare_at(&yard, "source", "target", To::Shards, Movement::Copy).await;
+    named("repo").write(&yard, "source", &sample).await;
+    let conversion = prepare_at(&yard, "source", "target", named("shards"), Movement::Copy).await;
     let mut coordinator = begin(&conversion).await.unwrap();
     let open = repo::OpenOptions { store: options(), ..Default::default() };
     let repo = Repository::open(&yard.at("source"), open).await.unwrap();
@@ -255,8 +259,9 @@ async fn a_repository_is_read_as_it_was_at_planning() {
 #[tokio::test]
 async fn a_worker_that_comes_after_the_end_gets_an_error_and_changes_nothing() {
     for yard in Yard::both() {
-        From::Zarr3.write(&yard, "source", &sample()).await;
-        let conversion = prepare_at(&yard, "source", "target", To::Shards, Movement::Copy).await;
+        named("zarr3").write(&yard, "source", &sample()).await;
+        let conversion =
+            prepare_at(&yard, "source", "target", named("shards"), Movement::Copy).await;
         let mut coordinator = begin(&conversion).await.unwrap();
         let tasks: Vec<Task> = coordinator.tasks(64).collect();
         for task in &tasks {
@@ -269,7 +274,7 @@ async fn a_worker_that_comes_after_the_end_gets_an_error_and_changes_nothing() {
         assert!(objects(&yard.store("")).await == before);
         // Nor does it disturb another conversion that is under way there.
         yard.store("").delete_dir("target").await.unwrap();
-        let other = prepare_at(&yard, "source", "target", To::Zarr3, Movement::Regrid).await;
+        let other = prepare_at(&yard, "source", "target", named("zarr3"), Movement::Regrid).await;
         let other = begin(&other).await.unwrap();
         assert!(elsewhere(&tasks[0]).await.is_err());
         drop(other);
@@ -280,8 +285,8 @@ async fn a_worker_that_comes_after_the_end_gets_an_error_and_changes_nothing() {
 #[tokio::test]
 async fn a_directory_that_workers_do_not_share_is_an_error() {
     let yard = Yard::directory();
-    From::Zarr3.write(&yard, "source", &sample()).await;
-    let conversion = prepare_at(&yard, "source", "target", To::Zarr3, Movement::Copy).await;
+    named("zarr3").write(&yard, "source", &sample()).await;
+    let conversion = prepare_at(&yard, "source", "target", named("zarr3"), Movement::Copy).await;
     let coordinator = begin(&conversion).await.unwrap();
     let task = coordinator.tasks(64).next().unwrap();
     let parent = Store::open(&yard.at(""), &Options::default()).unwrap();
