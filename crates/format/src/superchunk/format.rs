@@ -87,7 +87,7 @@ impl Format for BlzFormat {
         dataset: &Dataset,
         ticket: &Ticket,
     ) -> Result<Box<dyn PackSink>> {
-        let columns = Columns::new(&Draft::new(dataset, style_of(place))?)?;
+        let columns = Columns::new(&Draft::new(dataset, style_of(place))?);
         columns.identify(&Staging::shared(place)?.journal).await?;
         Ok(Box::new(Member::join(place, columns, ticket).await?))
     }

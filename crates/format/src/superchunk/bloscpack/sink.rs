@@ -73,7 +73,7 @@ impl BloscpackSink {
     async fn assemble(&self) -> Result<()> {
         let data = &self.parts.staging.data;
         for member in &self.parts.draft.members {
-            let found = member.directory()?;
+            let found = member.directory();
             let blz = Blz::of_directory(data.clone(), found, &BlzOptions::default());
             let view = View::of(blz.shared.current.committed());
             let committed = &view.committed;

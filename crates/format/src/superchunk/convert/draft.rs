@@ -11,15 +11,16 @@
 
 use std::collections::BTreeMap;
 
+use bytes::Bytes;
 use chunkyard_array::{Attributes, fill_element};
 use chunkyard_store::{Error, Noun, Result, Version};
 
 use super::express;
 use super::pack_writer::id_within;
 use super::tree::{HIERARCHY, Hierarchy, folder_of};
-use crate::superchunk::create::{Creation, Wish};
+use crate::superchunk::create::{Creation, Document, Wish};
 use crate::superchunk::dtype::{self, Field, RowType};
-use crate::superchunk::meta::{self, Shards, Sizes, Storage};
+use crate::superchunk::meta::{self, Shards, Sizes};
 use crate::superchunk::model::{Column, Style};
 use crate::superchunk::names;
 use crate::superchunk::read::directory::{self, Directory, ROOT_DIRS, SIZES, STORAGE};
@@ -42,6 +43,10 @@ pub(crate) struct DraftMember {
     /// Its folder, with a slash at the end; empty if it is not part of a tree.
     pub(crate) folder: String,
     pub(crate) len: u64,
+    /// Its columns, as a reader will find them.
+    pub(crate) columns: Vec<Column>,
+    /// Its meta files; the last one makes it a dataset.
+    documents: Vec<(String, Document)>,
     creation: Creation,
 }
 
@@ -76,37 +81,40 @@ impl DraftMember {
         creation.expected_len = len;
         creation.attributes = array.spec.plain_attributes();
         creation.wish = wish(array, Attributes::new())?;
-        // Report errors now and not only when it is written.
-        creation.files()?;
-        Ok(Self { path: path.to_owned(), folder, len, creation })
+        Self::of(path, folder, len, creation)
     }
 
-    /// The same with an id, which tells it from other datasets.
-    pub(crate) fn identified(&self, id: Option<&str>) -> Self {
-        let mut member = self.clone();
-        member.creation.id = id.map(|id| id_within(id, &self.path));
-        member
+    /// Reports errors now and not only when it is written.
+    fn of(path: &str, folder: String, len: u64, creation: Creation) -> Result<Self> {
+        let documents = creation.documents()?;
+        let columns = columns(&creation, &documents)?;
+        Ok(Self { path: path.to_owned(), folder, len, columns, documents, creation })
     }
 
-    /// Its meta files; the last one makes it a dataset. `stored` gives the encoded bytes of a column.
-    pub(crate) fn files(&self, stored: impl Fn(&Column) -> u64) -> Result<Vec<(String, Vec<u8>)>> {
-        let columns = self.columns()?;
-        let mut files = Vec::new();
-        for (path, bytes) in self.creation.files()? {
-            let own: Vec<&Column> = match path.strip_suffix("/sizes") {
-                Some("meta") => columns.iter().collect(),
-                Some(folder) => {
-                    columns.iter().filter(|column| column.meta.as_deref() == Some(folder)).collect()
+    /// Its meta files, with an id of the whole that tells it from other datasets. `stored` gives the encoded bytes
+    /// of a column.
+    pub(crate) fn files(
+        &self,
+        id: Option<&str>,
+        stored: impl Fn(&Column) -> u64,
+    ) -> Vec<(String, Bytes)> {
+        let id = id.map(|id| id_within(id, &self.path));
+        let rendered = |(path, document): &(String, Document)| {
+            let bytes = match (document, path.strip_suffix("/sizes")) {
+                (Document::Sizes(drafted), Some(folder)) => {
+                    let own = |column: &&Column| {
+                        folder == "meta" || column.meta.as_deref() == Some(folder)
+                    };
+                    let own: Vec<&Column> = self.columns.iter().filter(own).collect();
+                    let id = id.clone().filter(|_| drafted.sealed);
+                    let drafted = Sizes { id, ..drafted.clone() };
+                    Document::Sizes(self.sizes(drafted, &own, &stored)).render()
                 }
-                None => Vec::new(),
+                _ => document.render(),
             };
-            let bytes = match own.is_empty() {
-                true => bytes.to_vec(),
-                false => self.sizes(Sizes::parse(&path, &bytes)?, &own, &stored).render(),
-            };
-            files.push((format!("{}{path}", self.folder), bytes));
-        }
-        Ok(files)
+            (format!("{}{path}", self.folder), bytes)
+        };
+        self.documents.iter().map(rendered).collect()
     }
 
     fn sizes(&self, drafted: Sizes, columns: &[&Column], stored: impl Fn(&Column) -> u64) -> Sizes {
@@ -119,37 +127,14 @@ impl DraftMember {
         sizes
     }
 
-    /// Its columns, as a reader will find them.
-    pub(crate) fn columns(&self) -> Result<Vec<Column>> {
-        let files: BTreeMap<String, _> = self.creation.files()?.into_iter().collect();
-        let storage = |path: String| {
-            let missing = || Error::NotFound { what: Noun::MetaFile, name: path.clone() };
-            Storage::parse(&path, files.get(&path).ok_or_else(missing)?)
-        };
-        match (&self.creation.row, self.creation.style) {
-            (RowType::Struct(fields), Style::Bcolz) => {
-                let column = |field: &Field| {
-                    let own = storage(format!("{}/{STORAGE}", field.name))?;
-                    directory::bcolz_column(&field.name, &field.name, &field.shape, &own)
-                };
-                fields.iter().map(column).collect()
-            }
-            (row, _) => {
-                let storage = storage(STORAGE.to_owned())?;
-                let apart = matches!(row, RowType::Struct(_));
-                directory::columns(row.clone(), &self.creation.row_shape, &storage, apart)
-            }
-        }
-    }
-
     /// What a reader would find if the meta files were written.
-    pub(crate) fn directory(&self) -> Result<Directory> {
-        let columns = self.columns()?;
+    pub(crate) fn directory(&self) -> Directory {
+        let columns = self.columns.clone();
         let shape: Vec<u64> =
             [self.len].into_iter().chain(self.creation.row_shape.iter().copied()).collect();
         let all: Vec<&Column> = columns.iter().collect();
         let sizes = self.sizes(Sizes { shape, ..Sizes::default() }, &all, |_| 0);
-        Ok(Directory {
+        Directory {
             style: self.creation.style,
             table: matches!(self.creation.row, RowType::Struct(_)),
             cbytes: vec![0; columns.len()],
@@ -161,7 +146,32 @@ impl DraftMember {
             shards: Shards::default(),
             journal: None,
             cautions: Vec::new(),
-        })
+        }
+    }
+}
+
+/// The columns of a new dataset, as a reader will find them.
+fn columns(creation: &Creation, documents: &[(String, Document)]) -> Result<Vec<Column>> {
+    let storage = |path: String| {
+        let found = documents.iter().find_map(|(at, document)| match document {
+            Document::Storage(storage) if *at == path => Some(storage),
+            _ => None,
+        });
+        found.ok_or_else(|| Error::NotFound { what: Noun::MetaFile, name: path.clone() })
+    };
+    match (&creation.row, creation.style) {
+        (RowType::Struct(fields), Style::Bcolz) => {
+            let column = |field: &Field| {
+                let own = storage(format!("{}/{STORAGE}", field.name))?;
+                directory::bcolz_column(&field.name, &field.name, &field.shape, own)
+            };
+            fields.iter().map(column).collect()
+        }
+        (row, _) => {
+            let storage = storage(STORAGE.to_owned())?;
+            let apart = matches!(row, RowType::Struct(_));
+            directory::columns(row.clone(), &creation.row_shape, storage, apart)
+        }
     }
 }
 
@@ -236,8 +246,7 @@ fn table(dataset: &Dataset, style: Style) -> Result<Option<DraftMember>> {
     creation.style = style;
     creation.expected_len = len;
     (creation.attributes, creation.columns) = (attributes, columns);
-    creation.files()?;
-    Ok(Some(DraftMember { path: "/".to_owned(), folder: String::new(), len, creation }))
+    DraftMember::of("/", String::new(), len, creation).map(Some)
 }
 
 /// Adds a column to the fields of a struct, below the structs that its path names.

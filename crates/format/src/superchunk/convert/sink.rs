@@ -45,17 +45,17 @@ pub(crate) struct Columns {
 }
 
 impl Columns {
-    pub(crate) fn new(draft: &Draft) -> Result<Self> {
+    pub(crate) fn new(draft: &Draft) -> Self {
         let mut all = BTreeMap::new();
         for member in &draft.members {
-            for column in member.columns()? {
+            for column in member.columns.clone() {
                 let path = joined(&member.path, &column.path);
                 let (folder, style, len) = (member.folder.clone(), draft.style, member.len);
                 let member = member.path.clone();
                 all.insert(path, Arc::new(Target { folder, member, column, style, len }));
             }
         }
-        Ok(Self { targets: all, id: OnceLock::new() })
+        Self { targets: all, id: OnceLock::new() }
     }
 
     /// The id of the dataset, which each file names. Every process of a conversion must find the same id, also
@@ -131,7 +131,7 @@ impl BlzSink {
         marks: Marks,
     ) -> Result<Self> {
         let draft = Draft::new(dataset, style_of(place))?;
-        let columns = Columns::new(&draft)?;
+        let columns = Columns::new(&draft);
         let folders =
             columns.targets.values().map(|target| [&target.folder, &target.column.folder]);
         refuse_long_names(place, folders.flatten().map(String::as_str))?;
@@ -140,17 +140,17 @@ impl BlzSink {
     }
 
     /// The meta files, in the order in which they are written.
-    async fn documents(&self) -> Result<Vec<(String, Vec<u8>)>> {
+    async fn documents(&self) -> Result<Vec<(String, Bytes)>> {
         let mut documents = Vec::new();
         let id = self.columns.identify(&self.staging.journal).await?;
         for member in &self.draft.members {
             let stored = |column: &crate::superchunk::model::Column| {
                 self.stored.of(&joined(&member.path, &column.path))
             };
-            documents.extend(member.identified(id.as_deref()).files(stored)?);
+            documents.extend(member.files(id.as_deref(), stored));
         }
         if let Some(hierarchy) = &self.draft.hierarchy {
-            documents.push((HIERARCHY.to_owned(), hierarchy.render()?));
+            documents.push((HIERARCHY.to_owned(), hierarchy.render()?.into()));
         }
         Ok(documents)
     }
@@ -222,7 +222,7 @@ impl Sink for BlzSink {
                 "" => data.clone(),
                 folder => data.below(folder)?,
             };
-            let blz = Blz::of_directory(store, member.directory()?, &BlzOptions::default());
+            let blz = Blz::of_directory(store, member.directory(), &BlzOptions::default());
             let (path, folder) = (member.path.clone(), member.folder.clone());
             members.push(Member { path, folder, blz });
         }
@@ -235,7 +235,7 @@ impl Sink for BlzSink {
     async fn finish(self: Box<Self>) -> Result<Published> {
         let mut paths = Vec::new();
         for (path, bytes) in self.documents().await? {
-            self.staging.data.put(&path, vec![bytes.into()]).await?;
+            self.staging.data.put(&path, vec![bytes]).await?;
             paths.push(path);
         }
         self.staging.data.sync(&paths).await?;

@@ -1,5 +1,6 @@
 //! Creates a new dataset.
 
+mod document;
 pub(crate) mod words;
 
 use std::collections::BTreeMap;
@@ -11,6 +12,7 @@ use chunkyard_store::atomic::{AnyObject, Content, SameBytes, Step};
 use chunkyard_store::{Digest, Error, Kind, Noun, Result, Store, Uid};
 use serde_json::{Value, json};
 
+pub(crate) use self::document::Document;
 use crate::Place;
 use crate::superchunk::bloscpack::CHUNK_BYTES_MAX;
 use crate::superchunk::chunklen::{self, Base};
@@ -214,7 +216,7 @@ impl Creation {
     }
 
     /// The meta files of a new dataset; the last one makes it a dataset.
-    pub(crate) fn files(&self) -> Result<Vec<(String, Bytes)>> {
+    pub(crate) fn documents(&self) -> Result<Vec<(String, Document)>> {
         let mut shape = vec![0];
         shape.extend(&self.row_shape);
         match (&self.row, self.style) {
@@ -227,23 +229,23 @@ impl Creation {
                 let sizes = Sizes { shape, generation, id, sealed, ..Sizes::default() };
                 meta::refuse_seal(&self.attributes)?;
                 // bcolz would show the checksum as an attribute, and never renew it.
-                let (attributes, rendered) = match style {
-                    Style::Bcolz => (OLD_ATTRIBUTES, meta::render_attributes(&self.attributes)),
-                    _ => (ATTRIBUTES, meta::render_sealed_attributes(&self.attributes)),
+                let (path, storage) = match style {
+                    Style::Bcolz => (OLD_ATTRIBUTES, bcolz_storage(storage)),
+                    _ => (ATTRIBUTES, storage),
                 };
-                let storage = match style {
-                    Style::Bcolz => bcolz_storage(storage),
-                    _ => storage,
-                };
-                let attributes = (attributes.to_owned(), rendered.into());
-                let storage = (STORAGE.to_owned(), storage.render().into());
-                Ok(vec![attributes, storage, (SIZES.to_owned(), sizes.render().into())])
+                let attributes =
+                    Document::Attributes { attributes: self.attributes.clone(), sealed };
+                Ok(vec![
+                    (path.to_owned(), attributes),
+                    (STORAGE.to_owned(), Document::Storage(storage)),
+                    (SIZES.to_owned(), Document::Sizes(sizes)),
+                ])
             }
         }
     }
 
     /// Each column is a dataset of its own, and a list of them makes the table.
-    fn bcolz_table(&self, fields: &[Field]) -> Result<Vec<(String, Bytes)>> {
+    fn bcolz_table(&self, fields: &[Field]) -> Result<Vec<(String, Document)>> {
         let mut files = Vec::new();
         let mut listed = Vec::new();
         for field in fields {
@@ -267,13 +269,15 @@ impl Creation {
                 columns: BTreeMap::new(),
                 ..self.clone()
             };
-            let own = column.files()?.into_iter();
-            files.extend(own.map(|(path, bytes)| (format!("{}/{path}", field.name), bytes)));
+            let own = column.documents()?.into_iter();
+            files.extend(own.map(|(path, document)| (format!("{}/{path}", field.name), document)));
             listed.push(field.name.clone());
         }
-        files.push((OLD_ATTRIBUTES.to_owned(), meta::render_attributes(&self.attributes).into()));
+        let attributes = self.attributes.clone();
+        let attributes = Document::Attributes { attributes, sealed: false };
+        files.push((OLD_ATTRIBUTES.to_owned(), attributes));
         let dirs = RootDirs { names: listed, dirs: None };
-        files.push((ROOT_DIRS.to_owned(), dirs.render().into()));
+        files.push((ROOT_DIRS.to_owned(), Document::RootDirs(dirs)));
         Ok(files)
     }
 }
@@ -331,7 +335,9 @@ impl Blz {
         let exists = || Error::AlreadyExists { what: Noun::Occupant, name: place.url().to_owned() };
         let mut creation = creation.clone();
         creation.id.get_or_insert(Uid::fresh()?.to_string());
-        let mut files = creation.files()?;
+        let documents = creation.documents()?.into_iter();
+        let mut files: Vec<(String, Bytes)> =
+            documents.map(|(path, document)| (path, document.render())).collect();
         if place.is_object().await? || !is_free(store, &files).await? {
             return Err(exists());
         }
