@@ -1,6 +1,6 @@
 //! A URL before it is known whether it is a directory or one object.
 
-use chunkyard_store::{Error, Kind, Options, Result, Store, real_directory};
+use chunkyard_store::{Error, Options, Result, Store};
 
 /// A URL and how to reach it.
 #[derive(Debug, Clone)]
@@ -15,10 +15,7 @@ impl Place {
     /// replaces the target of the link, and the link stays.
     pub fn new(url: &str, options: &Options) -> Result<Self> {
         let directory = Store::open(url, options)?;
-        let led = match directory.kind() {
-            Kind::Local => real_directory(directory.url())?,
-            _ => None,
-        };
+        let led = directory.target()?;
         let object = match parent(led.as_deref().unwrap_or(directory.url())) {
             Some((above, name)) => Some((Store::open(above, options)?, name.to_owned())),
             None => None,
@@ -53,15 +50,13 @@ impl Place {
 
     /// Fails if the place is neither a file nor a directory.
     pub async fn refuse_irregular(&self) -> Result<()> {
-        match &self.object {
-            Some((store, name)) if store.kind() == Kind::Local => match store.head(name).await {
-                Err(Error::Corrupt { found, .. }) => Err(Error::invalid(format!(
-                    "{} is {found}; a dataset is a file or a directory",
-                    self.url
-                ))),
-                _ => Ok(()),
-            },
-            _ => Ok(()),
+        let Some((store, name)) = &self.object else { return Ok(()) };
+        match store.irregular(name).await {
+            Some(found) => Err(Error::invalid(format!(
+                "{} is {found}; a dataset is a file or a directory",
+                self.url
+            ))),
+            None => Ok(()),
         }
     }
 

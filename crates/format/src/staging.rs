@@ -24,23 +24,18 @@ const DATA: &str = "data";
 const JOURNAL: &str = "journal";
 const ATTEMPTS: &str = "attempts";
 
-/// Bytes of the longest name that file systems take.
-const NAME_BYTES_MAX: usize = 255;
-
 /// Refuses names of nodes that a file system does not take, before anything is written.
 pub(crate) fn refuse_long_names<'a>(
     place: &Place,
     paths: impl IntoIterator<Item = &'a str>,
 ) -> Result<()> {
-    if place.directory().kind() != Kind::Local {
-        return Ok(());
-    }
+    let Some(most) = place.directory().name_bytes_max() else { return Ok(()) };
     for path in paths {
-        let long = path.split('/').map(str::len).max().filter(|bytes| *bytes > NAME_BYTES_MAX);
+        let long = path.split('/').map(str::len).max().filter(|bytes| *bytes > most);
         if let Some(bytes) = long {
             return Err(Error::invalid(format!(
                 "{path} cannot be written to {}: the name has {bytes} bytes, and a file system takes \
-                 {NAME_BYTES_MAX}; rename it first, or write to a repository",
+                 {most}; rename it first, or write to a repository",
                 place.url()
             )));
         }
@@ -112,6 +107,7 @@ impl Staging {
         options: &CreateOptions,
         marks: Marks,
     ) -> Result<Self> {
+        // Where nothing is renamed, what is complete and what is not must lie at the same place.
         match place.directory().kind() {
             Kind::Local => Self::aside(place, options, marks).await,
             Kind::Object { .. } => Self::in_place(place, options, marks).await,
@@ -163,8 +159,8 @@ impl Staging {
 
     /// The place of a dataset that another process prepared, for its members.
     pub(crate) fn shared(place: &Place) -> Result<Shared> {
-        match (place.directory().kind(), place.object()) {
-            (Kind::Local, Some((parent, name))) => {
+        match (place.directory().renames(), place.object()) {
+            (true, Some((parent, name))) => {
                 let below = |inner: &str| parent.below(&format!("{}/{inner}", folder_of(name)));
                 let attempts = Some(below(ATTEMPTS)?);
                 Ok(Shared { data: below(DATA)?, journal: below(JOURNAL)?, attempts })

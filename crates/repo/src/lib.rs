@@ -482,6 +482,7 @@ impl Repository {
         })
     }
 
+    /// Whether files are spread over folders: a file system is slow with many in one.
     fn fans_out(&self) -> bool {
         self.inner.store.backend().kind() == Kind::Local
     }

@@ -132,7 +132,7 @@ fn same_above(path: &Path, other: &Path) -> bool {
 }
 
 /// The target of a link, if `path` is a link to a directory or to nothing.
-pub fn real_directory(path: &str) -> Result<Option<String>> {
+pub(super) fn real_directory(path: &str) -> Result<Option<String>> {
     let path = Path::new(path);
     let is_link = fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink());
     if !is_link || fs::metadata(path).is_ok_and(|found| !found.is_dir()) {

@@ -6,17 +6,17 @@ use std::collections::BTreeSet;
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
 
-use crate::{Kind, Result, Store, TEMP_PREFIX, Uid};
+use crate::{Result, Store, TEMP_PREFIX, Uid};
 
 /// Objects that are put at once in an object store, where each is a round trip.
 const PUTS: usize = 8;
 
 /// Puts objects, each in one step; durable when this returns.
 pub async fn publish(store: &Store, objects: Vec<(String, Bytes)>) -> Result<()> {
-    if store.kind() != Kind::Local {
+    if !store.renames() {
         return stream::iter(objects)
             .map(|(path, bytes)| async move { store.put(&path, vec![bytes]).await })
-            .buffer_unordered(PUTS)
+            .buffer_unordered(store.puts_at_once(PUTS))
             .try_collect()
             .await;
     }
@@ -67,7 +67,7 @@ pub async fn withdraw(store: &Store, paths: &[String]) -> Result<()> {
 
 /// Makes the names in the folders of objects durable. Nothing to do on object stores.
 pub async fn sync_folders(store: &Store, paths: &[String]) -> Result<()> {
-    if store.kind() != Kind::Local {
+    if !store.renames() {
         return Ok(());
     }
     for folder in paths.iter().map(|path| folder(path)).collect::<BTreeSet<_>>() {

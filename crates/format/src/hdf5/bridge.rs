@@ -13,17 +13,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use chunkyard_array::quietly;
-use chunkyard_store::{Error, Guard, Kind, Result, Store};
+use chunkyard_store::{Error, Guard, Result, Store};
 use hdf5_reader::error::{Error as ParserError, Result as ParserResult};
 use hdf5_reader::{BlockCacheStorage, Hdf5File, OpenOptions, Storage, StorageBuffer};
 use tokio::sync::{mpsc, oneshot};
 
 /// Bytes that the parser may ask for at once. No structure that we let it read is nearly as large.
 const READ_BYTES_MAX: usize = 256 << 20;
-/// A block of a local file: a B-tree node or two, and cheap if not needed.
-const LOCAL_BLOCK_BYTES: usize = 16 << 10;
-/// A block of a remote object: a network transfers it in a fraction of the time that a request takes.
-const REMOTE_BLOCK_BYTES: usize = 256 << 10;
 /// Memory for the blocks of one file.
 const CACHE_BYTES: usize = 64 << 20;
 
@@ -97,10 +93,7 @@ fn parse<T>(
 ) -> Result<T> {
     let remote = Arc::new(Remote { len: object.size, ask, failure });
     let caught = quietly(|| {
-        let block_bytes = match object.store.kind() {
-            Kind::Local => LOCAL_BLOCK_BYTES,
-            Kind::Object { .. } | Kind::ReadOnly => REMOTE_BLOCK_BYTES,
-        };
+        let block_bytes = object.store.block_bytes();
         let blocks = BlockCacheStorage::new(
             Arc::clone(&remote) as _,
             block_bytes,

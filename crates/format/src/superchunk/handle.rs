@@ -16,6 +16,7 @@ use super::access::Access;
 use super::committed::{Committed, Current};
 use super::meta::{Shards, Sizes};
 use super::model::{Column, Style};
+use super::protocol::Protocol;
 use super::read::directory::{self, Directory};
 use super::write::Writing;
 use super::write::claim::Unsettled;
@@ -69,6 +70,7 @@ impl Blz {
         let fetcher = Fetcher::new(store.clone(), remotes.clone(), limits, !options.unchecked);
         let (style, table, mutable) = (found.style, found.table, options.mutable);
         let access = Arc::new(Access {
+            protocol: Protocol::of(&store),
             store,
             style,
             table,

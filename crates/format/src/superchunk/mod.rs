@@ -42,6 +42,7 @@ mod handle;
 pub mod meta;
 mod model;
 pub mod names;
+mod protocol;
 mod read;
 mod repair;
 mod roots;

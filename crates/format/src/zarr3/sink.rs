@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use chunkyard_array::{ChunkIndex, GroupSpec};
-use chunkyard_store::{Error, Kind, Noun, Result, Store};
+use chunkyard_store::{Error, Noun, Result, Store};
 use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::{Map, Value, json};
 
@@ -174,7 +174,7 @@ impl PackWriter for ChunkFiles {
         let store = &self.store;
         stream::iter(objects)
             .map(|(path, bytes)| async move { store.put(&path, vec![bytes]).await })
-            .buffer_unordered(if store.kind() == Kind::Local { 1 } else { PUTS })
+            .buffer_unordered(store.puts_at_once(PUTS))
             .try_collect()
             .await
     }

@@ -101,7 +101,7 @@ pub(crate) async fn tidy(place: &Place, chunklen: u64, superchunk: u64, what: &s
     expected.extend((rest > 0).then_some(1));
     let found = files(place, "data").await;
     assert_eq!(found.len(), expected.len(), "{what} {:?}", Names(&found));
-    let local = place.directory().kind() == Kind::Local;
+    let local = place.directory().writes_in_place();
     for (number, chunks) in expected.into_iter().enumerate() {
         let name = match blz.style() {
             Style::Bcolz => format!("data/{}", names::legacy_file(number as u64)),

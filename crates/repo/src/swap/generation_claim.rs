@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use chunkyard_store::atomic::{Content, Outcome, SameBytes, Sight, Step, Witness};
 use chunkyard_store::publish::sync_folders;
-use chunkyard_store::{Error, Kind, Noun, Result, Store, Version};
+use chunkyard_store::{Error, Noun, Result, Store, Version};
 use futures::TryStreamExt;
 
 use super::{Attempt, Loaded, Memory, StateFile, Swap, checksum, overtaken, unknown_outcome};
@@ -110,7 +110,7 @@ pub(super) async fn read_local(file: &StateFile) -> Result<Loaded> {
 /// writers on a filesystem whose locks may do nothing.
 pub(super) async fn read_listed(file: &StateFile) -> Result<Loaded> {
     loop {
-        let published = if file.store.backend().kind() == Kind::Local {
+        let published = if file.is_local() {
             match read_local(file).await {
                 Ok(loaded) => Some(loaded),
                 Err(Error::NotFound { .. }) => None,
@@ -145,7 +145,7 @@ pub(super) async fn swap(
     current: Option<&Loaded>,
     ours: Attempt<'_>,
 ) -> Result<Swap> {
-    if file.store.backend().kind() == Kind::Local {
+    if file.is_local() {
         swap_local(file, current, ours).await
     } else {
         swap_listed(file, ours).await
@@ -361,7 +361,7 @@ pub(super) async fn put_rebuilt(store: &Store, state: &State, bytes: Bytes) -> R
 /// Replaces the published copy without looking at it.
 async fn overwrite(store: &Store, bytes: Bytes) -> Result<()> {
     let backend = store.backend();
-    if backend.kind() != Kind::Local {
+    if !store.renames() {
         return backend.put(STATE_FILE, vec![bytes]).await;
     }
     let lock = backend.lock(LOCK).await?;

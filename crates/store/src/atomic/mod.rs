@@ -158,6 +158,17 @@ impl<'a, W: Witness> Step<'a, W> {
         .await
     }
 
+    /// Whether the store can replace an object by this content in one step.
+    pub fn can_replace(&self, content: &Content) -> bool {
+        match self.store.kind() {
+            Kind::Local => true,
+            Kind::Object { conditional_put } => {
+                conditional_put && matches!(content, Content::Parts(_))
+            }
+            Kind::ReadOnly => false,
+        }
+    }
+
     /// Gives the object `from`, which is complete and durable, the name of the step, unless that is
     /// taken. In a directory the name is durable once its folder is synced.
     pub async fn publish(&self, from: &str) -> Result<Outcome<W::Proof>> {

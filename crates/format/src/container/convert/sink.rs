@@ -102,17 +102,11 @@ impl ContainerSink {
     pub async fn create(place: &Place, dataset: Dataset, options: CreateOptions) -> Result<Self> {
         let (store, names) = files_at(place)?;
         let work = names.work();
-        let lock = match store.kind() {
-            // A second process waits here, and then finds the work of the first.
-            Kind::Local => Some(store.lock(&format!("{work}/lock")).await?),
-            Kind::Object { .. } => None,
-            Kind::ReadOnly => {
-                return Err(Error::unsupported(format!(
-                    "writing to {}, a web server",
-                    place.url()
-                )));
-            }
-        };
+        if store.kind() == Kind::ReadOnly {
+            return Err(Error::unsupported(format!("writing to {}, a web server", place.url())));
+        }
+        // A second process waits here, and then finds the work of the first.
+        let lock = store.keep_out(&format!("{work}/lock")).await?;
         let replace = match refuse_occupied(&store, &names).await {
             Ok(()) => false,
             Err(Error::AlreadyExists { .. }) if options.overwrite && lock.is_some() => true,

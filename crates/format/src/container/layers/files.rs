@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use chunkyard_store::{Error, Fetcher, Kind, Lock, Noun, Result, Store, TEMP_PREFIX, Uid};
+use chunkyard_store::{Error, Fetcher, Lock, Noun, Result, Store, TEMP_PREFIX, Uid};
 
 use super::file_names::Names;
 use super::footer_reader::Windows;
 use super::layer::Layer;
 use super::stack::Id;
 use crate::Place;
+use crate::publish::sync_folders;
 
 /// Windows of large footers that are kept in memory.
 const WINDOW_BYTES_MAX: u64 = 16 << 20;
@@ -62,18 +63,12 @@ impl Files {
         for path in paths {
             self.store.delete(std::slice::from_ref(path)).await?;
         }
-        if !paths.is_empty() && self.store.kind() == Kind::Local {
-            self.store.sync_dir("").await?;
-        }
-        Ok(())
+        sync_folders(&self.store, paths).await
     }
 
     /// Keeps others from compacting and repairing, where there are locks.
     pub(crate) async fn lock_upkeep(&self) -> Result<Option<Lock>> {
-        match self.store.kind() {
-            Kind::Local => self.store.lock(&format!("{}/lock", self.names.work())).await.map(Some),
-            _ => Ok(None),
-        }
+        self.store.keep_out(&format!("{}/lock", self.names.work())).await
     }
 
     /// Lets others go on, and leaves no folder behind.
@@ -111,12 +106,12 @@ pub(crate) fn exists(store: &Store, path: &str) -> Error {
     Error::AlreadyExists { what: Noun::ContainerFile, name: store.object_url(path) }
 }
 
-/// A name for a temporary file: in a directory, beside its place, where it leaves no folder behind.
+/// A name for a temporary file: where files are renamed, beside its place, so that it leaves no folder behind.
 pub(crate) fn temporary_path(store: &Store, names: &Names) -> Result<String> {
     let id = Uid::fresh()?;
-    Ok(match store.kind() {
-        Kind::Local => format!("{TEMP_PREFIX}{id}"),
-        _ => format!("{}/{id}", names.work()),
+    Ok(match store.renames() {
+        true => format!("{TEMP_PREFIX}{id}"),
+        false => format!("{}/{id}", names.work()),
     })
 }
 

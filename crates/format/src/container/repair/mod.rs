@@ -10,6 +10,7 @@ use crate::container::layers::files::Files;
 use crate::container::layers::layer::Layer;
 use crate::container::layers::stack::{Ignored, Reason, Search};
 use crate::container::read::committed::Committed;
+use crate::publish::sync_folders;
 
 /// One action of a repair.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,9 +81,7 @@ impl Files {
             let name = self.store.object_url(&torn);
             return Err(Error::AlreadyExists { what: Noun::TornLayer, name });
         }
-        if self.store.kind() == Kind::Local {
-            self.store.sync_dir("").await?;
-        }
+        sync_folders(&self.store, std::slice::from_ref(&torn)).await?;
         self.delete_in_order(std::slice::from_ref(&file.path)).await?;
         Ok(torn)
     }

@@ -6,7 +6,7 @@
 use async_trait::async_trait;
 use bytes::Bytes;
 use chunkyard_store::atomic::{Content, Sight, Step, Witness};
-use chunkyard_store::{Error, Kind, Result, Store, Version};
+use chunkyard_store::{Error, Result, Store, Version};
 
 use super::draft::Finished;
 use crate::container::layers::file_names::Names;
@@ -47,15 +47,9 @@ pub(crate) async fn replace_base(
     alone: bool,
 ) -> Result<()> {
     let path = names.base();
-    let in_one_step = match (store.kind(), &finished.content) {
-        (Kind::Local, _) => true,
-        (kind, content) => {
-            kind == Kind::Object { conditional_put: true } && matches!(content, Content::Parts(_))
-        }
-    };
-    if in_one_step {
-        let witness = OurLayer { store, number: 0, path: &path, id, before: Some(expected) };
-        let step = Step::new(store, &path, witness);
+    let witness = OurLayer { store, number: 0, path: &path, id, before: Some(expected) };
+    let step = Step::new(store, &path, witness);
+    if step.can_replace(&finished.content) {
         let outcome = step.replace(finished.content, expected, aside).await?;
         return match outcome.known(|| format!("replacing {path}"))? {
             Some(()) => Ok(()),

@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use chunkyard_store::{Error, Kind, Result, Store};
+use chunkyard_store::{Error, Result, Store};
 use serde_json::{Value, json};
 
 use super::FileSpec;
@@ -48,7 +48,7 @@ pub struct BloscpackSink {
 impl BloscpackSink {
     /// Begins to write a file at a place. The dataset must be one array.
     pub async fn create(place: &Place, dataset: &Dataset, options: CreateOptions) -> Result<Self> {
-        if place.directory().kind() != Kind::Local {
+        if !place.directory().renames() {
             return Err(Error::unsupported(format!(
                 "writing {}: a Bloscpack file is written in a directory; copy it from there",
                 place.url()

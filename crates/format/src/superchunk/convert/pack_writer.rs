@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use chunkyard_array::ChunkIndex;
 use chunkyard_array::codec::blosc;
-use chunkyard_store::{Digest, Error, Kind, Result, Store, Upload, cpu};
+use chunkyard_store::{Digest, Error, Result, Store, Upload, cpu};
 
 use crate::aside::receipt;
 use crate::superchunk::bloscpack::{FileSpec, head_bytes, render_head};
@@ -236,7 +236,7 @@ impl OpenFile {
     ) -> Result<Self> {
         let length = head_bytes(&spec)?;
         let mut upload = None;
-        if store.kind() == Kind::Local && chunks > 1 {
+        if store.writes_in_place() && chunks > 1 {
             let mut begun = store.begin(&path).await?;
             let room = vec![0; usize::try_from(length).unwrap_or(0)];
             begun.write(vec![room.into()]).await?;

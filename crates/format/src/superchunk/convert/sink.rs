@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use async_trait::async_trait;
 use bytes::Bytes;
 use chunkyard_array::ChunkIndex;
-use chunkyard_store::{Digest, Error, Kind, Noun, Result, Store};
+use chunkyard_store::{Digest, Error, Noun, Result, Store};
 
 use super::draft::{COMMITS, Draft};
 use super::pack_writer::{SuperchunkWriter, Target};
@@ -86,7 +86,7 @@ impl Writers for Columns {
 
     /// An object begins with its offsets, so it is held in memory until it is complete.
     fn held_bytes_max(&self, store: &Store) -> u64 {
-        if store.kind() == Kind::Local { HELD_BYTES_MAX } else { u64::MAX }
+        if store.writes_in_place() { HELD_BYTES_MAX } else { u64::MAX }
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use chunkyard_array::{ChunkIndex, GroupSpec, Region};
-use chunkyard_store::{ChunkRef, Error, Fetcher, Kind, Links, Meta, Noun, Remotes, Result, Store};
+use chunkyard_store::{ChunkRef, Error, Fetcher, Links, Meta, Noun, Remotes, Result, Store};
 use futures::future::{BoxFuture, FutureExt};
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt, stream};
@@ -13,6 +13,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use super::tree::{self, Member, joined};
 use crate::superchunk::committed::{Committed, View};
 use crate::superchunk::handle::{Blz, BlzOptions};
+use crate::superchunk::protocol::Protocol;
 use crate::{ChunkStream, Dataset, Locate, Node, OpenOptions, Place, Source};
 use crate::{Finding, Level};
 
@@ -287,10 +288,7 @@ impl Source for BlzSource {
         let listing = async move {
             let objects = self.store.list_links("", Links::Skip).await?;
             Ok::<_, Error>(objects.try_filter(|meta| {
-                // An object store cannot delete an object only if it is unchanged, so a removed one is
-                // empty.
-                let gone = meta.size == 0 && self.store.kind() != Kind::Local;
-                let owned = gone
+                let owned = Protocol::of(&self.store).is_removed(meta)
                     || tree::is_hierarchy(&meta.path)
                     || self.members.iter().any(|member| member.owns(&meta.path));
                 std::future::ready(!owned)

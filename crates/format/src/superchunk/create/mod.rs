@@ -21,6 +21,7 @@ use crate::superchunk::handle::{Blz, BlzOptions};
 use crate::superchunk::meta::{self, CParams, ColumnStorage, RootDirs, Sizes, Storage};
 use crate::superchunk::model::Style;
 use crate::superchunk::names;
+use crate::superchunk::protocol::Protocol;
 use crate::superchunk::read::directory::{
     ATTRIBUTES, COLUMN_ATTRIBUTES, DIMENSION_NAMES, FORMAT, OLD_ATTRIBUTES, ROOT_DIRS, SCALAR,
     SIZES, STORAGE, UNTRIED,
@@ -356,7 +357,7 @@ impl Blz {
         let mut writing = self.shared.writing.lock().await;
         writing.abandon();
         let store = &self.shared.access.store;
-        if store.kind() != Kind::Local {
+        if self.shared.access.protocol == Protocol::Claimed {
             return Ok(false);
         }
         let lock = writing.committed().lock().await?;

@@ -13,7 +13,7 @@ mod examine;
 use std::sync::Arc;
 
 use chunkyard_array::Attributes;
-use chunkyard_store::{Error, Kind, Noun, Result, Store, Uid};
+use chunkyard_store::{Error, Noun, Result, Store, Uid};
 
 use self::examine::Examined;
 use super::committed::Committed;
@@ -57,7 +57,7 @@ impl Blz {
     /// would be done. Rows are never made up, and nothing is deleted.
     pub async fn repair(place: &Place, options: &BlzOptions, dry_run: bool) -> Result<Repaired> {
         let store = place.directory();
-        if !dry_run && store.kind() != Kind::Local {
+        if !dry_run && !store.renames() {
             return Err(Error::unsupported(format!(
                 "repairing {} where it is: files cannot be renamed there; copy it to a directory",
                 place.url()

@@ -7,12 +7,13 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use chunkyard_store::{Kind, Result, Version};
+use chunkyard_store::{Result, Version};
 
 use crate::publish::publish;
 use crate::superchunk::access::Access;
 use crate::superchunk::committed::{Committed, View};
 use crate::superchunk::model::Column;
+use crate::superchunk::protocol::Protocol;
 use crate::superchunk::read::files::Files;
 use crate::superchunk::write::Writing;
 use crate::superchunk::write::begin::file_number;
@@ -77,7 +78,7 @@ impl Writing {
     async fn object_versions(&self, committed: &Committed) -> Result<Vec<BTreeMap<u64, Version>>> {
         let store = &self.access.store;
         let mut all = vec![BTreeMap::new(); committed.columns.len()];
-        if store.kind() == Kind::Local {
+        if self.access.protocol == Protocol::Locked {
             return Ok(all);
         }
         for (column, seen) in committed.columns.iter().zip(&mut all) {
@@ -100,7 +101,7 @@ impl Access {
         parts: Vec<Bytes>,
         expected: Option<&Version>,
     ) -> Result<()> {
-        if self.store.kind() == Kind::Local {
+        if self.protocol == Protocol::Locked {
             return publish(&self.store, vec![(path, parts.concat().into())]).await;
         }
         self.put_object(&path, parts, expected).await.map(drop)

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use chunkyard_store::atomic::{AnyObject, Content, Outcome, Step};
-use chunkyard_store::{Error, Kind, Object, Result, Store, Uid, Version};
+use chunkyard_store::{Error, Object, Result, Store, Uid, Version};
 
 use crate::superchunk::access::Access;
 use crate::superchunk::names;
@@ -30,8 +30,8 @@ impl Access {
         original.refuse_itself(there).await?;
         original.create_in(there).await?;
         original.compare(there).await?;
-        let version = original.whole.as_ref().map(|object| Version::from(&object.meta));
-        let version = version.filter(|_| self.store.kind() != Kind::Local);
+        let version =
+            original.whole.as_ref().and_then(|object| self.protocol.version(&object.meta));
         Ok(Copied { path, version })
     }
 }
@@ -49,7 +49,7 @@ struct Original<'a> {
 
 impl<'a> Original<'a> {
     async fn open(store: &'a Store, path: &'a str, there: &Store) -> Result<Self> {
-        if (store.kind(), there.kind()) == (Kind::Local, Kind::Local) {
+        if store.renames() && there.renames() {
             let meta = store.head(path).await?;
             return Ok(Self { store, path, size: meta.size, etag: meta.etag, whole: None });
         }
@@ -61,11 +61,9 @@ impl<'a> Original<'a> {
     /// Refuses the root where the file already is, under any name: the file would be deleted as a copy of
     /// itself.
     async fn refuse_itself(&self, there: &Store) -> Result<()> {
-        let same = match (self.store.kind(), there.kind()) {
-            (Kind::Local, Kind::Local) => {
-                there.head(self.path).await.is_ok_and(|found| found.etag == self.etag)
-            }
-            _ => self.store.url().trim_end_matches('/') == there.url().trim_end_matches('/'),
+        let same = match self.whole {
+            None => there.head(self.path).await.is_ok_and(|found| found.etag == self.etag),
+            Some(_) => self.store.url().trim_end_matches('/') == there.url().trim_end_matches('/'),
         };
         match same {
             true => Err(Error::invalid(format!("moving {} to where it is", self.path))),
@@ -78,15 +76,15 @@ impl<'a> Original<'a> {
         let path = self.path;
         let (folder, _) = path.rsplit_once('/').unwrap_or(("", path));
         let aside = format!("{folder}/{}{}", names::TEMP, Uid::fresh()?);
-        let content = match there.kind() {
-            Kind::Local => match self.write_aside(there, &aside).await {
+        let content = match there.renames() {
+            true => match self.write_aside(there, &aside).await {
                 Ok(()) => Content::Aside(aside.clone()),
                 Err(error) => {
                     there.delete(&[aside]).await.ok();
                     return Err(error);
                 }
             },
-            _ => Content::Parts(vec![self.piece(0..self.size).await?]),
+            false => Content::Parts(vec![self.piece(0..self.size).await?]),
         };
         let step = Step::new(there, path, AnyObject { store: there, path });
         match step.create(content, &aside).await? {

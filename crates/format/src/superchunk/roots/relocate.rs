@@ -10,7 +10,7 @@
 
 use std::ops::RangeInclusive;
 
-use chunkyard_store::{Error, Kind, Location, Result};
+use chunkyard_store::{Error, Location, Result};
 
 use super::copy::Copied;
 use crate::publish::publish;
@@ -20,7 +20,6 @@ use crate::superchunk::meta::{Shards, Sizes};
 use crate::superchunk::model::Style;
 use crate::superchunk::read::directory::{SHARDS, read_shards};
 use crate::superchunk::write::Writing;
-use crate::superchunk::write::claim::lost;
 
 impl Blz {
     /// Moves full files, by the numbers in their names, to another root: any store, which readers must allow.
@@ -91,14 +90,7 @@ impl Writing {
 
     /// Replaces `meta/sizes` while the rows stay the same.
     async fn commit_sizes(&self, base: &Committed, sizes: Sizes) -> Result<()> {
-        let access = &self.access;
-        let version = if access.store.kind() == Kind::Local {
-            access.put_sizes(base, &sizes, &base.cbytes).await?;
-            base.version.clone()
-        } else {
-            let swapped = access.swap_sizes(&sizes, &base.version).await?;
-            swapped.ok_or_else(|| lost(access.store.url()))?
-        };
+        let version = self.access.commit_sizes(base, &sizes, &base.cbytes).await?;
         self.current.commit(Committed { sizes, version, ..base.clone() });
         Ok(())
     }

@@ -11,7 +11,7 @@
 //! conditional puts take its place. See `docs/design/010-superchunk.md`.
 
 use bytes::Bytes;
-use chunkyard_store::{Error, Kind, Result};
+use chunkyard_store::{Error, Result};
 
 use super::Writing;
 use super::encode::{encode, rows_of};
@@ -19,6 +19,7 @@ use crate::superchunk::bloscpack::CHUNK_BYTES_MAX;
 use crate::superchunk::committed::Committed;
 use crate::superchunk::handle::Blz;
 use crate::superchunk::model::Column;
+use crate::superchunk::protocol::Protocol;
 
 /// Bytes of encoded chunks that may wait in memory for a file that grows.
 pub(crate) const PENDING_BYTES_MAX: usize = 8 << 20;
@@ -51,9 +52,8 @@ impl Blz {
     /// Makes it `len` rows long: cuts rows off, or adds default rows.
     pub async fn resize(&self, len: u64) -> Result<()> {
         let mut writing = self.shared.writing.lock().await;
-        // Only a writer that keeps others out knows the length: on an object store, one that has just
-        // claimed.
-        if writing.is_idle() && writing.access.store.kind() != Kind::Local {
+        // Only a writer that keeps others out knows the length: one that has the lock, or has just claimed.
+        if writing.is_idle() && writing.access.protocol == Protocol::Claimed {
             writing.reset();
         }
         writing.begin().await?;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use chunkyard_store::{Error, Kind, Noun, Result, TEMP_PREFIX, Version, alone};
+use chunkyard_store::{Error, Noun, Result, TEMP_PREFIX, Version, alone};
 
 use super::chunk_files::too_few_chunks;
 use super::encode::Rows;
@@ -15,6 +15,7 @@ use super::{ColumnWriting, Writing};
 use crate::superchunk::committed::{Committed, View};
 use crate::superchunk::model::{Column, Style};
 use crate::superchunk::names;
+use crate::superchunk::protocol::Protocol;
 use crate::superchunk::read::directory::{LOCK, SIZES, get};
 use crate::superchunk::read::files;
 
@@ -42,7 +43,7 @@ impl Writing {
             let what = format!("{url} has no dimensions, so nothing can be added");
             return Err(Error::invalid(what));
         }
-        if self.access.store.kind() != Kind::Local {
+        if self.access.protocol == Protocol::Claimed {
             if self.columns.is_some() {
                 // If another writer came meanwhile, the conditional writes of this handle fail.
                 return Ok(());
@@ -98,7 +99,8 @@ impl Writing {
 
     /// Finds the end of each column, and removes everything behind it.
     pub(super) async fn find_ends(&mut self) -> Result<()> {
-        if self.access.store.kind() != Kind::Local && self.access.is_changing().await {
+        // It came with a copy of a directory.
+        if !self.access.store.writes_in_place() && self.access.is_changing().await {
             self.access.withdraw_journal().await?;
         }
         self.bring_back().await?;
@@ -154,13 +156,14 @@ impl Writing {
         let (store, style) = (&self.access.store, self.access.style);
         let tail = column.tail_file(full);
         let (open, slot) = column.place_of(full);
-        let local = store.kind() == Kind::Local;
+        let protocol = self.access.protocol;
+        let locked = protocol == Protocol::Locked;
         let mut versions = BTreeMap::new();
         let mut stale = Vec::new();
         for meta in store.list_dir(&column.folder).await?.objects {
             let name = meta.path.rsplit('/').next().unwrap_or_default();
-            if local && (name.starts_with(names::TEMP) || name.starts_with(TEMP_PREFIX)) {
-                stale.push((u64::MAX, meta.path, meta.size));
+            if locked && (name.starts_with(names::TEMP) || name.starts_with(TEMP_PREFIX)) {
+                stale.push((u64::MAX, meta));
                 continue;
             }
             let Some(number) = file_number(style, name) else { continue };
@@ -168,13 +171,13 @@ impl Writing {
             // here was left by a writer that died after moving it.
             let moved = !committed.files.roots.is_here(number);
             if number > tail || (number == tail && rows.is_none()) || moved {
-                stale.push((number, meta.path.clone(), meta.size));
+                stale.push((number, meta.clone()));
             }
-            if !local && (number >= open || self.access.mutable || moved) {
-                versions.insert(number, Version::from(&meta));
+            if number >= open || self.access.mutable || moved {
+                versions.extend(protocol.version(&meta).map(|version| (number, version)));
             }
         }
-        if !local {
+        if !locked {
             // From here on, a writer that claims later also replaces these objects later, and a replacement
             // by this writer then fails.
             self.refuse_lost_claim().await?;
@@ -188,7 +191,7 @@ impl Writing {
             }
             index.chunks.truncate(usize::try_from(slot).unwrap_or(usize::MAX));
             // Any other file is written as a whole by the writer that adds to it.
-            let grows = local && style == Style::Superchunk;
+            let grows = self.access.changes_in_place();
             if grows && !self.access.is_whole(column, open, &index).await? {
                 if let Some(rows) = rows {
                     // The chunk that also holds these rows goes only after this.
@@ -201,14 +204,14 @@ impl Writing {
             committed.files.forget(at, file);
         }
         // The last first, so that a crash leaves no gap.
-        stale.sort_unstable_by(|a, b| b.cmp(a));
-        for (number, path, size) in stale {
+        stale.sort_unstable_by(|(a, one), (b, other)| (b, &other.path).cmp(&(a, &one.path)));
+        for (number, meta) in stale {
             committed.files.forget(at, number);
-            if !local && size == 0 {
+            if protocol.is_removed(&meta) {
                 continue;
             }
             let version = versions.get(&number).cloned();
-            if let Some(version) = self.access.remove_file(path, version).await? {
+            if let Some(version) = self.access.remove_file(meta.path, version).await? {
                 versions.insert(number, version);
             }
         }

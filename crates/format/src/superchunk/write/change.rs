@@ -17,7 +17,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use chunkyard_array::ChunkIndex;
 use chunkyard_array::codec::blosc;
-use chunkyard_store::{Error, Kind, Noun, Result, cpu};
+use chunkyard_store::{Error, Noun, Result, cpu};
 
 use super::Writing;
 use super::chunk_files::render;
@@ -28,6 +28,7 @@ use crate::superchunk::access::Access;
 use crate::superchunk::committed::View;
 use crate::superchunk::handle::{Blz, Shared};
 use crate::superchunk::model::{Column, Style};
+use crate::superchunk::protocol::Protocol;
 use crate::superchunk::read::files::FileIndex;
 use crate::{Accept, Exclusion, Writer};
 
@@ -253,15 +254,17 @@ impl Writing {
         let spec = column.file_spec(access.style, begins, entries)?;
         let (parts, index) = render(&spec, &path, committed, &chunks, begins)?;
         let mine = self.columns.as_mut().and_then(|all| all.get_mut(at));
-        if access.store.kind() == Kind::Local {
-            access.replace_file(&path, parts).await?;
-            access.store.sync_dir(&column.folder).await?;
-            if let Some(mine) = mine {
-                mine.cbytes += grown;
+        if let Some(mine) = mine {
+            match access.protocol {
+                Protocol::Locked => {
+                    access.replace_file(&path, parts).await?;
+                    access.store.sync_dir(&column.folder).await?;
+                }
+                Protocol::Claimed => {
+                    let version = access.put_object(&path, parts, mine.versions.get(&file)).await?;
+                    mine.versions.insert(file, version);
+                }
             }
-        } else if let Some(mine) = mine {
-            let version = access.put_object(&path, parts, mine.versions.get(&file)).await?;
-            mine.versions.insert(file, version);
             mine.cbytes += grown;
         }
         committed.files.keep(at, file, Arc::new(index));
@@ -277,7 +280,7 @@ impl Access {
         index: &FileIndex,
         changes: &[Change],
     ) -> Result<Option<Vec<Entry>>> {
-        if self.store.kind() != Kind::Local || self.style != Style::Superchunk {
+        if !self.changes_in_place() {
             return Ok(None);
         }
         let mut entries = Vec::with_capacity(changes.len());

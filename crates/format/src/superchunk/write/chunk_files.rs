@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use chunkyard_store::{Digest, Error, Kind, Result, Uid};
+use chunkyard_store::{Digest, Error, Result, Uid};
 use serde_json::json;
 
 use super::append::chunk_len;
@@ -20,6 +20,7 @@ use crate::superchunk::committed::Committed;
 use crate::superchunk::dtype;
 use crate::superchunk::model::{Column, Style};
 use crate::superchunk::names;
+use crate::superchunk::protocol::Protocol;
 use crate::superchunk::read::directory::{COLUMN, DATASET};
 use crate::superchunk::read::files::FileIndex;
 use crate::superchunk::roots::Rooted;
@@ -104,7 +105,7 @@ impl Writing {
                 usize::try_from(column.superchunk.saturating_sub(slot)).unwrap_or(usize::MAX);
             let waiting: usize = mine.pending.iter().map(Bytes::len).sum();
             // An object is written as a whole, so its chunks wait until it is complete.
-            let many = waiting > bytes_max && self.access.store.kind() == Kind::Local;
+            let many = waiting > bytes_max && self.access.store.writes_in_place();
             let all = bytes_max == 0 && !mine.pending.is_empty();
             if mine.pending.len() < room && !many && !all {
                 return Ok(());
@@ -143,11 +144,7 @@ impl ColumnWriting {
             }
         };
         let index = match &before {
-            Some(before)
-                if access.store.kind() == Kind::Local
-                    && access.style == Style::Superchunk
-                    && before.rooted.url.is_none() =>
-            {
+            Some(before) if access.changes_in_place() && before.rooted.url.is_none() => {
                 dirty.insert(path.clone());
                 access.grow_file(column, before, begins, slot, chunks).await?
             }
@@ -163,7 +160,7 @@ impl ColumnWriting {
                 };
                 let spec = column.file_spec(access.style, begins, entries)?;
                 let (parts, index) = render(&spec, &path, committed, &whole, begins)?;
-                if access.store.kind() == Kind::Local {
+                if access.protocol == Protocol::Locked {
                     if self.tail == Some(file) {
                         // This replaces the old tail. Its rows are in a full chunk of an earlier file.
                         let before: Vec<String> = dirty.iter().cloned().collect();
@@ -329,7 +326,7 @@ impl Committed {
     fn signed(&self, spec: &FileSpec) -> Result<FileSpec> {
         let mut spec = spec.clone();
         let writer = self.sizes.other.get(WRITER).cloned();
-        if let Some(writer) = writer.filter(|_| self.access.store.kind() != Kind::Local) {
+        if let Some(writer) = writer.filter(|_| self.access.protocol == Protocol::Claimed) {
             spec.sign(&writer)?;
         }
         Ok(spec)

@@ -14,13 +14,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use chunkyard_store::atomic::{Content, Outcome, SameBytes, Step};
-use chunkyard_store::{Error, Kind, Object, Result, Store, Uid, Version};
+use chunkyard_store::{Error, Object, Result, Store, Uid, Version};
 use serde_json::json;
 
 use super::Writing;
 use crate::superchunk::access::Access;
 use crate::superchunk::committed::Committed;
 use crate::superchunk::meta::Sizes;
+use crate::superchunk::protocol::Protocol;
 use crate::superchunk::read::directory::{SIZES, get};
 use crate::superchunk::read::files::Files;
 use crate::superchunk::read::locate::may_be_moving;
@@ -71,7 +72,7 @@ impl Writing {
 
     /// On an object store: tells a damaged file from one that another writer is replacing.
     pub(crate) async fn explain_loss(&self, error: Error) -> Error {
-        if self.access.store.kind() == Kind::Local || !may_be_moving(&error) {
+        if self.access.protocol == Protocol::Locked || !may_be_moving(&error) {
             return error;
         }
         if !self.claim_stands().await.unwrap_or(true) {

@@ -9,15 +9,17 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use chunkyard_store::{Error, Kind, Pooled, Result, Version, alone};
+use chunkyard_store::{Error, Pooled, Result, Version, alone};
 
 use super::Writing;
+use super::claim::lost;
 use super::encode::{encode_from, rows_of};
 use crate::superchunk::access::Access;
 use crate::superchunk::committed::Committed;
 use crate::superchunk::handle::Blz;
 use crate::superchunk::meta::Sizes;
 use crate::superchunk::model::Column;
+use crate::superchunk::protocol::Protocol;
 use crate::superchunk::read::directory::SIZES;
 use crate::superchunk::read::files::FileIndex;
 
@@ -73,7 +75,7 @@ impl Writing {
             self.take_encoded(at, 0).await?;
             self.write_some(at, 0).await?;
         }
-        let local = access.store.kind() == Kind::Local;
+        let local = access.protocol == Protocol::Locked;
         // Files that grew, and files that were replaced.
         let mut dirty: Vec<String> = self.dirty.iter().cloned().collect();
         if self.changes_chunks() {
@@ -205,14 +207,33 @@ impl Access {
         path: String,
         version: Option<Version>,
     ) -> Result<Option<Version>> {
-        if self.store.kind() == Kind::Local {
+        if self.protocol == Protocol::Locked {
             return self.store.delete(&[path]).await.map(|()| None);
         }
         let Some(version) = version else { return Ok(None) };
         self.put_object(&path, Vec::new(), Some(&version)).await.map(Some)
     }
 
-    /// Replaces `meta/sizes` in a directory, with nothing else to commit.
+    /// Replaces `meta/sizes`, with nothing else to commit; gives its version.
+    pub(crate) async fn commit_sizes(
+        &self,
+        base: &Committed,
+        sizes: &Sizes,
+        cbytes: &[i64],
+    ) -> Result<Version> {
+        match self.protocol {
+            Protocol::Locked => {
+                self.put_sizes(base, sizes, cbytes).await?;
+                Ok(base.version.clone())
+            }
+            Protocol::Claimed => {
+                let swapped = self.swap_sizes(sizes, &base.version).await?;
+                swapped.ok_or_else(|| lost(self.store.url()))
+            }
+        }
+    }
+
+    /// Replaces `meta/sizes` under the lock.
     pub(crate) async fn put_sizes(
         &self,
         committed: &Committed,

@@ -11,7 +11,7 @@
 //! A journal without entries only says that a file is being replaced by another.
 
 use bytes::Bytes;
-use chunkyard_store::{Digest, Error, Kind, Result, Store};
+use chunkyard_store::{Digest, Error, Result, Store};
 use serde_json::{Value, json};
 
 use crate::publish::{publish, withdraw};
@@ -103,8 +103,8 @@ impl Entry {
 
 /// The journal of a dataset, if it has a complete one.
 pub(crate) async fn read(store: &Store) -> Result<Option<Journal>> {
-    // An object store has no writes in place, so it needs no journal.
-    if store.kind() != Kind::Local {
+    // Without writes in place there is no need for a journal.
+    if !store.writes_in_place() {
         return Ok(None);
     }
     Ok(get(store, JOURNAL).await?.and_then(|object| Journal::parse(&object.bytes)))

@@ -1,9 +1,8 @@
 //! Cuts rows off at the end: first they stop counting, then their files go.
 
-use chunkyard_store::{Error, Kind, Result, Version};
+use chunkyard_store::{Error, Result, Version};
 
 use super::Writing;
-use super::claim::lost;
 use crate::superchunk::committed::View;
 use crate::superchunk::handle::Blz;
 
@@ -45,12 +44,7 @@ impl Writing {
         let each = committed.cbytes.iter().zip(&cut).map(|(bytes, cut)| bytes - cut.bytes);
         let cbytes: Vec<i64> = each.collect();
         let sizes = committed.sizes_for(len, &cbytes);
-        if access.store.kind() == Kind::Local {
-            access.put_sizes(committed, &sizes, &cbytes).await?;
-        } else {
-            let swapped = access.swap_sizes(&sizes, &committed.version).await?;
-            swapped.ok_or_else(|| lost(access.store.url()))?;
-        }
+        access.commit_sizes(committed, &sizes, &cbytes).await?;
         // The last first, so that a crash leaves files without a gap, as the next writer expects.
         for file in cut.into_iter().flat_map(|cut| cut.files.into_iter().rev()) {
             // If this fails, the next writer removes the file.
@@ -63,7 +57,7 @@ impl Writing {
 impl View {
     /// What each column loses when it is cut to `len` rows.
     async fn cuts(&self, len: u64) -> Result<Vec<Cut>> {
-        let store = &self.committed.access.store;
+        let access = &self.committed.access;
         let mut all = Vec::with_capacity(self.committed.columns.len());
         for (at, column) in self.committed.columns.iter().enumerate() {
             let per_chunk = column.chunklen.max(1);
@@ -80,10 +74,7 @@ impl View {
                 if slot == 0 && index.rooted.url.is_none() {
                     let path = index.rooted.path.to_string();
                     // The version as of now: later the object may hold rows of another writer.
-                    let version = match store.kind() {
-                        Kind::Local => None,
-                        _ => Some(Version::from(&store.head(&path).await?)),
-                    };
+                    let version = access.version_now(&path).await?;
                     cut.files.push((path, version));
                 }
                 chunk += count;
