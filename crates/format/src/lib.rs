@@ -50,7 +50,6 @@
 
 #![forbid(unsafe_code)]
 
-mod aside;
 mod check;
 mod chunk_codecs;
 pub mod container;
@@ -73,6 +72,7 @@ mod space;
 mod staging;
 pub mod superchunk;
 mod version;
+mod worker_packs;
 mod write;
 pub mod zarr3;
 

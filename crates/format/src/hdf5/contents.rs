@@ -9,7 +9,7 @@ use hdf5_reader::{Hdf5File, RawAttribute};
 use super::attributes::{self, find};
 use super::dimensions::{Scales, is_mere_dimension};
 use super::metadata::{Chunks, Description};
-use super::tree::{self, Place};
+use super::tree::{self, NamedObject};
 use crate::Loss;
 
 /// How netCDF names a variable that is called like a dimension but is not its coordinate.
@@ -101,7 +101,7 @@ struct Reading<'a> {
 impl Reading<'_> {
     fn array(
         &mut self,
-        place: &Place,
+        place: &NamedObject,
         stored: &[RawAttribute],
         is_netcdf: bool,
     ) -> Result<Array, String> {
@@ -124,7 +124,7 @@ impl Reading<'_> {
 
     fn attributes(
         &mut self,
-        place: &Place,
+        place: &NamedObject,
         stored: &[RawAttribute],
         is_netcdf: bool,
     ) -> Attributes {
@@ -142,14 +142,14 @@ impl Reading<'_> {
 
     fn no_attributes(
         &mut self,
-        place: &Place,
+        place: &NamedObject,
         cause: &hdf5_reader::error::Error,
     ) -> Vec<RawAttribute> {
         self.lose_attribute(place, &format!("its attributes cannot be read: {cause}"));
         Vec::new()
     }
 
-    fn lose_attribute(&mut self, place: &Place, what: &str) {
+    fn lose_attribute(&mut self, place: &NamedObject, what: &str) {
         let what = format!("{}: {what}", place.path);
         self.losses.push(Loss { name: ATTRIBUTES.to_owned(), what });
     }

@@ -21,7 +21,7 @@ pub(super) struct ElementType {
     /// The data type of the array.
     pub(super) dtype: Value,
     /// The kind that decides how a fill value is read.
-    pub(super) kind: Kind,
+    pub(super) kind: ElementClass,
     /// Bytes of an element; 0 for strings of variable length, which are in heaps.
     pub(super) bytes: usize,
     /// The order of the bytes of a number.
@@ -32,7 +32,7 @@ pub(super) struct ElementType {
 
 /// How the bytes of one element become a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ElementClass {
     Bool,
     Signed,
     Unsigned,
@@ -47,7 +47,7 @@ pub(super) enum Kind {
 }
 
 impl ElementType {
-    fn new(kind: Kind, dtype: impl Into<Value>, bytes: usize, order: ByteOrder) -> Self {
+    fn new(kind: ElementClass, dtype: impl Into<Value>, bytes: usize, order: ByteOrder) -> Self {
         Self { dtype: dtype.into(), kind, bytes, order, members: None }
     }
 
@@ -66,7 +66,7 @@ impl ElementType {
             Datatype::VarLen { kind: VarLenKind::String, base, .. }
                 if base.is_vlen_string_base() =>
             {
-                Ok(Self::new(Kind::Text, "string", 0, ByteOrder::Little))
+                Ok(Self::new(ElementClass::Text, "string", 0, ByteOrder::Little))
             }
             Datatype::Opaque { size, tag } => opaque(*size, tag),
             Datatype::Enum { base, members } => enumeration(base, members, raw),
@@ -105,7 +105,8 @@ fn integer(size: u8, signed: bool, stored: Hdf5Order, raw: &[u8]) -> Result<Elem
     if !matches!(size, 1 | 2 | 4 | 8) {
         return Err(format!("integers of {size} bytes"));
     }
-    let (kind, prefix) = if signed { (Kind::Signed, "int") } else { (Kind::Unsigned, "uint") };
+    let (kind, prefix) =
+        if signed { (ElementClass::Signed, "int") } else { (ElementClass::Unsigned, "uint") };
     let dtype = format!("{prefix}{}", u16::from(size) * 8);
     Ok(ElementType::new(kind, dtype, usize::from(size), order(stored)))
 }
@@ -114,11 +115,11 @@ fn integer(size: u8, signed: bool, stored: Hdf5Order, raw: &[u8]) -> Result<Elem
 /// of the mantissa, bias.
 type FloatLayout = (u8, u16, u16, u8, u8, u8, u8, u32);
 
-const FLOATS: &[(FloatLayout, Kind, &str)] = &[
-    ((15, 0, 16, 10, 5, 0, 10, 15), Kind::Float16, "float16"),
-    ((15, 0, 16, 7, 8, 0, 7, 127), Kind::BFloat16, "bfloat16"),
-    ((31, 0, 32, 23, 8, 0, 23, 127), Kind::Float32, "float32"),
-    ((63, 0, 64, 52, 11, 0, 52, 1023), Kind::Float64, "float64"),
+const FLOATS: &[(FloatLayout, ElementClass, &str)] = &[
+    ((15, 0, 16, 10, 5, 0, 10, 15), ElementClass::Float16, "float16"),
+    ((15, 0, 16, 7, 8, 0, 7, 127), ElementClass::BFloat16, "bfloat16"),
+    ((31, 0, 32, 23, 8, 0, 23, 127), ElementClass::Float32, "float32"),
+    ((63, 0, 64, 52, 11, 0, 52, 1023), ElementClass::Float64, "float64"),
 ];
 
 fn float(stored: Hdf5Order, raw: &[u8]) -> Result<ElementType, String> {
@@ -150,7 +151,7 @@ fn fixed_bytes(name: &str, bytes: u32) -> Result<ElementType, String> {
         return Err(format!("elements of {bytes} bytes"));
     }
     let dtype = json!({"name": name, "configuration": {"length_bytes": bytes}});
-    Ok(ElementType::new(Kind::Raw, dtype, bytes as usize, ByteOrder::Little))
+    Ok(ElementType::new(ElementClass::Raw, dtype, bytes as usize, ByteOrder::Little))
 }
 
 /// h5py keeps NumPy's times as opaque bytes with the type in the tag.
@@ -159,7 +160,7 @@ fn opaque(bytes: u32, tag: &str) -> Result<ElementType, String> {
     match numpy {
         Some((dtype, order)) if dtype.name().starts_with("numpy.") && bytes == 8 => {
             let json = serde_json::to_value(dtype.metadata()).map_err(|cause| cause.to_string())?;
-            Ok(ElementType::new(Kind::Signed, json, 8, order))
+            Ok(ElementType::new(ElementClass::Signed, json, 8, order))
         }
         _ => fixed_bytes("raw_bytes", bytes),
     }
@@ -176,7 +177,7 @@ fn enumeration(base: &Datatype, members: &[EnumMember], raw: &[u8]) -> Result<El
     // h5py writes NumPy's bool like this.
     let is = |name: &str, value: i64| values.get(name) == Some(&json!(value));
     if element.bytes == 1 && values.len() == 2 && is("FALSE", 0) && is("TRUE", 1) {
-        return Ok(ElementType::new(Kind::Bool, "bool", 1, ByteOrder::Little));
+        return Ok(ElementType::new(ElementClass::Bool, "bool", 1, ByteOrder::Little));
     }
     element.members = Some(values);
     Ok(element)
@@ -200,10 +201,10 @@ fn complex(size: u32, fields: &[CompoundField]) -> Result<ElementType, String> {
     let named = matches!(names, ("r", "i") | ("re", "im") | ("real", "imag"));
     match part {
         4 if packed && named => {
-            Ok(ElementType::new(Kind::Complex64, "complex64", 8, order(byte_order)))
+            Ok(ElementType::new(ElementClass::Complex64, "complex64", 8, order(byte_order)))
         }
         8 if packed && named => {
-            Ok(ElementType::new(Kind::Complex128, "complex128", 16, order(byte_order)))
+            Ok(ElementType::new(ElementClass::Complex128, "complex128", 16, order(byte_order)))
         }
         _ => Err(refused()),
     }

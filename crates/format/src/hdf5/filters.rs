@@ -8,7 +8,7 @@ use chunkyard_array::ByteOrder;
 use hdf5_reader::messages::filter_pipeline::FilterDescription;
 use serde_json::{Value, json};
 
-use super::dtype::{ElementType, Kind};
+use super::dtype::{ElementClass, ElementType};
 
 /// The identifiers that HDF5 and its registry of filters give.
 mod id {
@@ -76,8 +76,10 @@ fn named(name: &str, configuration: Value) -> Value {
 
 fn elements_to_bytes(element: &ElementType) -> Value {
     let endian = match element.order {
-        _ if element.kind == Kind::Text => return json!({"name": "vlen-utf8"}),
-        _ if element.bytes == 1 || element.kind == Kind::Raw => return json!({"name": "bytes"}),
+        _ if element.kind == ElementClass::Text => return json!({"name": "vlen-utf8"}),
+        _ if element.bytes == 1 || element.kind == ElementClass::Raw => {
+            return json!({"name": "bytes"});
+        }
         ByteOrder::Little => "little",
         ByteOrder::Big => "big",
     };
@@ -137,7 +139,7 @@ mod tests {
     }
 
     fn floats(order: ByteOrder) -> ElementType {
-        let (dtype, kind) = (json!("float32"), Kind::Float32);
+        let (dtype, kind) = (json!("float32"), ElementClass::Float32);
         ElementType { dtype, kind, bytes: 4, order, members: None }
     }
 

@@ -15,7 +15,7 @@ use hdf5_reader::messages::layout::DataLayout;
 use hdf5_reader::object_header::ObjectHeader;
 use serde_json::{Value, json};
 
-use super::dtype::{ElementType, Kind};
+use super::dtype::{ElementClass, ElementType};
 use super::index::{Index, Table};
 use super::slabs::slab_shape;
 use super::{edges, filters};
@@ -115,7 +115,7 @@ impl<'a> Description<'a> {
         let (chunk_shape, mut chunks) = self.chunks(file, space, layout, &element)?;
         let chunk_bytes = bytes_of(&chunk_shape, element.bytes)?;
         let codecs = |skipped| {
-            let text = element.kind == Kind::Text;
+            let text = element.kind == ElementClass::Text;
             let filters = if text { Vec::new() } else { without(self.filters, skipped) };
             filters::codecs(&element, chunk_bytes, &filters)
         };
@@ -203,7 +203,7 @@ impl<'a> Description<'a> {
     ) -> Result<(Vec<u64>, Chunks), String> {
         let offset_bytes = file.superblock().offset_size;
         let unwritten = &|address: u64| Cursor::is_undefined_offset(address, offset_bytes);
-        let text = element.kind == Kind::Text;
+        let text = element.kind == ElementClass::Text;
         let element_bytes = element.bytes;
         let whole: Vec<u64> = space.dims.iter().map(|&extent| extent.max(1)).collect();
         if text {

@@ -2,7 +2,7 @@
 //!
 //! HDF5 is a graph: an object can have many names, and a group can contain itself. Zarr is a tree. A
 //! group is entered once, by the first name that leads to it; a dataset stands under each of its
-//! names, since two arrays may well point to the same bytes. Objects that get no place are listed,
+//! names, since two arrays may well point to the same bytes. Objects that get no object are listed,
 //! with the reason.
 
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -30,16 +30,16 @@ const TYPES: &str = "types";
 #[derive(Debug, Default)]
 pub(super) struct Tree {
     /// Groups by path, `/` first and each after its parent.
-    pub(super) groups: Vec<Place>,
+    pub(super) groups: Vec<NamedObject>,
     /// Datasets by path, with one entry per name.
-    pub(super) datasets: Vec<Place>,
+    pub(super) datasets: Vec<NamedObject>,
     /// Objects and names that are in neither.
     pub(super) losses: Vec<Loss>,
 }
 
 /// An object and its name.
 #[derive(Debug, Clone)]
-pub(super) struct Place {
+pub(super) struct NamedObject {
     /// The path in the tree.
     pub(super) path: String,
     /// A path without soft links.
@@ -50,7 +50,7 @@ pub(super) struct Place {
 
 /// The kind of object that a header describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum ObjectKind {
     Group,
     Dataset,
     DataType,
@@ -60,21 +60,21 @@ enum Kind {
 pub(super) fn walk(file: &Hdf5File) -> ParserResult<Tree> {
     let root = file.root_group()?.address();
     let mut walk = Walk { file, tree: Tree::default(), groups: HashMap::new(), soft: Vec::new() };
-    let mut queue = VecDeque::from([Place::hard("/", root)]);
+    let mut queue = VecDeque::from([NamedObject::hard("/", root)]);
     let mut entered = HashSet::from([root]);
     while let Some(group) = queue.pop_front() {
         walk.enter(group, &mut queue, &mut entered)?;
     }
     // Only now are all targets of soft links known.
     let datasets: HashMap<u64, String> =
-        walk.tree.datasets.iter().map(|place| (place.address, place.path.clone())).collect();
+        walk.tree.datasets.iter().map(|object| (object.address, object.path.clone())).collect();
     for (path, base, target) in std::mem::take(&mut walk.soft) {
         let mut links_left = SOFT_LINKS_MAX;
         let address = walk.resolve(root, base, &target, &mut links_left);
         let dataset = address.map(|address| (address, datasets.get(&address).cloned()));
         match dataset {
             Some((address, Some(hard_path))) => {
-                walk.tree.datasets.push(Place { path, hard_path, address });
+                walk.tree.datasets.push(NamedObject { path, hard_path, address });
             }
             Some((_, None)) => {
                 walk.lose(LINKS, &path, format!("a soft link to {target}, no dataset"))
@@ -85,7 +85,7 @@ pub(super) fn walk(file: &Hdf5File) -> ParserResult<Tree> {
     Ok(walk.tree)
 }
 
-impl Place {
+impl NamedObject {
     fn hard(path: &str, address: u64) -> Self {
         Self { path: path.to_owned(), hard_path: path.to_owned(), address }
     }
@@ -103,8 +103,8 @@ struct Walk<'a> {
 impl Walk<'_> {
     fn enter(
         &mut self,
-        group: Place,
-        queue: &mut VecDeque<Place>,
+        group: NamedObject,
+        queue: &mut VecDeque<NamedObject>,
         entered: &mut HashSet<u64>,
     ) -> ParserResult<()> {
         let header = self.file.get_or_parse_header(group.address)?;
@@ -124,7 +124,7 @@ impl Walk<'_> {
             }
             match target {
                 LinkTarget::Hard { address } => {
-                    self.visit(Place::hard(&path, *address), queue, entered);
+                    self.visit(NamedObject::hard(&path, *address), queue, entered);
                 }
                 LinkTarget::Soft { path: target } => {
                     self.soft.push((path, group.address, target.clone()));
@@ -144,13 +144,18 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn visit(&mut self, place: Place, queue: &mut VecDeque<Place>, entered: &mut HashSet<u64>) {
-        match self.file.get_or_parse_header(place.address).map(|header| kind(&header)) {
-            Ok(Kind::Dataset) => self.tree.datasets.push(place),
-            Ok(Kind::Group) if entered.insert(place.address) => queue.push_back(place),
-            Ok(Kind::Group) => self.lose(LINKS, &place.path, "another name of a group"),
-            Ok(Kind::DataType) => self.lose(TYPES, &place.path, "a data type of its own"),
-            Err(cause) => self.leave_out(&place.path, unreadable(&cause)),
+    fn visit(
+        &mut self,
+        object: NamedObject,
+        queue: &mut VecDeque<NamedObject>,
+        entered: &mut HashSet<u64>,
+    ) {
+        match self.file.get_or_parse_header(object.address).map(|header| kind(&header)) {
+            Ok(ObjectKind::Dataset) => self.tree.datasets.push(object),
+            Ok(ObjectKind::Group) if entered.insert(object.address) => queue.push_back(object),
+            Ok(ObjectKind::Group) => self.lose(LINKS, &object.path, "another name of a group"),
+            Ok(ObjectKind::DataType) => self.lose(TYPES, &object.path, "a data type of its own"),
+            Err(cause) => self.leave_out(&object.path, unreadable(&cause)),
         }
     }
 
@@ -182,14 +187,14 @@ impl Walk<'_> {
 }
 
 /// The kind of object, by the messages of its header.
-fn kind(header: &ObjectHeader) -> Kind {
+fn kind(header: &ObjectHeader) -> ObjectKind {
     let has = |wanted: fn(&HdfMessage) -> bool| header.messages.iter().any(wanted);
     if has(|message| matches!(message, HdfMessage::DataLayout(_) | HdfMessage::Dataspace(_))) {
-        Kind::Dataset
+        ObjectKind::Dataset
     } else if has(|message| matches!(message, HdfMessage::Datatype(_))) {
-        Kind::DataType
+        ObjectKind::DataType
     } else {
-        Kind::Group
+        ObjectKind::Group
     }
 }
 

@@ -6,7 +6,7 @@ use chunkyard_array::{ByteOrder, non_finite};
 use half::{bf16, f16};
 use serde_json::{Value, json};
 
-use super::dtype::{ElementType, Kind};
+use super::dtype::{ElementClass, ElementType};
 
 impl ElementType {
     /// The JSON of one element, as Zarr writes fill values: values that JSON has no number for are
@@ -19,29 +19,29 @@ impl ElementType {
             bytes.chunks_mut((self.bytes / parts).max(1)).for_each(<[u8]>::reverse);
         }
         Some(match self.kind {
-            Kind::Bool => json!(bytes.first()? != &0),
-            Kind::Signed => json!(signed(&bytes)),
-            Kind::Unsigned => json!(unsigned(&bytes)),
-            Kind::Float16 => {
+            ElementClass::Bool => json!(bytes.first()? != &0),
+            ElementClass::Signed => json!(signed(&bytes)),
+            ElementClass::Unsigned => json!(unsigned(&bytes)),
+            ElementClass::Float16 => {
                 let bits = u16::from_le_bytes(bytes.try_into().ok()?);
                 special(f16::from_bits(bits).to_f64(), u64::from(bits), 0x7e00, 4)
             }
-            Kind::BFloat16 => {
+            ElementClass::BFloat16 => {
                 let bits = u16::from_le_bytes(bytes.try_into().ok()?);
                 special(bf16::from_bits(bits).to_f64(), u64::from(bits), 0x7fc0, 4)
             }
-            Kind::Float32 => float32(&bytes)?,
-            Kind::Float64 => float64(&bytes)?,
-            Kind::Complex64 => {
+            ElementClass::Float32 => float32(&bytes)?,
+            ElementClass::Float64 => float64(&bytes)?,
+            ElementClass::Complex64 => {
                 let (real, imaginary) = bytes.split_at_checked(4)?;
                 json!([float32(real)?, float32(imaginary)?])
             }
-            Kind::Complex128 => {
+            ElementClass::Complex128 => {
                 let (real, imaginary) = bytes.split_at_checked(8)?;
                 json!([float64(real)?, float64(imaginary)?])
             }
-            Kind::Raw => json!(BASE64_STANDARD.encode(bytes)),
-            Kind::Text => json!(""),
+            ElementClass::Raw => json!(BASE64_STANDARD.encode(bytes)),
+            ElementClass::Text => json!(""),
         })
     }
 
@@ -58,10 +58,14 @@ impl ElementType {
         };
         let value = self.value(stored)?;
         Some(match (&self.kind, value) {
-            (Kind::Float16 | Kind::BFloat16 | Kind::Float32 | Kind::Float64, value) => {
-                as_number(value)
-            }
-            (Kind::Complex64 | Kind::Complex128, Value::Array(parts)) => {
+            (
+                ElementClass::Float16
+                | ElementClass::BFloat16
+                | ElementClass::Float32
+                | ElementClass::Float64,
+                value,
+            ) => as_number(value),
+            (ElementClass::Complex64 | ElementClass::Complex128, Value::Array(parts)) => {
                 parts.into_iter().map(as_number).collect()
             }
             (_, value) => value,
@@ -79,18 +83,23 @@ impl ElementType {
             value => value,
         };
         match self.kind {
-            Kind::Float16 | Kind::BFloat16 | Kind::Float32 | Kind::Float64 => spelled(value),
-            Kind::Complex64 | Kind::Complex128 => match value.as_array()?.as_slice() {
-                [real, imaginary] => Some(json!([spelled(real)?, spelled(imaginary)?])),
-                _ => None,
-            },
-            Kind::Raw => Some(json!(BASE64_STANDARD.encode(value.as_str()?))),
+            ElementClass::Float16
+            | ElementClass::BFloat16
+            | ElementClass::Float32
+            | ElementClass::Float64 => spelled(value),
+            ElementClass::Complex64 | ElementClass::Complex128 => {
+                match value.as_array()?.as_slice() {
+                    [real, imaginary] => Some(json!([spelled(real)?, spelled(imaginary)?])),
+                    _ => None,
+                }
+            }
+            ElementClass::Raw => Some(json!(BASE64_STANDARD.encode(value.as_str()?))),
             _ => Some(value.clone()),
         }
     }
 
     fn is_complex(&self) -> bool {
-        matches!(self.kind, Kind::Complex64 | Kind::Complex128)
+        matches!(self.kind, ElementClass::Complex64 | ElementClass::Complex128)
     }
 }
 
@@ -144,7 +153,7 @@ fn special(value: f64, bits: u64, quiet_nan: u64, digits: usize) -> Value {
 mod tests {
     use super::*;
 
-    fn element(kind: Kind, bytes: usize, order: ByteOrder) -> ElementType {
+    fn element(kind: ElementClass, bytes: usize, order: ByteOrder) -> ElementType {
         ElementType { dtype: json!(null), kind, bytes, order, members: None }
     }
 
@@ -155,26 +164,27 @@ mod tests {
         };
         let big =
             |kind, bytes: &[u8]| element(kind, bytes.len(), ByteOrder::Big).value(bytes).unwrap();
-        assert_eq!(little(Kind::Signed, &[0xfe, 0xff]), json!(-2));
-        assert_eq!(big(Kind::Signed, &[0xff, 0xfe]), json!(-2));
-        assert_eq!(little(Kind::Signed, &i64::MIN.to_le_bytes()), json!(i64::MIN));
-        assert_eq!(little(Kind::Unsigned, &[0xff; 8]), json!(u64::MAX));
-        assert_eq!(big(Kind::Float32, &1.5f32.to_be_bytes()), json!(1.5));
+        assert_eq!(little(ElementClass::Signed, &[0xfe, 0xff]), json!(-2));
+        assert_eq!(big(ElementClass::Signed, &[0xff, 0xfe]), json!(-2));
+        assert_eq!(little(ElementClass::Signed, &i64::MIN.to_le_bytes()), json!(i64::MIN));
+        assert_eq!(little(ElementClass::Unsigned, &[0xff; 8]), json!(u64::MAX));
+        assert_eq!(big(ElementClass::Float32, &1.5f32.to_be_bytes()), json!(1.5));
         let complex = [1f32.to_be_bytes(), (-2f32).to_be_bytes()].concat();
-        assert_eq!(big(Kind::Complex64, &complex), json!([1.0, -2.0]));
+        assert_eq!(big(ElementClass::Complex64, &complex), json!([1.0, -2.0]));
     }
 
     #[test]
     fn numbers_that_json_lacks_are_strings() {
-        let half =
-            |bits: u16| element(Kind::Float16, 2, ByteOrder::Little).value(&bits.to_le_bytes());
+        let half = |bits: u16| {
+            element(ElementClass::Float16, 2, ByteOrder::Little).value(&bits.to_le_bytes())
+        };
         assert_eq!(half(0x3c00), Some(json!(1.0)));
         assert_eq!(half(0x0001), Some(json!(2f64.powi(-24))));
         assert_eq!(half(0xfbff), Some(json!(-65504.0)));
         assert_eq!(half(0x7c00), Some(json!("Infinity")));
         assert_eq!(half(0x7e00), Some(json!("NaN")));
         assert_eq!(half(0xfe01), Some(json!("0xfe01")));
-        let double = element(Kind::Float64, 8, ByteOrder::Little);
+        let double = element(ElementClass::Float64, 8, ByteOrder::Little);
         assert_eq!(double.value(&f64::NEG_INFINITY.to_le_bytes()), Some(json!("-Infinity")));
         assert_eq!(double.value(&[1; 7]), None, "cut short");
     }

@@ -18,7 +18,7 @@ use super::{Reader, fetch};
 const INLINE_BYTES_MAX: usize = 32 << 10;
 
 /// A chunk on its way into the output.
-struct Wanted<P> {
+struct PendingChunk<P> {
     index: ChunkIndex,
     view: View,
     place: P,
@@ -48,8 +48,8 @@ impl Reader {
         let (mut whole, mut in_parts) = (Vec::new(), Vec::new());
         for ((index, view), reference) in indices.into_iter().zip(views).zip(located) {
             match self.in_parts(&index, reference.as_ref(), &view)? {
-                Some(place) => in_parts.push(Wanted { index, view, place }),
-                None => whole.push(Wanted { index, view, place: self.whole(reference) }),
+                Some(place) => in_parts.push(PendingChunk { index, view, place }),
+                None => whole.push(PendingChunk { index, view, place: self.whole(reference) }),
             }
         }
         future::try_join(self.read_whole(whole), self.read_parts(in_parts)).await?;
@@ -83,7 +83,7 @@ impl Reader {
     }
 
     /// Fetches whole chunks, which checks them, and decodes them.
-    async fn read_whole(&self, chunks: Vec<Wanted<Whole<ChunkRef>>>) -> Result<()> {
+    async fn read_whole(&self, chunks: Vec<PendingChunk<Whole<ChunkRef>>>) -> Result<()> {
         if chunks.is_empty() {
             return Ok(());
         }
@@ -92,11 +92,11 @@ impl Reader {
             .filter_map(|chunk| Some((&chunk.index, chunk.place.encoded.as_ref()?)))
             .collect();
         let mut fetched = self.fetch(&wanted).await?.into_iter();
-        let mut work: Vec<Wanted<Whole<Bytes>>> = chunks
+        let mut work: Vec<PendingChunk<Whole<Bytes>>> = chunks
             .into_iter()
-            .map(|Wanted { index, view, place: Whole { encoded, packing } }| {
+            .map(|PendingChunk { index, view, place: Whole { encoded, packing } }| {
                 let encoded = encoded.and_then(|_| fetched.next()?);
-                Wanted { index, view, place: Whole { encoded, packing } }
+                PendingChunk { index, view, place: Whole { encoded, packing } }
             })
             .collect();
         if work.iter().map(|chunk| self.effort(chunk)).sum::<usize>() <= INLINE_BYTES_MAX {
@@ -112,7 +112,7 @@ impl Reader {
     }
 
     /// About how many bytes must be decoded for the wanted part of a chunk.
-    fn effort(&self, chunk: &Wanted<Whole<Bytes>>) -> usize {
+    fn effort(&self, chunk: &PendingChunk<Whole<Bytes>>) -> usize {
         let is_copied = chunk.place.encoded.is_none()
             || (chunk.place.packing.is_none() && self.codecs.whole().is_plain());
         match is_copied {
@@ -124,8 +124,8 @@ impl Reader {
         }
     }
 
-    fn decode(&self, chunk: &mut Wanted<Whole<Bytes>>) -> Result<()> {
-        let Wanted { index, view, place: Whole { encoded, packing } } = chunk;
+    fn decode(&self, chunk: &mut PendingChunk<Whole<Bytes>>) -> Result<()> {
+        let PendingChunk { index, view, place: Whole { encoded, packing } } = chunk;
         let packed = packing.as_ref().and_then(|packing| self.codecs.packed_by(packing));
         let codecs = packed.unwrap_or(&self.codecs);
         codecs.decode_view(index, encoded.as_deref(), view).map_err(|error| match error {
@@ -135,7 +135,7 @@ impl Reader {
     }
 
     /// Fetches the wanted parts of chunks, which check themselves, and decodes them.
-    async fn read_parts(&self, chunks: Vec<Wanted<InParts>>) -> Result<()> {
+    async fn read_parts(&self, chunks: Vec<PendingChunk<InParts>>) -> Result<()> {
         if chunks.is_empty() {
             return Ok(());
         }

@@ -14,8 +14,8 @@ use super::convert::sink::{BlzSink, Columns, style_of};
 use super::convert::source::BlzSource;
 use super::convert::tree::HIERARCHY;
 use super::read::directory::{ROOT_DIRS, SIZES, STORAGE};
-use crate::aside::Member;
 use crate::staging::Staging;
+use crate::worker_packs::Member;
 use crate::{
     CreateOptions, Dataset, Edit, EditOptions, Editor, Format, OpenOptions, PackSink, Place, Probe,
     Sink, Source, Ticket,

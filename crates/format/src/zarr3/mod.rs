@@ -30,12 +30,12 @@ use async_trait::async_trait;
 use chunkyard_array::{Attributes, GroupSpec};
 
 pub use self::edit::{Zarr3Array, Zarr3Editor};
-use self::sink::Layouts;
+use self::sink::NamesByArray;
 pub use self::sink::Zarr3Sink;
 pub use self::source::Zarr3Source;
 use chunkyard_store::{Error, Result};
 
-use super::aside::Member;
+use super::worker_packs::Member;
 use super::{
     CreateOptions, Dataset, Edit, EditOptions, Editor, Format, Node, OpenOptions, PackSink, Place,
     Probe, Sink, Source, Ticket, in_zarr3,
@@ -93,7 +93,7 @@ impl Format for Zarr3 {
         dataset: &Dataset,
         ticket: &Ticket,
     ) -> Result<Box<dyn PackSink>> {
-        Ok(Box::new(Member::join(place, Layouts::new(dataset)?, ticket).await?))
+        Ok(Box::new(Member::join(place, NamesByArray::new(dataset)?, ticket).await?))
     }
 
     fn edits(&self) -> &'static [Edit] {

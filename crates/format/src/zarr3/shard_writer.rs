@@ -8,14 +8,14 @@ use bytes::Bytes;
 use chunkyard_array::{ChunkIndex, ShardEntries};
 use chunkyard_store::{Error, Result, Store, Upload};
 
-use super::source::{Layout, Sharded};
-use crate::aside::receipt;
+use super::source::{ObjectNames, Sharded};
+use crate::worker_packs::receipt;
 use crate::{PackWriter, Receipt};
 
 /// The shards of one pack.
 pub(super) struct ShardWriter {
     store: Store,
-    layout: Arc<Layout>,
+    names: Arc<ObjectNames>,
     open: BTreeMap<ChunkIndex, OpenShard>,
     chunks: u64,
     bytes: u64,
@@ -38,8 +38,8 @@ enum Body {
 }
 
 impl ShardWriter {
-    pub(super) fn new(store: Store, layout: Arc<Layout>) -> Self {
-        Self { store, layout, open: BTreeMap::new(), chunks: 0, bytes: 0 }
+    pub(super) fn new(store: Store, names: Arc<ObjectNames>) -> Self {
+        Self { store, names, open: BTreeMap::new(), chunks: 0, bytes: 0 }
     }
 }
 
@@ -91,8 +91,8 @@ impl OpenShard {
 #[async_trait]
 impl PackWriter for ShardWriter {
     async fn push(&mut self, chunks: Vec<(ChunkIndex, Bytes)>) -> Result<()> {
-        let layout = self.layout.clone();
-        let sharded = sharded(&layout)?;
+        let names = self.names.clone();
+        let sharded = sharded(&names)?;
         let mut by_shard: BTreeMap<ChunkIndex, Vec<(ChunkIndex, Bytes)>> = BTreeMap::new();
         for (chunk, bytes) in chunks {
             self.chunks += 1;
@@ -101,7 +101,7 @@ impl PackWriter for ShardWriter {
         }
         for (shard, chunks) in by_shard {
             if !self.open.contains_key(&shard) {
-                let path = layout.path(&shard);
+                let path = names.path(&shard);
                 let open = OpenShard::begin(&self.store, path, sharded).await?;
                 self.open.insert(shard.clone(), open);
             }
@@ -113,8 +113,8 @@ impl PackWriter for ShardWriter {
     }
 
     async fn close(mut self: Box<Self>) -> Result<Receipt> {
-        let layout = self.layout.clone();
-        let sharded = sharded(&layout)?;
+        let names = self.names.clone();
+        let sharded = sharded(&names)?;
         let mut paths = Vec::with_capacity(self.open.len());
         for (_, open) in std::mem::take(&mut self.open) {
             let (path, length) = open.close(sharded, &self.store).await?;
@@ -125,6 +125,6 @@ impl PackWriter for ShardWriter {
     }
 }
 
-fn sharded(layout: &Layout) -> Result<&Sharded> {
-    layout.sharded.as_ref().ok_or_else(|| Error::invalid("this array has no shards"))
+fn sharded(names: &ObjectNames) -> Result<&Sharded> {
+    names.sharded.as_ref().ok_or_else(|| Error::invalid("this array has no shards"))
 }

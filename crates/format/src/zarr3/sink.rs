@@ -11,10 +11,10 @@ use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::{Map, Value, json};
 
 use super::shard_writer::ShardWriter;
-use super::source::{Layout, Zarr3Source, layouts_of};
+use super::source::{ObjectNames, Zarr3Source, object_names_of};
 use super::{METADATA, hierarchy, prefix_of};
-use crate::aside::{self, Writers, receipt};
 use crate::staging::{Marks, Staging, refuse_long_names};
+use crate::worker_packs::{self, Writers, receipt};
 use crate::{
     CreateOptions, Dataset, Node, Pack, PackSink, PackWriter, Place, Published, Receipt, Sink,
     Source, Ticket,
@@ -37,26 +37,26 @@ const MARKS: Marks = Marks {
 pub struct Zarr3Sink {
     staging: Staging,
     dataset: Dataset,
-    layouts: Layouts,
+    object_names: NamesByArray,
 }
 
 /// Where the objects of each array go.
 #[derive(Debug)]
-pub(super) struct Layouts(BTreeMap<String, Arc<Layout>>);
+pub(super) struct NamesByArray(BTreeMap<String, Arc<ObjectNames>>);
 
-impl Layouts {
+impl NamesByArray {
     pub(super) fn new(dataset: &Dataset) -> Result<Self> {
-        layouts_of(dataset).map(Self)
+        object_names_of(dataset).map(Self)
     }
 }
 
-impl Writers for Layouts {
+impl Writers for NamesByArray {
     fn writer(&self, pack: &Pack, store: Store) -> Result<Box<dyn PackWriter>> {
         let missing = || Error::NotFound { what: Noun::Array, name: pack.array.to_string() };
-        let layout = self.0.get(&*pack.array).ok_or_else(missing)?.clone();
-        Ok(match layout.sharded {
-            Some(_) => Box::new(ShardWriter::new(store, layout)),
-            None => Box::new(ChunkFiles { store, layout, paths: Vec::new(), bytes: 0 }),
+        let names = self.0.get(&*pack.array).ok_or_else(missing)?.clone();
+        Ok(match names.sharded {
+            Some(_) => Box::new(ShardWriter::new(store, names)),
+            None => Box::new(ChunkFiles { store, names, paths: Vec::new(), bytes: 0 }),
         })
     }
 }
@@ -64,10 +64,10 @@ impl Writers for Layouts {
 impl Zarr3Sink {
     /// Begins to write a hierarchy at a place.
     pub async fn create(place: &Place, dataset: Dataset, options: CreateOptions) -> Result<Self> {
-        let layouts = Layouts::new(&dataset)?;
+        let object_names = NamesByArray::new(&dataset)?;
         refuse_long_names(place, dataset.nodes.keys().map(String::as_str))?;
         let staging = Staging::begin(place, &options, MARKS).await?;
-        Ok(Self { staging, dataset, layouts })
+        Ok(Self { staging, dataset, object_names })
     }
 
     /// The documents of all nodes, the root's last.
@@ -111,7 +111,7 @@ fn consolidated(group: &GroupSpec, below: &Map<String, Value>) -> GroupSpec {
 #[async_trait]
 impl PackSink for Zarr3Sink {
     async fn open_pack(&self, pack: &Pack) -> Result<Box<dyn PackWriter>> {
-        self.layouts.writer(pack, self.staging.data.clone())
+        self.object_names.writer(pack, self.staging.data.clone())
     }
 
     async fn sync(&self, receipts: &[Receipt]) -> Result<()> {
@@ -127,7 +127,7 @@ impl Sink for Zarr3Sink {
     }
 
     async fn ticket(&self) -> Result<Ticket> {
-        aside::ticket(&self.staging.journal).await
+        worker_packs::ticket(&self.staging.journal).await
     }
 
     async fn accept(&self, _pack: &Pack, receipt: Receipt) -> Result<Receipt> {
@@ -159,7 +159,7 @@ impl Sink for Zarr3Sink {
 /// A pack of chunks that are one object each.
 struct ChunkFiles {
     store: Store,
-    layout: Arc<Layout>,
+    names: Arc<ObjectNames>,
     paths: Vec<String>,
     bytes: u64,
 }
@@ -168,7 +168,7 @@ struct ChunkFiles {
 impl PackWriter for ChunkFiles {
     async fn push(&mut self, chunks: Vec<(ChunkIndex, Bytes)>) -> Result<()> {
         let objects: Vec<(String, Bytes)> =
-            chunks.into_iter().map(|(index, bytes)| (self.layout.path(&index), bytes)).collect();
+            chunks.into_iter().map(|(index, bytes)| (self.names.path(&index), bytes)).collect();
         self.paths.extend(objects.iter().map(|(path, _)| path.clone()));
         self.bytes += objects.iter().map(|(_, bytes)| bytes.len() as u64).sum::<u64>();
         let store = &self.store;

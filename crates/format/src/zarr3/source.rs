@@ -22,7 +22,7 @@ const INDEX_CACHE_BYTES_MAX: u64 = 64 << 20;
 pub struct Zarr3Source {
     store: Store,
     dataset: Dataset,
-    layouts: BTreeMap<String, Arc<Layout>>,
+    object_names: BTreeMap<String, Arc<ObjectNames>>,
     fetcher: Fetcher,
     identity: String,
     indices: ByteCache<Arc<str>, Arc<OpenShard>>,
@@ -30,16 +30,18 @@ pub struct Zarr3Source {
 
 /// Where the objects of one array are.
 #[derive(Debug)]
-pub(super) struct Layout {
+pub(super) struct ObjectNames {
     prefix: String,
     keys: ChunkKeys,
     pub(super) sharded: Option<Sharded>,
 }
 
 /// Where the objects of all arrays are, by path.
-pub(super) fn layouts_of(dataset: &Dataset) -> Result<BTreeMap<String, Arc<Layout>>> {
+pub(super) fn object_names_of(dataset: &Dataset) -> Result<BTreeMap<String, Arc<ObjectNames>>> {
     let arrays = dataset.arrays();
-    arrays.map(|(path, node)| Ok((path.to_owned(), Arc::new(Layout::new(path, node)?)))).collect()
+    arrays
+        .map(|(path, node)| Ok((path.to_owned(), Arc::new(ObjectNames::new(path, node)?))))
+        .collect()
 }
 
 /// How to find chunks in shards.
@@ -71,16 +73,16 @@ impl Zarr3Source {
 
     /// A hierarchy whose metadata is known.
     pub(super) fn of(store: Store, dataset: Dataset, identity: String) -> Result<Self> {
-        let layouts = layouts_of(&dataset)?;
+        let object_names = object_names_of(&dataset)?;
         let fetcher = Fetcher::within(&store);
         let weigh = |_: &Arc<str>, shard: &Arc<OpenShard>| shard.index_bytes as usize + 128;
         let indices = ByteCache::new(INDEX_CACHE_BYTES_MAX, weigh);
-        Ok(Self { store, dataset, layouts, fetcher, identity, indices })
+        Ok(Self { store, dataset, object_names, fetcher, identity, indices })
     }
 
-    fn layout(&self, array: &str) -> Result<&Arc<Layout>> {
+    fn names(&self, array: &str) -> Result<&Arc<ObjectNames>> {
         let missing = || Error::NotFound { what: Noun::Array, name: array.to_owned() };
-        self.layouts.get(array).ok_or_else(missing)
+        self.object_names.get(array).ok_or_else(missing)
     }
 
     /// Drops the cached index of an object that was written anew.
@@ -91,11 +93,11 @@ impl Zarr3Source {
     /// The index of a shard; `None` if there is no shard. Read once, then kept.
     async fn shard(
         &self,
-        layout: &Layout,
+        names: &ObjectNames,
         sharded: &Sharded,
         shard: &[u64],
     ) -> Result<Option<Arc<OpenShard>>> {
-        let path: Arc<str> = layout.path(shard).into();
+        let path: Arc<str> = names.path(shard).into();
         if let Some(known) = self.indices.get(&path) {
             return Ok(Some(known));
         }
@@ -132,7 +134,7 @@ impl Zarr3Source {
 
     async fn locate_in_shards(
         &self,
-        layout: &Layout,
+        names: &ObjectNames,
         sharded: &Sharded,
         chunks: &[ChunkIndex],
     ) -> Result<Vec<Option<ChunkRef>>> {
@@ -143,7 +145,7 @@ impl Zarr3Source {
         let shards: Vec<ChunkIndex> = wanted.keys().cloned().collect();
         let mut opened = stream::iter(shards)
             .map(|shard| async move {
-                let open = self.shard(layout, sharded, &shard).await?;
+                let open = self.shard(names, sharded, &shard).await?;
                 Ok::<_, Error>((shard, open))
             })
             .buffer_unordered(self.store.limits().requests.max(1));
@@ -160,7 +162,7 @@ impl Zarr3Source {
     }
 }
 
-impl Layout {
+impl ObjectNames {
     pub(super) fn new(path: &str, node: &ArrayNode) -> Result<Self> {
         let keys = ChunkKeys::new(&node.packed_spec()?)?;
         let sharded = node.sharding.as_ref().map(|sharding| {
@@ -235,11 +237,11 @@ impl Locate for Zarr3Source {
     }
 
     async fn locate(&self, array: &str, chunks: &[ChunkIndex]) -> Result<Vec<Option<ChunkRef>>> {
-        let layout = self.layout(array)?;
-        if let Some(sharded) = &layout.sharded {
-            return self.locate_in_shards(layout, sharded, chunks).await;
+        let names = self.names(array)?;
+        if let Some(sharded) = &names.sharded {
+            return self.locate_in_shards(names, sharded, chunks).await;
         }
-        let whole = |chunk: &ChunkIndex| Some(ChunkRef::Whole { path: layout.path(chunk).into() });
+        let whole = |chunk: &ChunkIndex| Some(ChunkRef::Whole { path: names.path(chunk).into() });
         Ok(chunks.iter().map(whole).collect())
     }
 }
@@ -255,11 +257,11 @@ impl Source for Zarr3Source {
 
     fn chunks<'a>(&'a self, array: &'a str, within: &'a Region) -> ChunkStream<'a> {
         let listing = async move {
-            let layout = self.layout(array)?;
+            let names = self.names(array)?;
             let grid = self.dataset.array(array)?.grid()?;
-            let objects = self.store.list_links(&layout.prefix, Links::Follow).await?;
+            let objects = self.store.list_links(&names.prefix, Links::Follow).await?;
             Ok::<_, Error>(objects.map(move |meta| {
-                let found = self.in_object(layout, &grid, within, meta?);
+                let found = self.in_object(names, &grid, within, meta?);
                 Ok::<_, Error>(stream::once(found).try_flatten())
             }))
         };
@@ -267,16 +269,16 @@ impl Source for Zarr3Source {
     }
 
     fn occupied(&self, array: &str) -> Result<Occupied<'_>> {
-        let layout = self.layout(array)?;
-        let grid = match &layout.sharded {
+        let names = self.names(array)?;
+        let grid = match &names.sharded {
             Some(sharded) => sharded.shards.clone(),
             None => self.dataset.array(array)?.grid()?,
         };
         let within = grid.clone();
         let listing = async move {
-            let objects = self.store.list_links(&layout.prefix, Links::Follow).await?;
+            let objects = self.store.list_links(&names.prefix, Links::Follow).await?;
             Ok::<_, Error>(objects.try_filter_map(move |meta| {
-                let found = layout.parse(&meta.path).filter(|index| within.contains(index));
+                let found = names.parse(&meta.path).filter(|index| within.contains(index));
                 future::ready(Ok(found))
             }))
         };
@@ -304,9 +306,10 @@ impl Zarr3Source {
             {
                 return true;
             }
-            if let (Some(layout), Ok(array)) = (self.layouts.get(&node), self.dataset.array(&node))
+            if let (Some(names), Ok(array)) =
+                (self.object_names.get(&node), self.dataset.array(&node))
             {
-                return array.grid().is_ok_and(|grid| layout.has(path, &grid));
+                return array.grid().is_ok_and(|grid| names.has(path, &grid));
             }
             if above.is_empty() {
                 break;
@@ -319,18 +322,18 @@ impl Zarr3Source {
     /// The chunks in an object of an array, if it holds any wanted ones.
     fn in_object<'a>(
         &'a self,
-        layout: &'a Arc<Layout>,
+        names: &'a Arc<ObjectNames>,
         grid: &Grid,
         within: &'a Region,
         meta: Meta,
     ) -> impl Future<Output = Result<ChunkStream<'a>>> + use<'a> {
         let grid = grid.clone();
         async move {
-            let Some(index) = layout.parse(&meta.path) else { return Ok(stream::empty().boxed()) };
+            let Some(index) = names.parse(&meta.path) else { return Ok(stream::empty().boxed()) };
             let touches = |chunk: &[u64]| grid.clipped_region(chunk).intersect(within).is_some();
             let path: Arc<str> = meta.path.as_str().into();
             let mut found = Vec::new();
-            match &layout.sharded {
+            match &names.sharded {
                 None if grid.contains(&index) && touches(&index) => {
                     let (range, guard) = (0..meta.size, Guard::of(&meta));
                     found.push(Ok((index, ChunkRef::Object { path, range, guard, check: None })));

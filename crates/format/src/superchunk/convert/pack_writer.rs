@@ -13,11 +13,11 @@ use chunkyard_array::ChunkIndex;
 use chunkyard_array::codec::blosc;
 use chunkyard_store::{Digest, Error, Result, Store, Upload, cpu};
 
-use crate::aside::receipt;
 use crate::superchunk::bloscpack::{FileSpec, head_bytes, render_head};
 use crate::superchunk::model::{Column, Style};
 use crate::superchunk::write::append::default_rows;
 use crate::superchunk::write::encode::encode;
+use crate::worker_packs::receipt;
 use crate::{Pack, PackWriter, Receipt};
 
 /// Bytes of one write.

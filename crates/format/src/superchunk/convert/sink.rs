@@ -12,10 +12,10 @@ use super::draft::{COMMITS, Draft};
 use super::pack_writer::{SuperchunkWriter, Target};
 use super::source::BlzSource;
 use super::tree::{HIERARCHY, Member, joined};
-use crate::aside::{self, Writers};
 use crate::staging::{Marks, Staging, refuse_long_names};
 use crate::superchunk::handle::{Blz, BlzOptions};
 use crate::superchunk::model::Style;
+use crate::worker_packs::{self, Writers};
 use crate::{
     CreateOptions, Dataset, HELD_BYTES_MAX, JOURNAL_PLAN, OpenOptions, Pack, PackSink, PackWriter,
     Place, Published, Receipt, Sink, Source, Ticket,
@@ -202,7 +202,7 @@ impl Sink for BlzSink {
     }
 
     async fn ticket(&self) -> Result<Ticket> {
-        aside::ticket(&self.staging.journal).await
+        worker_packs::ticket(&self.staging.journal).await
     }
 
     async fn accept(&self, pack: &Pack, receipt: Receipt) -> Result<Receipt> {

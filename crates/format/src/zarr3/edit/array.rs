@@ -9,7 +9,7 @@ use chunkyard_store::{ChunkRef, Error, Fetcher, Result, Store};
 
 use super::exclusion;
 use crate::publish::{publish, withdraw};
-use crate::zarr3::source::{Layout, Zarr3Source};
+use crate::zarr3::source::{ObjectNames, Zarr3Source};
 use crate::{
     Accept, ArrayNode, ChunkCodecs, Dataset, Exclusion, Locate, Node, Reader, Source, Writer,
     Writers,
@@ -28,7 +28,7 @@ pub struct Zarr3Array {
 #[derive(Debug)]
 struct Objects {
     store: Store,
-    layout: Layout,
+    names: ObjectNames,
     source: Arc<Zarr3Source>,
     writers: Arc<Writers>,
 }
@@ -42,7 +42,7 @@ impl Zarr3Array {
         let reader = Reader::new(&(source.clone() as Arc<dyn Source>), path)?;
         let objects = Arc::new(Objects {
             store: store.clone(),
-            layout: Layout::new(path, &node)?,
+            names: ObjectNames::new(path, &node)?,
             source,
             writers: exclusion::of_array(store, path),
         });
@@ -76,7 +76,7 @@ impl Zarr3Array {
 #[async_trait]
 impl Locate for Objects {
     async fn locate(&self, _array: &str, chunks: &[ChunkIndex]) -> Result<Vec<Option<ChunkRef>>> {
-        let whole = |index: &ChunkIndex| ChunkRef::Whole { path: self.layout.path(index).into() };
+        let whole = |index: &ChunkIndex| ChunkRef::Whole { path: self.names.path(index).into() };
         Ok(chunks.iter().map(|index| Some(whole(index))).collect())
     }
 
@@ -90,7 +90,7 @@ impl Accept for Objects {
     async fn accept(&self, chunks: Vec<(ChunkIndex, Option<Bytes>)>) -> Result<()> {
         let (mut full, mut emptied) = (Vec::new(), Vec::new());
         for (index, bytes) in chunks {
-            let path = self.layout.path(&index);
+            let path = self.names.path(&index);
             match bytes {
                 Some(bytes) => full.push((path, bytes)),
                 None => emptied.push(path),

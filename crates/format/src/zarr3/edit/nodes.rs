@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use super::document::Document;
 use super::{Zarr3Array, Zarr3Editor, exclusion};
 use crate::publish::{publish, sync_folders, withdraw};
-use crate::zarr3::source::Layout;
+use crate::zarr3::source::ObjectNames;
 use crate::zarr3::{METADATA, prefix_of};
 use crate::{ArrayNode, Writers};
 use crate::{is_within, normalise_path};
@@ -167,8 +167,8 @@ impl Zarr3Editor {
     /// Deletes the chunks of an array that lie outside its shape, or all of them.
     async fn delete_chunks(&self, path: &str, spec: &ArraySpec, all: bool) -> Result<()> {
         let node = ArrayNode::new(spec)?;
-        let (layout, grid) = (Layout::new(path, &node)?, node.grid()?);
-        let doomed = |name: &str| layout.parse(name).is_some() && (all || !layout.has(name, &grid));
+        let (names, grid) = (ObjectNames::new(path, &node)?, node.grid()?);
+        let doomed = |name: &str| names.parse(name).is_some() && (all || !names.has(name, &grid));
         let objects = self.store.list(&prefix_of(path)).await?;
         let doomed =
             objects.map_ok(|meta| meta.path).try_filter(|name| future::ready(doomed(name)));

@@ -71,7 +71,7 @@ impl<W: Writers> PackSink for Member<W> {
         let random = getrandom::u64().map_err(|error| Error::store("name", "a pack", error))?;
         let attempt = format!("{random:016x}");
         let writer = self.writers.writer(pack, attempts.below(&attempt)?)?;
-        Ok(Box::new(Aside { attempt, writer }))
+        Ok(Box::new(AttemptWriter { attempt, writer }))
     }
 
     fn held_bytes_max(&self) -> u64 {
@@ -97,13 +97,13 @@ impl<W: Writers> PackSink for Member<W> {
 }
 
 /// A pack written aside.
-struct Aside {
+struct AttemptWriter {
     attempt: String,
     writer: Box<dyn PackWriter>,
 }
 
 #[async_trait]
-impl PackWriter for Aside {
+impl PackWriter for AttemptWriter {
     async fn push(&mut self, chunks: Vec<(ChunkIndex, Bytes)>) -> Result<()> {
         self.writer.push(chunks).await
     }
