@@ -23,6 +23,10 @@ pub mod container {
     pub mod seal {
         pub use crate::container::seal::*;
     }
+    /// The last bytes of a layer.
+    pub mod trailer {
+        pub use crate::container::trailer::*;
+    }
     /// Statistics of all arrays.
     pub mod stats_file {
         pub use crate::container::stats_file::*;

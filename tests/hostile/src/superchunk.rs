@@ -1,7 +1,7 @@
 //! BLZ directories: heads of Bloscpack files, meta files and NumPy's texts for types.
 
 use chunkyard_engine::format::hostile::superchunk::bloscpack::{
-    Digest, Header, Layout, Parsed, Section,
+    Digest, FileHead, Header, Parsed, Section,
 };
 use chunkyard_engine::format::hostile::superchunk::dtype::{self, RowType};
 use chunkyard_engine::format::hostile::superchunk::meta::{
@@ -48,11 +48,11 @@ fn sealed(data: &[u8]) -> Option<Vec<u8>> {
 
 fn check_head(file: &[u8]) {
     let len = file.len() as u64;
-    let (layout, offsets) = match Layout::parse(FILE, file, len) {
+    let (layout, offsets) = match FileHead::parse(FILE, file, len) {
         Err(error) => {
             is_about_bytes(&error);
             // A writer that died may have left it so; then a part of it can still be read.
-            if let Err(error) = Layout::parse_torn(FILE, file, len) {
+            if let Err(error) = FileHead::parse_torn(FILE, file, len) {
                 is_about_bytes(&error);
             }
             return;
@@ -64,12 +64,12 @@ fn check_head(file: &[u8]) {
     assert_eq!(offsets.len() as u64, layout.entries);
     assert!(offsets.iter().flatten().all(|&at| at >= layout.chunks_at && at + 16 <= len));
     let whole = Parsed::Whole(layout.clone(), offsets);
-    assert_eq!(Layout::parse_torn(FILE, file, len).expect("it is not even torn"), whole);
+    assert_eq!(FileHead::parse_torn(FILE, file, len).expect("it is not even torn"), whole);
 
     // Piece by piece it gives the same as at once.
     let mut given = 0;
     let piecemeal = loop {
-        match Layout::parse(FILE, &file[..given], len).expect("the beginning is right") {
+        match FileHead::parse(FILE, &file[..given], len).expect("the beginning is right") {
             Parsed::Needs(bytes) => {
                 assert!(bytes > given as u64 && bytes <= len, "{bytes} after {given}");
                 given = bytes as usize;

@@ -48,7 +48,8 @@ mod write;
 
 pub use self::array::ContainerArray;
 pub use self::as_editor::parse_packing;
-pub use self::bytes::{archive, elements, footer, seal, stats_file, trailer};
+pub use self::bytes::elements;
+pub(crate) use self::bytes::{archive, footer, seal, stats_file, trailer};
 pub use self::compact::{CompactOptions, Compacted, LayerInfo};
 pub use self::convert::sink::ContainerSink;
 pub use self::convert::source::ContainerSource;

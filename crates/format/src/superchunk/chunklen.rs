@@ -2,7 +2,7 @@
 
 /// A quarter of the smallest chunk size, in which BLZ and bcolz differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Base {
+pub(crate) enum Base {
     /// 1 KiB, as in BLZ and the document's example.
     Blz,
     /// 4 KiB, as in bcolz.
@@ -24,7 +24,7 @@ const TIB: u64 = 1 << 40;
 /// Rows of a chunk for `expectedlen` rows of `row_bytes` bytes: twice as long for ten times the data.
 ///
 /// The rule of both programs is `base × 2^(6 + trunc(log10(MiB)))`, with a size from 0.0001 to 10000 MiB.
-pub fn chunklen(expectedlen: u64, row_bytes: u64, base: Base) -> u64 {
+pub(crate) fn chunklen(expectedlen: u64, row_bytes: u64, base: Base) -> u64 {
     let row_bytes = row_bytes.max(1);
     let bytes = u128::from(expectedlen) * u128::from(row_bytes);
     let mib = u128::from(MIB);
@@ -39,7 +39,7 @@ pub fn chunklen(expectedlen: u64, row_bytes: u64, base: Base) -> u64 {
 ///
 /// Files have 16 to 512 MiB, and are about 64 if that suffices; beyond 4 TiB of data they have up to 2 GiB.
 /// So the table of offsets never exceeds 32 KiB.
-pub fn superchunk(expected_bytes: u64, chunk_bytes: u64) -> u64 {
+pub(crate) fn superchunk(expected_bytes: u64, chunk_bytes: u64) -> u64 {
     let most = if expected_bytes > 4 * TIB { 2048 * MIB } else { 512 * MIB };
     let target = (expected_bytes / 64).clamp(16 * MIB, most);
     (target / chunk_bytes.max(1)).clamp(1, 4096)

@@ -28,8 +28,8 @@
 
 mod access;
 mod as_editor;
-pub mod bloscpack;
-pub mod chunklen;
+pub(crate) mod bloscpack;
+mod chunklen;
 mod committed;
 mod convert;
 mod create;

@@ -1,8 +1,8 @@
 //! Small files that repeat the same bytes many times: readers do not keep a copy for each.
 
 use bytes::Bytes;
-use chunkyard_format::container::footer::{NewArray, NewFooter};
 use chunkyard_format::container::model::{ArrayMeta, AttributeValue, DType, IndexWidth};
+use chunkyard_format::hostile::container::footer::{NewArray, NewFooter};
 use chunkyard_store::ErrorKind;
 
 use super::support::{empty_footer, layer_file, memory, open};

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use chunkyard_array::{ElementsBuf, Region};
 use chunkyard_format::Place;
-use chunkyard_format::container::footer::{NewFooter, render};
 use chunkyard_format::container::model::{AttributeValue, DType};
-use chunkyard_format::container::trailer::render_trailer;
 use chunkyard_format::container::{Container, ContainerOptions, Definition};
+use chunkyard_format::hostile::container::footer::{NewFooter, render};
+use chunkyard_format::hostile::container::trailer::render_trailer;
 use chunkyard_store::{Options, Store};
 
 /// A place for a container in a store.

@@ -4,9 +4,9 @@ use bytes::Bytes;
 use chunkyard_array::codec::blosc;
 use chunkyard_array::{OutputMemory as _, Region};
 use chunkyard_format::Place;
-use chunkyard_format::superchunk::bloscpack::{Layout, Parsed};
+use chunkyard_format::hostile::superchunk::bloscpack::{FileHead, Parsed};
 use chunkyard_format::superchunk::{Blz, BlzOptions, Creation, Style, dtype, meta, names};
-use chunkyard_store::{Kind, Options, Result, Store};
+use chunkyard_store::{Options, Result, Store};
 
 /// A place of its own in memory.
 pub(crate) fn memory() -> Place {
@@ -121,7 +121,7 @@ pub(crate) async fn tidy(place: &Place, chunklen: u64, superchunk: u64, what: &s
 
 /// The number of chunks of a file. They must follow one another up to its end, each with its digest.
 pub(crate) fn check_file(name: &str, bytes: &[u8], what: &str) -> u64 {
-    let parsed = Layout::parse(name, bytes, bytes.len() as u64);
+    let parsed = FileHead::parse(name, bytes, bytes.len() as u64);
     let parsed = parsed.unwrap_or_else(|error| panic!("{what}: {error}"));
     let Parsed::Whole(layout, offsets) = parsed else { panic!("{what}: {name} is too short") };
     let mut at = layout.chunks_at as usize;

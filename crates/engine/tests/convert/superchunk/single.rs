@@ -2,7 +2,7 @@
 
 use chunkyard_array::ArraySpec;
 use chunkyard_engine::ErrorKind;
-use chunkyard_engine::format::superchunk::bloscpack::{Layout, Parsed};
+use chunkyard_engine::format::hostile::superchunk::bloscpack::{FileHead, Parsed};
 use chunkyard_engine::pipeline::{Movement, Wishes};
 use serde_json::{Value, json};
 
@@ -29,7 +29,7 @@ async fn there_and_back(yard: &Yard, sample: &Sample, label: &str) -> Value {
 
     let bytes = std::fs::read(&file).unwrap();
     check_file("x.blp", &bytes, label);
-    let parsed = Layout::parse("x.blp", &bytes, bytes.len() as u64).unwrap();
+    let parsed = FileHead::parse("x.blp", &bytes, bytes.len() as u64).unwrap();
     let Parsed::Whole(layout, _) = parsed else { panic!("{label}") };
     serde_json::from_slice(&layout.metadata.unwrap()).unwrap()
 }

@@ -7,9 +7,9 @@
 //!  archive | trailer                          the statistics file
 //! ```
 
-pub mod archive;
+pub(crate) mod archive;
 pub mod elements;
-pub mod footer;
-pub mod seal;
-pub mod stats_file;
-pub mod trailer;
+pub(crate) mod footer;
+pub(crate) mod seal;
+pub(crate) mod stats_file;
+pub(crate) mod trailer;

@@ -18,7 +18,7 @@ pub(crate) mod sink;
 pub(crate) mod source;
 mod write;
 
-pub use self::head::{FileHead, FileHead as Layout, Parsed};
+pub use self::head::{FileHead, Parsed};
 pub use self::header::{CHUNK_BYTES_MAX, Header, Version};
 pub use self::section::Section;
 pub use self::write::{FileSpec, SectionOptions, head_bytes, patch_for, render_file, render_head};

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use chunkyard_format::container::footer::{NewArray, NewFooter};
 use chunkyard_format::container::model::{
     ArrayMeta, AttributeValue, BlockMeta, ChunkAddress, DType, IndexWidth,
 };
 use chunkyard_format::container::{CompactOptions, Container, ContainerOptions, Reason};
+use chunkyard_format::hostile::container::footer::{NewArray, NewFooter};
 use chunkyard_store::{BlockCodec, Error, ErrorKind, Result, Store, register_block_codec};
 
 use crate::container::support::{
