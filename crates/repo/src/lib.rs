@@ -67,6 +67,7 @@ mod session;
 mod state;
 mod structure;
 mod swap;
+mod thrift;
 mod tree;
 mod verify;
 mod widen;

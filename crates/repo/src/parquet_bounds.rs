@@ -8,6 +8,7 @@ use chunkyard_store::{Error, Result};
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
 
 use super::parquet_file::corrupt;
+use super::thrift;
 
 /// More rows than this per byte of a file are not believed. Rows differ at least in a coordinate, a
 /// path or a name, and our own writer starts a page, with a header of dozens of bytes for each
@@ -16,6 +17,30 @@ const ROWS_PER_BYTE_MAX: u64 = 64;
 
 /// This many rows are believed of any file.
 const ROWS_MIN: u64 = 1 << 16;
+
+/// Checks that the library reads a footer in the time its bytes take. `end` is the end of a file.
+pub(super) fn check_footer(file: &str, end: &[u8]) -> Result<()> {
+    // The metadata, its length, and the four letters of Parquet.
+    let found = end.split_last_chunk::<8>().and_then(|(rest, [a, b, c, d, ..])| {
+        let length = u32::from_le_bytes([*a, *b, *c, *d]) as usize;
+        rest.get(rest.len().checked_sub(length)?..)
+    });
+    match found.is_some_and(thrift::has_booleans) {
+        true => Err(corrupt(file, "footer", "no list of booleans", "one")),
+        false => Ok(()),
+    }
+}
+
+/// Checks the same of the header of the page at a place.
+pub(super) fn check_header(file: &str, start: u64, header: &[u8]) -> Result<()> {
+    match thrift::has_booleans(header) {
+        true => {
+            let what = format!("page header at {start}");
+            Err(corrupt(file, &what, "no list of booleans", "one"))
+        }
+        false => Ok(()),
+    }
+}
 
 /// Checks the counts and places in the footer of a file whose data ends at `data_len`.
 pub(super) fn check(file: &str, metadata: &ParquetMetaData, data_len: u64) -> Result<()> {

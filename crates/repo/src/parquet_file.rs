@@ -29,6 +29,7 @@ use parquet::file::reader::{ChunkReader, Length};
 
 use super::parquet_bounds;
 use super::state::FORMAT_VERSION;
+use super::thrift;
 
 const BLOCK: usize = 16 << 10;
 const BLOCK_CRCS: &str = "block-crc32c";
@@ -206,6 +207,7 @@ impl Footer {
             check_crc(file, "footer", tail.crc32c, bytes)?;
         }
         let data_len = tail.map_or(size, |tail| size.saturating_sub(tail.size));
+        parquet_bounds::check_footer(file, tail_bytes)?;
         let metadata = guarded(file, || {
             let mut reader = ParquetMetaDataReader::new();
             reader.try_parse_sized(tail_bytes, size)?;
@@ -340,6 +342,7 @@ impl Footer {
         row_group: usize,
         rows: Range<usize>,
     ) -> Result<Vec<RecordBatch>> {
+        self.check_headers(pieces, row_group, &rows)?;
         guarded(&self.file, || {
             let selection = RowSelection::from(vec![
                 RowSelector::skip(rows.start),
@@ -355,6 +358,34 @@ impl Footer {
             .build()?;
             reader.collect::<Result<Vec<_>, _>>().map_err(ParquetError::from)
         })
+    }
+
+    /// Checks the headers of the pages that hold `rows` of a row group, where the file says where pages
+    /// are. Otherwise the library asks for one header after the other, see [`Pieces`].
+    pub(super) fn check_headers(
+        &self,
+        pieces: &Pieces,
+        row_group: usize,
+        rows: &Range<usize>,
+    ) -> Result<()> {
+        let group = self.parquet().row_group(row_group);
+        let pages = self.parquet().page_index_for_row_group(row_group);
+        for (leaf, column) in group.columns().iter().enumerate() {
+            let Some(pages) = pages.offset_index(leaf) else { continue };
+            let locations = pages.page_locations();
+            let next = locations.iter().skip(1).map(|page| page.first_row_index as usize);
+            let held = locations.iter().zip(next.chain([usize::MAX])).filter(|(page, next)| {
+                (page.first_row_index as usize) < rows.end && *next > rows.start
+            });
+            let starts = held.map(|(page, _)| page.offset as u64);
+            for start in starts.chain([column.byte_range().0]) {
+                // What is not there is for the library to report.
+                let Ok((offset, bytes)) = pieces.piece(start) else { continue };
+                let header = bytes.get((start - offset) as usize..).unwrap_or_default();
+                parquet_bounds::check_header(&self.file, start, header)?;
+            }
+        }
+        Ok(())
     }
 
     /// Row counts of the row groups.
@@ -469,7 +500,13 @@ impl ChunkReader for Pieces {
     fn get_read(&self, start: u64) -> parquet::errors::Result<Self::T> {
         use bytes::Buf;
         let (offset, bytes) = self.piece(start)?;
-        Ok(bytes.slice((start - offset) as usize..).reader())
+        let bytes = bytes.slice((start - offset) as usize..);
+        if thrift::has_booleans(&bytes) {
+            return Err(ParquetError::General(format!(
+                "the page header at {start} has a list of booleans"
+            )));
+        }
+        Ok(bytes.reader())
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> parquet::errors::Result<Bytes> {

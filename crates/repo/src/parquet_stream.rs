@@ -30,6 +30,9 @@ pub(super) fn stream(
 ) -> Result<Batches> {
     let footer = Footer::parse(file, label, bytes, bytes.len() as u64, tail)?;
     let pieces = footer.assemble_whole(bytes.clone())?;
+    for (row_group, rows) in footer.row_groups().into_iter().enumerate() {
+        footer.check_headers(&pieces, row_group, &(0..rows))?;
+    }
     let reader = guarded(file, || {
         let metadata = footer.arrow().clone();
         let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(pieces, metadata);
