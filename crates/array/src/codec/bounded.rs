@@ -49,6 +49,7 @@ pub(super) fn register() {
         wrap::<ZlibCodec>(|_| Ok(BoundedCodec::Zlib));
         wrap::<ZstdCodec>(|_| Ok(BoundedCodec::Zstd));
         super::fletcher32::register();
+        super::label_block::zarr::register();
         super::lz4::register();
         super::offsets::register();
         super::pcodec::register();

@@ -18,7 +18,7 @@ use super::guard::guard;
 use super::packed::Packing;
 use super::scratch::{with_scratch, zeroed};
 use super::shard::{Part, Piece, Shard};
-use super::{Elements, ElementsBuf, bounded, offsets, wrong_length};
+use super::{Elements, ElementsBuf, bounded, label_block, offsets, wrong_length};
 use crate::copy::{check_len, dense_bytes};
 use crate::{ArraySpec, DType, Error, Region, Result, View, copy_region, fill, fill_region};
 
@@ -109,12 +109,13 @@ impl Codecs {
         let Some(chunk_shape_nonzero) = chunk_shape_nonzero else {
             return Err(Error::invalid(format!("chunk shape {chunk_shape:?} contains a zero")));
         };
+        label_block::zarr::check(codecs, &dtype, chunk_shape)?;
         let chain = CodecChain::from_metadata(codecs).map_err(|cause| {
             let names: Vec<_> = codecs.iter().map(ToString::to_string).collect();
             Error::from_plugin(format!("codec chain [{}]", names.join(", ")), cause)
         })?;
         let bound = Bound {
-            fast: Fast::recognise(codecs, &dtype),
+            fast: Fast::recognise(codecs, &dtype, chunk_shape),
             offsets: offsets::is_all_of(codecs, &dtype),
             shard: Shard::recognise(codecs, &dtype, &fill_element, chunk_shape)?,
             chain,

@@ -1,10 +1,12 @@
-//! The most common chains, run directly: elements as they lie in memory, maybe compressed by zstd,
-//! blosc or lz4, maybe followed by a crc32c.
+//! The most common chains, run directly: elements as they lie in memory, or label blocks, maybe
+//! compressed by zstd, blosc or lz4, maybe followed by a crc32c.
 
 use zarrs::metadata::v3::MetadataV3;
 
 use super::blosc;
-use super::packed::{lz4_pack, lz4_unpack};
+use super::label_block::zarr::Layout;
+use super::packed::{lz4_len, lz4_pack, lz4_unpack, zstd_bytes_max};
+use super::scratch::with_scratch;
 use super::zstd::{self, Zstd};
 use super::{lz4, wrong_length};
 use crate::{DType, Error, Result};
@@ -47,21 +49,29 @@ impl Compression {
     }
 }
 
-/// A chain `[bytes, zstd, blosc or lz4?, crc32c?]` whose elements need no conversion.
+/// A chain `[bytes, zstd, blosc or lz4?, crc32c?]` whose elements need no conversion, or
+/// `[chunkyard.label_block, zstd or lz4?, crc32c?]`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fast {
+    /// How voxels lie in a chunk, if chunks are label blocks.
+    labels: Option<Layout>,
     compression: Option<Compression>,
     crc32c: bool,
 }
 
 impl Fast {
     /// The chain, if it is one of these.
-    pub(super) fn recognise(codecs: &[MetadataV3], dtype: &DType) -> Option<Self> {
+    pub(super) fn recognise(
+        codecs: &[MetadataV3],
+        dtype: &DType,
+        chunk_shape: &[u64],
+    ) -> Option<Self> {
         let (first, mut rest) = codecs.split_first()?;
-        if cfg!(target_endian = "big") || !is_plain(first, dtype) {
+        let labels = Layout::recognise(first, dtype, chunk_shape);
+        if cfg!(target_endian = "big") || !(labels.is_some() || is_plain(first, dtype)) {
             return None;
         }
-        let mut fast = Self { compression: None, crc32c: false };
+        let mut fast = Self { labels, compression: None, crc32c: false };
         if let Some((codec, others)) = rest.split_first() {
             fast.compression = Compression::recognise(codec);
             if fast.compression.is_some() {
@@ -75,16 +85,22 @@ impl Fast {
             fast.crc32c = true;
             rest = others;
         }
-        rest.is_empty().then_some(fast)
+        // The size of a label block is not known before it is decompressed, and c-blosc's buffers are
+        // decoded to a known size.
+        let blosc = matches!(fast.compression, Some(Compression::Blosc(_)));
+        (rest.is_empty() && !(fast.labels.is_some() && blosc)).then_some(fast)
     }
 
     /// Whether a chunk is its elements as they lie in memory.
     pub(super) fn is_plain(&self) -> bool {
-        self.compression.is_none() && !self.crc32c
+        self.compression.is_none() && !self.crc32c && self.labels.is_none()
     }
 
     /// The decoded chunk, if the encoded one stores it uncompressed.
     pub(super) fn borrow<'a>(&self, encoded: &'a [u8]) -> Result<Option<&'a [u8]>> {
+        if self.labels.is_some() {
+            return Ok(None);
+        }
         let payload = self.payload(encoded)?;
         match self.compression {
             None => Ok(Some(payload)),
@@ -96,6 +112,9 @@ impl Fast {
     /// Decodes a chunk of exactly `out.len()` bytes.
     pub(super) fn decode_into(&self, encoded: &[u8], out: &mut [u8]) -> Result<()> {
         let payload = self.payload(encoded)?;
+        if let Some(labels) = self.labels {
+            return self.decode_labels(&labels, payload, out);
+        }
         match self.compression {
             Some(Compression::Zstd(_)) => zstd::decompress_into(payload, out),
             Some(Compression::Blosc(_)) => blosc::decode_into(blosc::check(payload)?, out),
@@ -105,6 +124,35 @@ impl Fast {
                 out.copy_from_slice(payload);
                 Ok(())
             }
+        }
+    }
+
+    /// Decodes a label block that may be compressed.
+    fn decode_labels(&self, labels: &Layout, payload: &[u8], out: &mut [u8]) -> Result<()> {
+        let block_max = labels.encoded_bytes_max()?;
+        match self.compression {
+            Some(Compression::Zstd(_)) => {
+                let room = zstd_bytes_max(payload).min(block_max);
+                with_scratch(room, |scratch| {
+                    let written = zstd::decompress(payload, scratch).map_err(|cause| {
+                        let expected = format!("zstd frames of at most {room} bytes");
+                        Error::corrupt("chunk", expected, cause.to_string()).because(cause)
+                    })?;
+                    labels.decode_into(scratch.get(..written).unwrap_or_default(), out)
+                })
+            }
+            Some(Compression::Lz4) => {
+                let (len, _) = lz4_len(payload)?;
+                if len > block_max {
+                    let expected = format!("a label block of at most {block_max} bytes");
+                    return Err(Error::corrupt("chunk", expected, format!("{len}")));
+                }
+                with_scratch(len, |scratch| {
+                    lz4_unpack(payload, scratch)?;
+                    labels.decode_into(scratch, out)
+                })
+            }
+            _ => labels.decode_into(payload, out),
         }
     }
 
@@ -137,6 +185,18 @@ impl Fast {
     /// Appends the encoded chunk to `out`.
     pub(super) fn encode_into(&self, decoded: &[u8], out: &mut Vec<u8>) -> Result<()> {
         let start = out.len();
+        let mut block = Vec::new();
+        let decoded = match self.labels {
+            Some(labels) if self.compression.is_none() => {
+                labels.encode_onto(decoded, out)?;
+                &[][..]
+            }
+            Some(labels) => {
+                labels.encode_onto(decoded, &mut block)?;
+                &block
+            }
+            None => decoded,
+        };
         match self.compression {
             Some(Compression::Zstd(zstd)) => zstd.compress_onto(decoded, out)?,
             Some(Compression::Blosc(params)) => blosc::encode_onto(&params, decoded, out)?,

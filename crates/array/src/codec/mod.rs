@@ -13,6 +13,7 @@ mod elements;
 mod fast;
 mod fletcher32;
 mod guard;
+pub mod label_block;
 mod lz4;
 mod offsets;
 pub mod packed;

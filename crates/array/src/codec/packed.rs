@@ -1,14 +1,17 @@
 //! Compression of plain bytes, for formats that pack many chunks together before they compress.
 //!
-//! The same two compressors are also codecs of single chunks: `numcodecs.lz4` is exactly what
+//! Two of the compressors are also codecs of single chunks: `numcodecs.lz4` is exactly what
 //! [`lz4_pack`] makes, `zstd` exactly what [`zstd_pack`] makes. A length inside packed bytes is
 //! compared with the expected length and never allocated.
 
 use lz4_flex::block::{compress_into, decompress_into, get_maximum_output_size};
 use serde_json::json;
 use zarrs::metadata::v3::MetadataV3;
-use zstd::zstd_safe::{get_frame_content_size, max_c_level, min_c_level};
+use zstd::zstd_safe::{
+    find_frame_compressed_size, get_frame_content_size, max_c_level, min_c_level,
+};
 
+use super::blosc::{snappy_decode, snappy_into, snappy_max};
 use super::zstd::{self as frames, Zstd};
 use crate::{Error, Result};
 
@@ -17,6 +20,9 @@ const LENGTH_BYTES: usize = 4;
 
 /// The most that a byte of an LZ4 block can stand for.
 const LZ4_EXPANSION_MAX: usize = 255;
+
+/// The most that a byte of a Snappy block can stand for: three bytes copy 64.
+const SNAPPY_EXPANSION_MAX: usize = 22;
 
 /// The most that a byte of a Zstandard frame can stand for: a block of 128 KiB takes at least its
 /// header of three bytes and the byte that is repeated.
@@ -98,6 +104,60 @@ fn lz4_block(packed: &[u8], len: usize) -> Result<&[u8]> {
         (length, block) if length == len => Ok(block),
         (length, _) => Err(super::wrong_length(len, length)),
     }
+}
+
+/// Appends to `out` one Snappy block, which begins with the length of `plain`.
+pub(super) fn snappy_pack(plain: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    if u32::try_from(plain.len()).is_err() {
+        return Err(Error::invalid("snappy takes less than 4 GiB"));
+    }
+    let (start, room) = (out.len(), snappy_max(plain.len()));
+    out.try_reserve(room)
+        .map_err(|_| Error::OutOfMemory { what: "a snappy block".into(), bytes: room })?;
+    out.resize(start + room, 0);
+    let written = snappy_into(plain, &mut out[start..])
+        .ok_or_else(|| Error::invalid("snappy cannot encode these bytes"))?;
+    out.truncate(start + written);
+    Ok(())
+}
+
+/// The most bytes that Zstandard frames can become, by their number and by what a single frame says.
+pub(super) fn zstd_bytes_max(packed: &[u8]) -> usize {
+    let most = packed.len().saturating_mul(ZSTD_EXPANSION_MAX);
+    let single = find_frame_compressed_size(packed) == Ok(packed.len());
+    match get_frame_content_size(packed) {
+        Ok(Some(size)) if single => usize::try_from(size).map_or(most, |size| size.min(most)),
+        _ => most,
+    }
+}
+
+/// Fills all of `out` from a Snappy block.
+pub(super) fn snappy_unpack(packed: &[u8], out: &mut [u8]) -> Result<()> {
+    match snappy_decode(packed, out) {
+        Some(written) if written == out.len() => Ok(()),
+        Some(written) => Err(super::wrong_length(out.len(), written)),
+        None => {
+            let expected = format!("a snappy block of {} bytes", out.len());
+            Err(Error::corrupt("chunk", expected, "other bytes"))
+        }
+    }
+}
+
+/// The length that a Snappy block claims, if such a block can hold that much.
+pub(super) fn snappy_len(packed: &[u8]) -> Result<usize> {
+    let mut len = 0u64;
+    for (at, &byte) in packed.iter().take(5).enumerate() {
+        len |= u64::from(byte & 0x7f) << (7 * at);
+        if byte & 0x80 == 0 {
+            let most = packed.len().saturating_mul(SNAPPY_EXPANSION_MAX);
+            return usize::try_from(len).ok().filter(|&len| len <= most).ok_or_else(|| {
+                let expected = format!("what {} bytes of snappy can hold", packed.len());
+                Error::corrupt("chunk", expected, format!("a length of {len}"))
+            });
+        }
+    }
+    let found = format!("{} bytes", packed.len());
+    Err(Error::corrupt("chunk", "a snappy block after its length", found))
 }
 
 /// Appends to `out` one Zstandard frame with its content size and without a checksum. Reuses the

@@ -5,6 +5,7 @@ use zarrs::array::CodecMetadataOptions;
 use zarrs::array::codec::default_array_to_bytes_codec;
 use zarrs::plugin::ExtensionName;
 
+use super::label_block::zarr as label_block;
 use crate::{DType, Error, Result};
 
 /// Reads a chain of codecs, joined by `+`, for arrays of type `dtype`.
@@ -16,8 +17,9 @@ use crate::{DType, Error, Result};
 /// | `gzip[:level]`, `zlib[:level]`, `bz2[:level]` | as named, level 5 (1 for `zlib`) |
 /// | `blosc[:codec[:level[:shuffle]]]` | Blosc, `lz4`, level 5, byte shuffle for wide types |
 /// | `crc32c` | a checksum of all before it |
+/// | `label_block` | first of all: chunks of labels as [label blocks](super::label_block) |
 ///
-/// The codec that turns elements into bytes is added in front automatically: `bytes` in
+/// Any other codec that turns elements into bytes is added in front automatically: `bytes` in
 /// little-endian order, `vlen-utf8` or `vlen-bytes`, as the type demands.
 ///
 /// ```
@@ -29,11 +31,14 @@ use crate::{DType, Error, Result};
 /// # Ok::<(), chunkyard_array::Error>(())
 /// ```
 pub fn parse_shorthand(text: &str, dtype: &DType) -> Result<Vec<Value>> {
-    let mut codecs = vec![elements_to_bytes(dtype)?];
+    let mut parts = text.split('+').peekable();
+    let labels = parts.next_if(|part| part.trim() == "label_block").is_some();
+    let mut codecs =
+        vec![if labels { label_block::shorthand(dtype)? } else { elements_to_bytes(dtype)? }];
     if text.trim() == "none" {
         return Ok(codecs);
     }
-    for part in text.split('+') {
+    for part in parts {
         codecs
             .push(parse_one(part.trim(), dtype).map_err(|problem| {
                 Error::invalid(format!("codec '{}': {problem}", part.trim()))
@@ -83,8 +88,13 @@ fn parse_one(text: &str, dtype: &DType) -> Result<Value, String> {
         }
         "blosc" => blosc(&mut arguments, dtype)?,
         "crc32c" => json!({"name": "crc32c"}),
+        "label_block" => return Err("must be the first".into()),
         "" => return Err("empty; write 'none' for no compression".into()),
-        _ => return Err("unknown; known are none, zstd, gzip, zlib, bz2, blosc, crc32c".into()),
+        _ => {
+            return Err(
+                "unknown; known are none, zstd, gzip, zlib, bz2, blosc, crc32c, label_block".into(),
+            );
+        }
     };
     match arguments.next() {
         Some(extra) => Err(format!("'{extra}' is one argument too many")),
@@ -177,6 +187,19 @@ mod tests {
     }
 
     #[test]
+    fn chunks_of_labels_are_label_blocks_if_wished() {
+        for text in ["label_block", "label_block+zstd:3", " label_block + zstd:1 + crc32c "] {
+            for name in ["uint64", "uint32"] {
+                let codecs = parse_shorthand(text, &dtype(name)).unwrap();
+                assert_eq!(codecs[0], json!({"name": "chunkyard.label_block"}));
+                let shape = [16, 16, 16];
+                let spec = ArraySpec::builder(&shape, &shape, name).codecs(codecs).build().unwrap();
+                assert!(Codecs::new(&spec).is_ok(), "{text} for {name}");
+            }
+        }
+    }
+
+    #[test]
     fn mistakes_are_explained() {
         for (text, expected) in [
             ("", "write 'none'"),
@@ -187,6 +210,8 @@ mod tests {
             ("zstd:3:4", "one argument too many"),
             ("blosc:lzma", "none of blosclz"),
             ("blosc:lz4:5:swirl", "none of noshuffle"),
+            ("zstd+label_block", "must be the first"),
+            ("label_block", "uint64 or uint32"),
         ] {
             let error = parse_shorthand(text, &dtype("float32")).unwrap_err().to_string();
             assert!(error.contains(expected), "{text}: {error}");

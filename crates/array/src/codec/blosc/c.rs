@@ -81,7 +81,7 @@ pub(super) fn zlib_into(level: u8, plain: &[u8], out: &mut [u8]) -> Option<usize
 }
 
 /// A Snappy block at the start of `out`, which must have room for [`snappy_max`].
-pub(super) fn snappy_into(plain: &[u8], out: &mut [u8]) -> Option<usize> {
+pub(in crate::codec) fn snappy_into(plain: &[u8], out: &mut [u8]) -> Option<usize> {
     let mut written = out.len();
     // SAFETY: pointers and lengths come from the slices; `written` is the room on the way in, and
     // the function refuses less than it may need.
@@ -93,7 +93,7 @@ pub(super) fn snappy_into(plain: &[u8], out: &mut [u8]) -> Option<usize> {
 }
 
 /// The most that Snappy makes of `len` bytes.
-pub(super) fn snappy_max(len: usize) -> usize {
+pub(in crate::codec) fn snappy_max(len: usize) -> usize {
     // SAFETY: arithmetic.
     unsafe { snappy_max_compressed_length(len) }
 }
@@ -111,7 +111,7 @@ pub(super) fn lz4_decode(stream: &[u8], out: &mut [u8]) -> Option<usize> {
 }
 
 /// Decodes a Snappy block and says how much of `out` it fills.
-pub(super) fn snappy_decode(stream: &[u8], out: &mut [u8]) -> Option<usize> {
+pub(in crate::codec) fn snappy_decode(stream: &[u8], out: &mut [u8]) -> Option<usize> {
     let mut written = out.len();
     // SAFETY: pointers and lengths come from the slices; `written` is the room on the way in, and
     // the function refuses blocks that say they need more.

@@ -55,6 +55,7 @@ mod tests;
 mod trial;
 mod zarr;
 
+pub(super) use self::c::{snappy_decode, snappy_into, snappy_max};
 pub(super) use self::decode::{borrow, decode_into_together, decode_some};
 pub use self::decode::{decode_into, decode_range};
 pub use self::encode::{encode_onto, encode_onto_from};
