@@ -5,6 +5,7 @@
 //! run directly, with contexts and scratch memory kept per thread. Shards are taken apart here too,
 //! so that a read decodes only the inner chunks it wants. Everything else goes to `zarrs`, behind a
 //! guard: bytes from outside are hostile, and must not make a decoder allocate or panic.
+//! [`label_block`] is a codec for segmentations that other parts also use without an array.
 
 pub mod blosc;
 mod bounded;

@@ -2,7 +2,7 @@
 
 use super::CELL;
 use super::bits::{Values, unpack};
-use super::builder::Builder;
+use super::builder::{Builder, solid_onto};
 use super::cells::Cell;
 use super::parse::{Block, Head};
 use crate::Result;
@@ -38,6 +38,9 @@ impl Block<'_> {
         out: &mut Vec<u8>,
     ) -> Result<()> {
         let table: Vec<u64> = self.labels().map(&mut label_of).collect();
+        if let [label] = table[..] {
+            return solid_onto(self.grid, label, out);
+        }
         // A cell that lists no label has label 0 as well.
         let zero = if self.counts.contains(&[0, 0]) { label_of(0) } else { 0 };
         let mut builder = Builder::new(self.grid);

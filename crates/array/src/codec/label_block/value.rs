@@ -52,13 +52,22 @@ impl Compression {
 
 /// Appends a value to `out`. Empty bytes are an empty value.
 ///
-/// As in DVID, a gzip stream gets no checksum besides its own.
+/// As in DVID, a gzip stream gets no checksum besides its own. `out` stays as it was if this fails.
 pub fn wrap_onto(
     plain: &[u8],
     compression: Compression,
     checksum: bool,
     out: &mut Vec<u8>,
 ) -> Result<()> {
+    let start = out.len();
+    let done = write(plain, compression, checksum, out);
+    if done.is_err() {
+        out.truncate(start);
+    }
+    done
+}
+
+fn write(plain: &[u8], compression: Compression, checksum: bool, out: &mut Vec<u8>) -> Result<()> {
     if plain.is_empty() {
         return Ok(());
     }

@@ -18,8 +18,17 @@ impl Block<'_> {
     /// and z, which is [`Block::size`] or, at the upper edge of a volume, less.
     ///
     /// Fails if tables and values take more than 2^24 words, which only blocks of more than 2^20
-    /// voxels can.
+    /// voxels can. `out` is then as it was.
     pub fn segmentation_onto(&self, extent: [u32; 3], out: &mut Vec<u8>) -> Result<()> {
+        let start = out.len();
+        let done = self.write_segmentation(extent, out);
+        if done.is_err() {
+            out.truncate(start);
+        }
+        done
+    }
+
+    fn write_segmentation(&self, extent: [u32; 3], out: &mut Vec<u8>) -> Result<()> {
         let size = self.size();
         if extent.iter().zip(size).any(|(&wanted, size)| wanted > size) {
             return Err(Error::invalid(format!(

@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 
+use super::super::bits::pack_onto;
 use super::super::{Block, from_segmentation, relabel};
 use super::vectors::example;
 use super::{Sample, decoded, naive, sample_of, samples};
@@ -58,6 +59,26 @@ fn a_box_that_is_no_part_of_the_block_is_refused() {
         assert!(matches!(error, Error::Invalid { .. }), "{error}");
     }
     assert!(from_segmentation(&words(&[1]), [0, 1, 1], &mut Vec::new()).is_err());
+}
+
+#[test]
+fn a_segmentation_with_positions_of_more_than_24_bits_is_refused() {
+    // Cells of 512 labels each, no two with the same: 1024 words of labels, and 256 of values.
+    let grid = [128, 13, 8];
+    let cells = grid.iter().product::<u32>();
+    let mut bytes: Vec<u8> =
+        grid.into_iter().chain([cells + 511]).flat_map(u32::to_le_bytes).collect();
+    bytes.extend((0..u64::from(cells) + 511).flat_map(u64::to_le_bytes));
+    bytes.extend([0, 2].repeat(cells as usize));
+    bytes.extend((0..cells).flat_map(|cell| cell..cell + 512).flat_map(u32::to_le_bytes));
+    let mut values = Vec::new();
+    pack_onto(&std::array::from_fn(|at| at as u16), 9, &mut values);
+    bytes.extend(values.repeat(cells as usize));
+    let (size, mut out) = (grid.map(|cells| cells * 8), vec![9; 3]);
+    let block = Block::parse(&bytes).unwrap();
+    let error = block.segmentation_onto(size, &mut out).unwrap_err();
+    assert!(error.to_string().contains("use smaller chunks"), "{error}");
+    assert_eq!(out, [9; 3]);
 }
 
 #[test]
