@@ -30,6 +30,7 @@ mod coordinate;
 mod error;
 mod hdf5;
 mod history;
+mod label_block;
 mod metadata;
 mod npy;
 mod pack;
@@ -88,6 +89,11 @@ pub const TARGETS: &[Target] = &[
     target("codec_shard", codec::shard),
     target("codec_text", codec::text),
     target("codec_pcodec", codec::pcodec),
+    target("codec_label_block", codec::label_block),
+    target("label_block", label_block::block),
+    target("label_block_half", label_block::downsampled),
+    target("label_block_segmentation", label_block::segmentation),
+    target("label_block_value", label_block::stored),
 ];
 
 const fn target(name: &'static str, check: fn(&[u8])) -> Target {

@@ -144,6 +144,12 @@ pub fn cases() -> Vec<Case> {
     let offsets = || named("chunkyard.offsets");
     cases.push(Case::new("codec_text", "string", &[7], vec![offsets()]));
     cases.push(Case::new("codec_text", "bytes", &[7], vec![offsets(), zstd(false)]));
+    let labels = || named("chunkyard.label_block");
+    let own = |dtype, codecs| Case::new("codec_label_block", dtype, &[8, 8, 16], codecs);
+    cases.push(own("uint64", vec![labels()]));
+    cases.push(own("uint32", vec![labels(), zstd(false)]));
+    cases.push(own("uint64", vec![labels(), named("numcodecs.lz4")]));
+    cases.push(own("uint64", vec![labels(), leveled("gzip")]));
     cases
 }
 

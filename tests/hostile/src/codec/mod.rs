@@ -58,6 +58,11 @@ pub(crate) fn pcodec(data: &[u8]) {
     run("codec_pcodec", data);
 }
 
+/// `chunkyard.label_block`.
+pub(crate) fn label_block(data: &[u8]) {
+    run("codec_label_block", data);
+}
+
 /// A case with its codecs bound.
 struct Bound {
     case: Case,

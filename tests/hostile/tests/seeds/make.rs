@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use chunkyard_array::codec::blosc::{self, Compressor, Params, Shuffle};
+use chunkyard_array::codec::label_block::value::{Compression as Wrapping, wrap_onto};
+use chunkyard_array::codec::label_block::{Block, encode, encode_solid};
 use chunkyard_array::{ArraySpec, Codecs, ElementsBuf};
 use chunkyard_engine::format::hostile::container::seal::Seal;
 use chunkyard_engine::repo::{Coord, hostile};
@@ -343,6 +345,54 @@ fn make_seeds_of_blosc_buffers() {
     let mut buffer = Vec::new();
     blosc::encode_onto(&stored, &plain[..100], &mut buffer).unwrap();
     keep("blosc_buffer", "stored", &buffer);
+}
+
+#[test]
+#[ignore = "writes fuzz/seeds"]
+fn make_seeds_of_label_blocks() {
+    let size = [16, 8, 8];
+    // Cells of one label, of two, of four, and of so many that values have nine bits.
+    let samples: [(&str, fn(u64) -> u64); 4] = [
+        ("two", |at| if at % 16 < 8 { 7 } else { at / 64 % 2 }),
+        ("four", |at| at / 3 % 4 * 1000),
+        ("many", |at| at * at % 300),
+        ("all", |at| at << 30),
+    ];
+    let mut blocks = vec![("solid", Vec::new())];
+    encode_solid(7, size, &mut blocks[0].1).unwrap();
+    for (name, label) in samples {
+        let mut block = Vec::new();
+        encode(&(0..1024).map(label).collect::<Vec<u64>>(), size, &mut block).unwrap();
+        blocks.push((name, block));
+    }
+    for (name, block) in &blocks {
+        keep("label_block", name, block);
+        keep("label_block_half", name, &[&[0b1011_0111], &block[..]].concat());
+        keep(
+            "label_block_segmentation",
+            &format!("block-{name}"),
+            &[&[12, 7, 3], &block[..]].concat(),
+        );
+        for extent in [size, [13, 8, 4]] {
+            let mut bytes = extent.map(|n| n as u8 - 1).to_vec();
+            Block::parse(block).unwrap().segmentation_onto(extent, &mut bytes).unwrap();
+            keep("label_block_segmentation", &format!("{name}-{}", extent[0]), &bytes);
+        }
+    }
+    for (name, wrapping) in [
+        ("none", Wrapping::None),
+        ("snappy", Wrapping::Snappy),
+        ("gzip", Wrapping::Gzip(6)),
+        ("lz4", Wrapping::Lz4),
+    ] {
+        let mut value = Vec::new();
+        wrap_onto(&blocks[1].1, wrapping, false, &mut value).unwrap();
+        keep("label_block_value", name, &value);
+    }
+    keep("label_block_value", "old-lz4", b"\x80\0\0\0\0plain");
+    let mut value = Vec::new();
+    wrap_onto(b"123456789", Wrapping::None, true, &mut value).unwrap();
+    keep("label_block_value", "checksum", &value);
 }
 
 fn words(codecs: &Codecs, word: &str) -> ElementsBuf {
