@@ -1,8 +1,9 @@
 //! What can be typed: the top level, the global options, and how a version is named.
 
 use anyhow::Result;
-use chunkyard_array::{ArrayBuilder, ArraySpec, DType, non_finite, parse_fill};
+use chunkyard_array::{ArrayBuilder, ArraySpec, DType, parse_fill};
 use chunkyard_engine::Error;
+use chunkyard_engine::format::container::ContainerFormat;
 use chunkyard_engine::format::{Format, Versions};
 use chunkyard_engine::repo::{Repository, Version};
 use clap::{Args, Parser};
@@ -70,7 +71,7 @@ pub(crate) struct VersionArgs {
 
     /// This snapshot, by its id or the beginning of it (at least 4 characters); of a container this
     /// layer, by its number
-    #[arg(long, value_name = "ID", conflicts_with_all = ["branch", "tag"])]
+    #[arg(long, visible_alias = "at", value_name = "ID", conflicts_with_all = ["branch", "tag"])]
     snapshot: Option<String>,
 
     /// The branch as it was then: 2026-01-31T12:00:00Z, "2026-01-31 12:00" (UTC), or milliseconds
@@ -115,16 +116,24 @@ impl VersionArgs {
         };
         Err(Error::invalid(format!("{url} is {}, {refusal}", format.name())).into())
     }
-}
 
-impl VersionArgs {
+    /// The layer of a container that the options name.
+    pub(crate) async fn layer(&self, url: &str, context: &Context) -> Result<Option<u64>> {
+        let Some(Version::Snapshot(typed)) = self.of_any(&ContainerFormat, url, context).await?
+        else {
+            return Ok(None);
+        };
+        let number = typed.parse();
+        Ok(Some(number.map_err(|_| Error::invalid(format!("{typed:?} is no number of a layer")))?))
+    }
+
     /// The branch to change, for commands that also read older versions.
-    pub(crate) fn branch_to_change(&self) -> Result<Option<String>> {
+    pub(crate) fn branch_to_change(&self) -> Result<Option<&str>> {
         if self.tag.is_some() || self.snapshot.is_some() || self.as_of.is_some() {
             let what = "only the newest version can change: name it with --branch, or not at all";
             return Err(Error::invalid(what).into());
         }
-        Ok(self.branch.clone())
+        Ok(self.branch.as_deref())
     }
 }
 
@@ -136,34 +145,19 @@ pub(crate) async fn branch_or_default(repo: &Repository, branch: Option<&str>) -
     }
 }
 
-/// The value of an attribute as the user types it: JSON, NaN or an infinity as Python writes them, or
-/// else plain text.
-pub(crate) fn attribute_value(text: &str) -> Value {
-    non_finite::parse(text.as_bytes()).unwrap_or_else(|_| Value::from(text))
-}
-
-/// How the commands that commit do it.
-#[derive(Debug, Args)]
+/// Where and how a change is committed.
+#[derive(Debug, Default, Args)]
 pub(crate) struct CommitArgs {
-    /// Commit to this branch instead of the default one
+    /// Commit to this branch of a repository instead of the default one
     #[arg(long, value_name = "NAME")]
     pub(crate) branch: Option<String>,
 
-    /// What the commit does, for people
-    #[arg(long, short, value_name = "TEXT")]
-    pub(crate) message: Option<String>,
-
-    /// If the branch moved meanwhile, put the change on top, unless the two collide
-    #[arg(long)]
-    pub(crate) rebase: bool,
-
-    /// Replace the tip of the branch instead of adding to it
-    #[arg(long)]
-    pub(crate) amend: bool,
+    #[command(flatten)]
+    pub(crate) change: ChangeArgs,
 }
 
-/// How the commands that change any format do it.
-#[derive(Debug, Args)]
+/// How a change is committed, for commands whose branch is among the [`VersionArgs`].
+#[derive(Debug, Default, Args)]
 pub(crate) struct ChangeArgs {
     /// What the commit to a repository does, for people
     #[arg(long, short, value_name = "TEXT")]
@@ -172,6 +166,17 @@ pub(crate) struct ChangeArgs {
     /// If the branch of a repository moved meanwhile, put the change on top, unless the two collide
     #[arg(long)]
     pub(crate) rebase: bool,
+
+    /// Replace the tip of the branch of a repository instead of adding to it
+    #[arg(long)]
+    pub(crate) amend: bool,
+}
+
+impl ChangeArgs {
+    /// Whether any option was given.
+    pub(crate) fn any(&self) -> bool {
+        self.message.is_some() || self.rebase || self.amend
+    }
 }
 
 /// Properties of a new array that a file of elements does not give.

@@ -5,8 +5,10 @@
 //!                │
 //!                ├─▶ output, progress            data on stdout, talk on stderr
 //!                │     └─▶ printable            text that a terminal does not obey
-//!                ├─▶ change                     opens any format to change it, commits, reports
+//!                ├─▶ change ─▶ tip              opens any format to change it, commits, reports
+//!                │     └─▶ spelling             `set`, and `repo set`, `af set`: the same command
 //!                ├─▶ transfer ─▶ npy, slabs     NumPy files in and out, in bounded memory
+//!                ├─▶ elements                   files of JSON in and out
 //!                └─▶ rows ─▶ npy                rows of arrays and tables, also as text
 //! ```
 //!
@@ -16,9 +18,11 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod attributes;
 mod change;
 mod cmd;
 mod context;
+mod elements;
 mod failure;
 mod graph;
 mod npy;
@@ -27,6 +31,8 @@ mod printable;
 mod progress;
 mod rows;
 mod slabs;
+mod spelling;
+mod tip;
 mod transfer;
 mod units;
 

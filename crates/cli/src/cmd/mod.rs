@@ -20,6 +20,7 @@ use anyhow::Result;
 use clap::Subcommand;
 
 use crate::context::Context;
+use crate::spelling::Spelling;
 
 /// What to do.
 #[derive(Debug, Subcommand)]
@@ -50,11 +51,11 @@ impl Command {
             Self::Info(command) => command.run(context).await,
             Self::Ls(command) => command.run(context).await,
             Self::Verify(command) => command.run(context).await,
-            Self::Get(command) => command.run(context).await,
-            Self::Set(command) => command.run(context).await,
-            Self::Attrs(command) => command.run(context).await,
-            Self::Rm(command) => command.run(context).await,
-            Self::Resize(command) => command.run(context).await,
+            Self::Get(command) => command.run(Spelling::Any, context).await,
+            Self::Set(command) => command.run(Spelling::Any, context).await,
+            Self::Attrs(command) => command.run(Spelling::Any, context).await,
+            Self::Rm(command) => command.run(Spelling::Any, context).await,
+            Self::Resize(command) => command.run(Spelling::Any, context).await,
             Self::Convert(command) => command.run(context).await,
             Self::Link(command) => command.run(context).await,
             Self::Repo(command) => command.run(context).await,

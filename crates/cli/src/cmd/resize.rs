@@ -1,19 +1,20 @@
 //! `chunkyard resize`: changes the extents of an array of any format that can.
 
 use anyhow::Result;
-use chunkyard_engine::format::{Edit, normalise_path};
+use chunkyard_engine::format::Edit;
 use clap::Args;
 use serde_json::json;
 
-use crate::args::ChangeArgs;
+use crate::args::CommitArgs;
 use crate::change::{Changing, New, Subject};
 use crate::context::Context;
+use crate::spelling::Spelling;
 use crate::units::{parse_shape, shape};
 
 /// Change the extents of an array
 ///
-/// New elements hold the fill value. Elements outside the new extents are gone. Of BLZ the number of
-/// rows can change: of a table, name the table.
+/// New elements hold the fill value. Elements outside the new extents are gone, also when the array
+/// grows again. Of BLZ the number of rows can change: of a table, name the table.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -30,23 +31,18 @@ pub(crate) struct Resize {
     /// Its new shape, such as 1200,200
     shape: String,
 
-    /// Commit to this branch of a repository instead of the default one
-    #[arg(long, value_name = "NAME")]
-    branch: Option<String>,
-
     #[command(flatten)]
-    change: ChangeArgs,
+    commit: CommitArgs,
 }
 
 impl Resize {
-    pub(crate) async fn run(&self, context: &Context) -> Result<()> {
-        let (path, extents) = (normalise_path(&self.path)?, parse_shape(&self.shape)?);
-        let subject = Subject { url: &self.url, path: &path, edit: Edit::Resize };
-        let (branch, new) = (self.branch.clone(), New::default());
-        let changing = Changing::begin(subject, branch, &self.change, new, context).await?;
-        let resized = changing.editor.resize(&path, &extents).await;
+    pub(crate) async fn run(&self, spelling: Spelling, context: &Context) -> Result<()> {
+        let (path, extents) = (spelling.path(&self.path)?, parse_shape(&self.shape)?);
+        let subject = Subject { spelling, url: &self.url, path: &path, edit: Edit::Resize };
+        let (CommitArgs { branch, change }, new) = (&self.commit, New::default());
+        let changing = Changing::begin(subject, branch.as_deref(), change, new, context).await?;
+        let resized = changing.resize(&path, &extents).await;
         let resized = resized.map(|()| json!({"path": path, "shape": extents}));
-        let done = format!("resize {path} to {}", shape(&extents));
-        changing.end(resized.map_err(Into::into), &done).await
+        changing.end(resized, &format!("resize {path} to {}", shape(&extents))).await
     }
 }

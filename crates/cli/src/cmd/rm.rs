@@ -1,21 +1,24 @@
 //! `chunkyard rm`: deletes an array or a group of any format that can.
 
 use anyhow::Result;
-use chunkyard_engine::format::{Edit, normalise_path};
+use chunkyard_engine::format::Edit;
 use clap::Args;
 use serde_json::json;
 
-use crate::args::ChangeArgs;
+use crate::args::CommitArgs;
 use crate::change::{Changing, New, Subject};
 use crate::context::Context;
+use crate::spelling::Spelling;
 
 /// Delete an array, or a group and all below it
 ///
-/// A repository and a container keep it in older versions. In plain Zarr it is gone.
+/// A repository keeps it in older versions until they expire, a container in older layers until they are
+/// compacted. In plain Zarr it is gone.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   chunkyard rm sea.zarr /scratch
+  chunkyard rm buoys.af /scratch
   chunkyard rm weather /scratch -m 'no longer needed'")]
 pub(crate) struct Rm {
     /// The place
@@ -24,22 +27,17 @@ pub(crate) struct Rm {
     /// What to delete
     path: String,
 
-    /// Commit to this branch of a repository instead of the default one
-    #[arg(long, value_name = "NAME")]
-    branch: Option<String>,
-
     #[command(flatten)]
-    change: ChangeArgs,
+    commit: CommitArgs,
 }
 
 impl Rm {
-    pub(crate) async fn run(&self, context: &Context) -> Result<()> {
-        let path = normalise_path(&self.path)?;
-        let subject = Subject { url: &self.url, path: &path, edit: Edit::Remove };
-        let (branch, new) = (self.branch.clone(), New::default());
-        let changing = Changing::begin(subject, branch, &self.change, new, context).await?;
-        let removed = changing.editor.remove(&path).await;
-        let removed = removed.map(|()| json!({"path": path})).map_err(Into::into);
+    pub(crate) async fn run(&self, spelling: Spelling, context: &Context) -> Result<()> {
+        let path = spelling.path(&self.path)?;
+        let subject = Subject { spelling, url: &self.url, path: &path, edit: Edit::Remove };
+        let (CommitArgs { branch, change }, new) = (&self.commit, New::default());
+        let changing = Changing::begin(subject, branch.as_deref(), change, new, context).await?;
+        let removed = changing.remove(&path).await.map(|()| json!({"path": path}));
         changing.end(removed, &format!("delete {path}")).await
     }
 }

@@ -417,3 +417,61 @@ fn damage_is_5_and_leaves_the_output_as_it_was() {
         scratch.run(&["verify", case.place, "--level", "bytes"]).code(5);
     }
 }
+
+#[test]
+fn strings_go_in_and_come_out_as_json() {
+    let scratch = Scratch::new();
+    scratch.write("in.json", br#"[["one", ""], ["drei", "vier"]]"#);
+    scratch.write("part.json", br#"[["zwei"]]"#);
+    for place in ["x.repo", "x.zarr", "x.af"] {
+        let set = ["set", place, "/g/names", "in.json", "--create"];
+        scratch.run(&set).code(2);
+        assert_eq!(scratch.json(&[&set[..], &["--dtype", "string"]].concat())["created"], true);
+        scratch.run(&["set", place, "/g/names", "part.json", "--region", "0:1,1:2"]).code(0);
+        scratch.run(&["get", place, "/g/names", "-o", "out.json"]).code(0);
+        let written: serde_json::Value = serde_json::from_slice(&scratch.read("out.json")).unwrap();
+        let expected = json!([["one", "zwei"], ["drei", "vier"]]);
+        assert_eq!(written, expected, "{place}");
+        assert_eq!(scratch.json(&["get", place, "/g/names", "-o", "-"]), expected, "{place}");
+        let run = scratch.run(&["get", place, "/g/names", "-o", "out.npy"]).code(6);
+        assert!(run.stderr.contains("-o FILE.json"), "{}", run.stderr);
+        // The type and the codec of an array that exists are given.
+        scratch.run(&[&set[..], &["--dtype", "string"]].concat()).code(2);
+        let lists = ["set", place, "/lists", "in.json", "--dtype", "list<string>"];
+        scratch.run(&lists).code(if place == "x.af" { 0 } else { 6 });
+    }
+}
+
+#[test]
+fn types_are_for_containers_and_amending_is_for_repositories() {
+    for case in CASES {
+        let scratch = case.made();
+        let attrs = ["attrs", case.place, case.path];
+        let typed = [&attrs[..], &["--set", "n=3", "--type", "Int8"]].concat();
+        let types = [&attrs[..], &["--types"]].concat();
+        if case.format == "container" {
+            scratch.run(&typed).code(0);
+            assert_eq!(scratch.json(&types)["n"], json!({"type": "Int8", "value": 3}));
+        } else {
+            for refused in [&typed, &types] {
+                let run = scratch.run(refused).code(2);
+                assert!(run.stderr.contains("is for containers, and"), "{}", run.stderr);
+            }
+        }
+        let set = ["set", case.place, case.path, "fix.npy", "--region", REGION, "--amend"];
+        if case.format == "repo" {
+            let length = || scratch.json(&["repo", "log", case.place]).as_array().unwrap().len();
+            let before = length();
+            scratch.run(&set).code(0);
+            assert_eq!((case.get(&scratch, &[]), length()), (fixed(), before));
+        } else {
+            let run = scratch.run(&set).code(2);
+            assert!(run.stderr.contains("are for repositories, and"), "{}", run.stderr);
+        }
+        // Several at once, as JSON.
+        let object = [&attrs[..], &["--set", r#"{"a": 1, "b": [2]}"#]].concat();
+        assert_eq!(scratch.json(&object)["set"], 2, "{}", case.place);
+        assert_eq!(scratch.json(&attrs)["b"], json!([2]), "{}", case.place);
+        scratch.run(&[&attrs[..], &["--set", r#"{"a": "b=c""#]].concat()).code(2);
+    }
+}

@@ -1,11 +1,11 @@
 //! `chunkyard af define`: a new array without elements.
 
 use anyhow::Result;
-use chunkyard_array::DType;
+use chunkyard_array::{ArrayBuilder, DType};
 use chunkyard_engine::Error;
 use chunkyard_engine::format::container::{ContainerEditor, mapping, model as container};
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::args::NewArrayArgs;
 use crate::context::Context;
@@ -52,33 +52,57 @@ impl Define {
             text => parse_shape(text)?,
         };
         let editor = super::writable(&self.file, None, context).await?;
-        create(&editor, &self.name, &self.dtype, &shape, &self.new).await?;
+        Wanted::parse(&self.dtype)?.create(&editor, &self.name, &shape, &self.new).await?;
         super::flush(&editor, &format!("defined {}", super::name(&self.name)), context).await
     }
 }
 
-/// Creates an array of a type that the user names: a type of containers, or one of Zarr, which may be
-/// refused.
-pub(super) async fn create(
-    editor: &ContainerEditor,
-    name: &str,
-    typed: &str,
-    shape: &[u64],
-    new: &NewArrayArgs,
-) -> Result<()> {
-    let known = mapping::parse_type(typed);
-    let dtype = match &known {
-        Ok(known) => mapping::data_type_of(known)?,
-        // If Zarr has the type, the refusal names it.
-        Err(_) if !typed.contains('<') => json!(typed),
-        Err(error) => return Err(Error::invalid(error.to_string()).into()),
-    };
-    let item_size = known.as_ref().ok().and_then(container::DType::item_size);
-    let item_size = item_size.or(DType::parse(&dtype)?.item_size()).filter(|&size| size > 0);
-    let spec = new.builder(shape, dtype, item_size.unwrap_or(VARIABLE_ITEM_SIZE))?.build()?;
-    match known {
-        Ok(known) => editor.create_array_of(name, &spec, known).await?,
-        Err(_) => editor.create_array(name, &spec).await?,
+/// A new array of a type that the user names: a type of containers, or one of Zarr, which a container
+/// may refuse.
+pub(in crate::cmd) struct Wanted {
+    /// The type, if containers have it.
+    known: Option<container::DType>,
+    dtype: Value,
+    item_size: usize,
+}
+
+impl Wanted {
+    pub(in crate::cmd) fn parse(typed: &str) -> Result<Self> {
+        let known = mapping::parse_type(typed);
+        let dtype = match &known {
+            Ok(known) => mapping::data_type_of(known)?,
+            // If Zarr has the type, the refusal names it.
+            Err(_) if !typed.contains('<') => json!(typed),
+            Err(error) => return Err(Error::invalid(error.to_string()).into()),
+        };
+        let known = known.ok();
+        let item_size = known.as_ref().and_then(container::DType::item_size);
+        let item_size = item_size.or(DType::parse(&dtype)?.item_size()).filter(|&size| size > 0);
+        Ok(Self { known, dtype, item_size: item_size.unwrap_or(VARIABLE_ITEM_SIZE) })
     }
-    Ok(())
+
+    /// What is known of the array before its codecs.
+    pub(in crate::cmd) fn builder(
+        &self,
+        shape: &[u64],
+        new: &NewArrayArgs,
+    ) -> Result<ArrayBuilder> {
+        new.builder(shape, self.dtype.clone(), self.item_size)
+    }
+
+    /// Creates it in a container.
+    pub(in crate::cmd) async fn create(
+        self,
+        editor: &ContainerEditor,
+        name: &str,
+        shape: &[u64],
+        new: &NewArrayArgs,
+    ) -> Result<()> {
+        let spec = self.builder(shape, new)?.build()?;
+        match self.known {
+            Some(known) => editor.create_array_of(name, &spec, known).await?,
+            None => editor.create_array(name, &spec).await?,
+        }
+        Ok(())
+    }
 }

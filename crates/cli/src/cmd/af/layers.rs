@@ -23,7 +23,7 @@ pub(crate) struct Layers {
 
 impl Layers {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
-        let container = super::readable(&self.file, &self.layer, context).await?;
+        let container = super::readable(&self.file, self.layer.at, context).await?;
         let (layers, ignored) = (container.layers().await?, container.ignored());
         let document = json!({
             "layers": layers.iter().map(document_of).collect::<Vec<_>>(),

@@ -26,7 +26,7 @@ pub(crate) struct Ls {
 
 impl Ls {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
-        let container = super::readable(&self.file, &self.layer, context).await?;
+        let container = super::readable(&self.file, self.layer.at, context).await?;
         let source = ContainerSource::new(container).await?;
         let mut arrays = Vec::new();
         for (path, node) in source.dataset().arrays() {

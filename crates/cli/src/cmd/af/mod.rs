@@ -1,17 +1,11 @@
 //! `chunkyard af`: containers, many arrays in one file and its layers.
 
-mod attrs;
 mod compact;
 mod create;
 mod define;
-mod elements;
-mod get;
 mod layers;
 mod ls;
 mod repair;
-mod resize;
-mod rm;
-mod set;
 mod stats;
 
 use std::sync::Arc;
@@ -22,18 +16,21 @@ use chunkyard_engine::format::container::{
 };
 use chunkyard_engine::format::{Editor, Place};
 use chunkyard_engine::store::{BlockCodec, Limits};
-use chunkyard_engine::{Error, Noun};
 use clap::{Args, Subcommand};
 use serde_json::json;
 
+pub(super) use self::define::Wanted;
 pub(super) use self::layers::document_of as layer_document;
+use super::{attrs, get, resize, rm, set};
 use crate::context::Context;
+use crate::spelling::Spelling;
 use crate::units::size;
 
 /// Create, change and maintain containers: many arrays in one file
 ///
 /// A container is a file x.af and its layers x.1.af, x.2.af, …: every change adds one, and `compact`
-/// merges them.
+/// merges them. `set`, `get`, `attrs`, `resize` and `rm` are the commands of these names, which take any
+/// format; here the name of an array need not be a path.
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Example:\n  chunkyard af create buoys.af")]
 pub(crate) enum Af {
@@ -58,12 +55,12 @@ impl Af {
             Self::Ls(command) => command.run(context).await,
             Self::Layers(command) => command.run(context).await,
             Self::Define(command) => command.run(context).await,
-            Self::Set(command) => command.run(context).await,
-            Self::Get(command) => command.run(context).await,
-            Self::Attrs(command) => command.run(context).await,
+            Self::Set(command) => command.run(Spelling::Af, context).await,
+            Self::Get(command) => command.run(Spelling::Af, context).await,
+            Self::Attrs(command) => command.run(Spelling::Af, context).await,
             Self::Stats(command) => command.run(context).await,
-            Self::Resize(command) => command.run(context).await,
-            Self::Rm(command) => command.run(context).await,
+            Self::Resize(command) => command.run(Spelling::Af, context).await,
+            Self::Rm(command) => command.run(Spelling::Af, context).await,
             Self::Compact(command) => command.run(context).await,
             Self::Repair(command) => command.run(context).await,
         }
@@ -97,8 +94,8 @@ fn place(url: &str, context: &Context) -> Result<Place> {
 }
 
 /// Opens a container for reading, and says if its newest layer is torn.
-async fn readable(url: &str, args: &LayerArgs, context: &Context) -> Result<Container> {
-    let options = ContainerOptions { as_of: args.at, ..ContainerOptions::default() };
+pub(super) async fn readable(url: &str, at: Option<u64>, context: &Context) -> Result<Container> {
+    let options = ContainerOptions { as_of: at, ..ContainerOptions::default() };
     let container = Container::open(&place(url, context)?, options).await?;
     container.cautions().iter().for_each(|caution| context.output.warn(caution));
     Ok(container)
@@ -135,9 +132,4 @@ async fn flush(editor: &ContainerEditor, what: &str, context: &Context) -> Resul
     context.output.done(&json!({"layer": flushed.layer, "bytes": flushed.bytes}), || {
         format!("{what}: layer {} ({})", flushed.layer, size(flushed.bytes))
     })
-}
-
-/// The error for an array that does not exist.
-fn no_array(typed: &str, advice: &str) -> anyhow::Error {
-    Error::NotFound { what: Noun::Array, name: format!("{}{advice}", name(typed)) }.into()
 }

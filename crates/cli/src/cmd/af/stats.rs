@@ -28,7 +28,7 @@ pub(crate) struct Stats {
 
 impl Stats {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
-        let container = super::readable(&self.file, &self.layer, context).await?;
+        let container = super::readable(&self.file, self.layer.at, context).await?;
         let names = match &self.name {
             Some(typed) => vec![super::name(typed).to_owned()],
             // A slash at the end means a group.

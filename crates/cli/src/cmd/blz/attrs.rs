@@ -1,14 +1,15 @@
-//! `chunkyard blz attrs`: the attributes of a dataset.
+//! `chunkyard blz attrs`: the attributes of a dataset, which has one set of them.
 
 use anyhow::Result;
-use chunkyard_array::non_finite;
-use chunkyard_engine::{Error, Noun};
+use chunkyard_engine::format::Edit;
 use clap::Args;
-use serde_json::json;
 
-use crate::args::attribute_value;
+use super::super::attrs;
+use crate::args::ChangeArgs;
+use crate::attributes::{AttributeArgs, missing};
+use crate::change::Subject;
 use crate::context::Context;
-use crate::units::parse_pair;
+use crate::spelling::Spelling;
 
 /// Print or change attributes
 ///
@@ -18,46 +19,33 @@ use crate::units::parse_pair;
 Examples:
   chunkyard blz attrs ticks.blz
   chunkyard blz attrs ticks.blz exchange
-  chunkyard blz attrs ticks.blz --set exchange=XETR --set scale=0.01 --remove note")]
+  chunkyard blz attrs ticks.blz --set exchange=XETR --set scale=0.01 --unset note")]
 pub(crate) struct Attrs {
     /// The dataset
     place: String,
 
     /// Print this one only
-    #[arg(conflicts_with_all = ["set", "remove"])]
+    #[arg(conflicts_with_all = ["set", "unset"])]
     key: Option<String>,
 
-    /// An attribute to set, its value as JSON or plain text; may be repeated
-    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_pair)]
-    set: Vec<(String, String)>,
-
-    /// An attribute to remove; may be repeated
-    #[arg(long, value_name = "KEY")]
-    remove: Vec<String>,
+    #[command(flatten)]
+    attributes: AttributeArgs,
 }
 
 impl Attrs {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
-        let dataset = super::open(&self.place, context).await?;
-        let mut attributes = dataset.attributes();
-        let missing = |key: &str| Error::NotFound { what: Noun::Attribute, name: key.to_owned() };
-        if self.set.is_empty() && self.remove.is_empty() {
-            non_finite::seal(&mut attributes);
-            return match &self.key {
-                Some(key) => {
-                    context.output.document(attributes.get(key).ok_or_else(|| missing(key))?)
-                }
-                None => context.output.document(&attributes),
-            };
+        let spelling = Spelling::Blz;
+        if self.attributes.any() {
+            let (url, edit) = (&self.place, Edit::Attributes);
+            let subject = Subject { spelling, url, path: "/", edit };
+            let args = ChangeArgs::default();
+            return attrs::change(subject, None, &self.attributes, &args, context).await;
         }
-        for key in &self.remove {
-            attributes.shift_remove(key).ok_or_else(|| missing(key))?;
+        let found = spelling.find(&self.place, false, context).await?;
+        let all = attrs::read(found, None, "/", context).await?;
+        match &self.key {
+            Some(key) => context.output.document(all.get(key).ok_or_else(|| missing(key))?),
+            None => context.output.document(&all),
         }
-        for (key, text) in &self.set {
-            attributes.insert(key.clone(), attribute_value(text));
-        }
-        dataset.set_attributes(attributes).await?;
-        let document = json!({"set": self.set.len(), "removed": self.remove.len()});
-        context.output.done(&document, || format!("changed the attributes of {}", self.place))
     }
 }

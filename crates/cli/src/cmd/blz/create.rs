@@ -5,7 +5,7 @@ use chunkyard_engine::format::superchunk::{Blz, Wanted};
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::args::attribute_value;
+use crate::attributes::value_of;
 use crate::context::Context;
 use crate::units::{parse_pair, parse_shape, parse_size};
 
@@ -87,7 +87,7 @@ pub(super) struct WishArgs {
 impl WishArgs {
     /// The options of a new dataset of this type.
     pub(super) fn wanted(&self, dtype: String) -> Result<Wanted> {
-        let pairs = self.attr.iter().map(|(key, text)| (key.clone(), attribute_value(text)));
+        let pairs = self.attr.iter().map(|(key, text)| (key.clone(), value_of(text)));
         Ok(Wanted {
             dtype,
             row_shape: self.row_shape.as_deref().map_or(Ok(Vec::new()), parse_shape)?,

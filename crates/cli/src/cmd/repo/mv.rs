@@ -1,11 +1,14 @@
 //! `chunkyard repo mv`: moves an array or a group; chunks stay where they are.
 
 use anyhow::Result;
+use chunkyard_engine::format::Edit;
 use clap::Args;
+use serde_json::json;
 
-use super::{commit, writable};
 use crate::args::CommitArgs;
+use crate::change::{Changing, New, Subject};
 use crate::context::Context;
+use crate::spelling::Spelling;
 
 /// Move an array or a group
 ///
@@ -28,11 +31,16 @@ pub(crate) struct Mv {
 
 impl Mv {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
-        let repo = context.open(&self.repo).await?;
-        let session = writable(&repo, &self.commit).await?;
-        session.move_node(&self.from, &self.to)?;
-        commit(&session, &self.commit, format!("move {} to {}", self.from, self.to), context)
-            .await?;
-        Ok(())
+        let (spelling, edit) = (Spelling::Repo, Edit::Create);
+        let subject = Subject { spelling, url: &self.repo, path: &self.to, edit };
+        let (CommitArgs { branch, change }, new) = (&self.commit, New::default());
+        let changing = Changing::begin(subject, branch.as_deref(), change, new, context).await?;
+        let moved = match &changing.tip {
+            Some(tip) => tip.session().move_node(&self.from, &self.to),
+            None => Err(edit.refused(&self.to, changing.format)),
+        };
+        let moved = moved.map(|()| json!({"from": self.from, "to": self.to}));
+        let done = format!("move {} to {}", self.from, self.to);
+        changing.end(moved.map_err(Into::into), &done).await
     }
 }

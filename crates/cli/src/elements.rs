@@ -1,27 +1,29 @@
 //! Elements between arrays and files of JSON: lists within lists, one for each dimension.
 //!
-//! For types that `.npy` lacks (strings, bytes, lists), and for people.
+//! For types that `.npy` lacks (strings, bytes, lists), and for people. The types are the ones of
+//! containers, which are those that JSON can write.
 
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
 use chunkyard_array::{ElementsBuf, Region};
 use chunkyard_engine::Error;
-use chunkyard_engine::format::container::ContainerArray;
+use chunkyard_engine::format::Reader;
 use chunkyard_engine::format::container::elements::{element_of_json, json_of_element};
 use chunkyard_engine::format::container::model::DType;
+use chunkyard_engine::format::container::{ContainerArray, mapping};
 use serde_json::Value;
 
 use crate::failure::Input;
 use crate::npy::Writer;
 
 /// Whether the name of a file says JSON.
-pub(super) fn is_json(file: &Path) -> bool {
+pub(crate) fn is_json(file: &Path) -> bool {
     file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"))
 }
 
 /// Reads a file.
-pub(super) async fn read(file: &Path) -> Result<Value> {
+pub(crate) async fn read(file: &Path) -> Result<Value> {
     let name = file.display().to_string();
     let text = tokio::fs::read(file).await;
     let text = text.map_err(|error| Error::store("read", &name, error)).context(Input)?;
@@ -29,16 +31,30 @@ pub(super) async fn read(file: &Path) -> Result<Value> {
     parsed.map_err(|error| Error::invalid(format!("{name} is no JSON: {error}"))).context(Input)
 }
 
-/// The type within lists of fixed size, which are dimensions of the array.
-pub(super) fn leaf_of(dtype: &DType) -> &DType {
+/// The type of the elements of an array. Refuses types that JSON has no form for.
+pub(crate) fn leaf_of(dtype: &chunkyard_array::DType) -> Result<DType> {
+    let name = match dtype.name() {
+        "variable_length_bytes" => "bytes",
+        name => name,
+    };
+    let refused = |_| Error::unsupported(format!("elements of {dtype} as JSON"));
+    Ok(mapping::parse_type(name).map_err(refused)?)
+}
+
+/// The same in a container: the type within lists of fixed size, which are dimensions of the array.
+pub(crate) fn leaf_of_container(array: &ContainerArray) -> DType {
+    within(&array.described().meta.dtype).clone()
+}
+
+fn within(dtype: &DType) -> &DType {
     match dtype {
-        DType::FixedSizeList { child, .. } => leaf_of(child),
+        DType::FixedSizeList { child, .. } => within(child),
         leaf => leaf,
     }
 }
 
 /// How many levels of lists in a file are dimensions, for elements of a type.
-pub(super) fn rank_of(value: &Value, dtype: &DType) -> Result<usize> {
+pub(crate) fn rank_of(value: &Value, dtype: &DType) -> Result<usize> {
     let (lists, own) = (depth_of(value), depth_of_type(dtype));
     lists.checked_sub(own).ok_or_else(|| {
         let what = format!("lists {lists} deep hold no elements that are lists {own} deep");
@@ -61,7 +77,7 @@ fn depth_of_type(dtype: &DType) -> usize {
 }
 
 /// The extents of the first `rank` levels of lists, and the values in them.
-pub(super) fn flatten(value: &Value, rank: usize) -> Result<(Vec<u64>, Vec<&Value>)> {
+pub(crate) fn flatten(value: &Value, rank: usize) -> Result<(Vec<u64>, Vec<&Value>)> {
     let (mut shape, mut items) = (Vec::new(), vec![value]);
     for axis in 0..rank {
         let mut inner = Vec::new();
@@ -84,7 +100,7 @@ pub(super) fn flatten(value: &Value, rank: usize) -> Result<(Vec<u64>, Vec<&Valu
 }
 
 /// Elements of a type, which is no list of fixed size.
-pub(super) fn elements_of(leaf: &DType, items: &[&Value]) -> Result<ElementsBuf> {
+pub(crate) fn elements_of(leaf: &DType, items: &[&Value]) -> Result<ElementsBuf> {
     let (mut bytes, mut offsets) = (Vec::new(), vec![0]);
     for (at, item) in items.iter().enumerate() {
         let element = element_of_json(leaf, item);
@@ -97,16 +113,16 @@ pub(super) fn elements_of(leaf: &DType, items: &[&Value]) -> Result<ElementsBuf>
     })
 }
 
-/// Writes a region of an array, slab after slab along its first dimension.
-pub(super) async fn write(
-    array: &ContainerArray,
+/// Writes a region of an array, whose elements have this type, slab after slab along its first
+/// dimension.
+pub(crate) async fn write(
+    reader: &Reader,
+    leaf: &DType,
     region: &Region,
     mut writer: Writer,
 ) -> Result<Writer> {
-    let leaf = leaf_of(&array.described().meta.dtype).clone();
-    let reader = array.reader()?;
     let Some((&rows, inner)) = region.shape().split_first() else {
-        let value = values(&leaf, &reader.read_elements(region).await?)?.pop();
+        let value = values(leaf, &reader.read_elements(region).await?)?.pop();
         writer.push(format!("{}\n", value.unwrap_or_default()).as_bytes())?;
         return Ok(writer);
     };
@@ -120,7 +136,7 @@ pub(super) async fn write(
         let (mut origin, mut shape) = (region.origin().to_vec(), region.shape().to_vec());
         (origin[0], shape[0]) = (first + at, until - at);
         let slab = Region::new(origin, shape)?;
-        let mut found = values(&leaf, &reader.read_elements(&slab).await?)?.into_iter();
+        let mut found = values(leaf, &reader.read_elements(&slab).await?)?.into_iter();
         let mut text = String::new();
         for row in at..until {
             text.push_str(if row == 0 { "" } else { ",\n " });
