@@ -17,7 +17,7 @@
 //! - [`Sharding`] is how chunks share an object, [`ChunkKeys`] what the objects are called.
 //! - [`Region`] is a box of elements, [`Grid`] tells which chunks it touches. [`Selection`] and
 //!   [`Points`] select other sets of elements.
-//! - [`DType`] is a data type, with its NumPy description.
+//! - [`DType`] is a data type; [`numpy`] has NumPy's texts for it, and the headers of `.npy` files.
 //! - [`Cast`] turns elements of one type into equal ones of another, or names one that cannot be
 //!   converted.
 //! - [`Codecs`] encodes and decodes chunks; hostile bytes give [`Error::Corrupt`].
@@ -52,6 +52,7 @@ mod dtype;
 mod error;
 mod fill;
 mod grid;
+pub mod numpy;
 mod quiet;
 mod region;
 mod selection;

@@ -33,6 +33,7 @@ mod history;
 mod label_block;
 mod metadata;
 mod npy;
+mod numpy;
 mod pack;
 mod parquet;
 mod space;
@@ -78,7 +79,7 @@ pub const TARGETS: &[Target] = &[
     target("container_elements", container_elements::elements),
     target("bloscpack_head", superchunk::bloscpack_head),
     target("superchunk_meta", superchunk::meta),
-    target("numpy_dtype", superchunk::numpy_dtype),
+    target("numpy_dtype", numpy::dtype),
     target("codec_bytes", codec::bytes),
     target("codec_zstd", codec::zstd),
     target("codec_blosc", codec::blosc),

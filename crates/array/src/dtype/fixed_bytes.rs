@@ -24,7 +24,7 @@ use zarrs::plugin::{ExtensionName, PluginCreateError, ZarrVersion};
 /// NumPy's `S`.
 pub(crate) const TERMINATED: &str = "null_terminated_bytes";
 /// NumPy's `V`.
-pub(super) const RAW: &str = "raw_bytes";
+pub(crate) const RAW: &str = "raw_bytes";
 /// Bytes of the longest item.
 const LENGTH_MAX: u64 = 1 << 20;
 

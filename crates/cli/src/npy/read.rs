@@ -4,10 +4,11 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+use chunkyard_array::numpy::npy::{LENGTH_MAX, length};
 use chunkyard_array::{ByteOrder, Region};
 use chunkyard_engine::{Error, Noun, Result};
 
-use super::header::{Header, LENGTH_MAX};
+use super::header::Header;
 use super::order::{swap_bytes, swap_unit, to_c_order};
 
 /// Memory is allocated in steps while a pipe is read, since its header may claim any length.
@@ -105,7 +106,7 @@ pub(crate) fn read_text(name: &str, source: &mut dyn Read) -> Result<(Vec<u8>, u
         io::ErrorKind::UnexpectedEof => not_npy(),
         _ => Error::store("read", name, error),
     })?;
-    let (rest, before) = Header::length(&start).ok_or_else(not_npy)?;
+    let (rest, before) = length(&start).ok_or_else(not_npy)?;
     if rest > LENGTH_MAX {
         let found = format!("{rest} bytes");
         return Err(corrupt(name, "its header", format!("at most {LENGTH_MAX} bytes"), found));

@@ -5,9 +5,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use chunkyard_array::DType;
+use chunkyard_array::numpy::npy;
 use chunkyard_engine::{Error, Result};
-
-use super::header::Header;
 
 /// A `.npy` file being written: its elements go in here.
 pub(crate) struct Writer {
@@ -32,7 +31,7 @@ struct Temporary {
 impl Writer {
     /// Begins a `.npy` file with its header.
     pub(crate) fn create(path: &Path, dtype: &DType, shape: &[u64]) -> Result<(Self, Target)> {
-        Self::begin(path, &Header::render(dtype, shape)?)
+        Self::begin(path, &npy::render_plain(dtype, shape)?)
     }
 
     /// Begins a file, or standard output for `-`, with these bytes.

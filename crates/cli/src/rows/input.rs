@@ -5,6 +5,7 @@ use std::io::{self, BufReader, Cursor, Read};
 use std::path::Path;
 
 use bytes::Bytes;
+use chunkyard_array::numpy::npy::{Header, MAGIC};
 use chunkyard_engine::format::superchunk::Column;
 use chunkyard_engine::format::superchunk::dtype::{self, RowType};
 use chunkyard_engine::{Error, Noun, Result};
@@ -13,9 +14,7 @@ use super::cell::Cells;
 use super::csv::Records;
 use super::layout::RowLayout;
 use super::row_type;
-use crate::npy::{Dictionary, read_text};
-
-const MAGIC: &[u8] = b"\x93NUMPY";
+use crate::npy::{self, read_text};
 
 /// The kind of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -92,7 +91,7 @@ impl Input {
         let header = match kind {
             FileKind::Npy => {
                 let (text, _) = read_text(&name, &mut source)?;
-                Some(header_of(&Dictionary::parse(&text, &name)?, &name)?)
+                Some(header_of(&npy::parse(&text, &name)?, &name)?)
             }
             _ => None,
         };
@@ -129,8 +128,8 @@ impl Input {
     }
 }
 
-fn header_of(found: &Dictionary, name: &str) -> Result<(RowType, Vec<u64>, u64)> {
-    let row = dtype::parse(&found.descr)?;
+fn header_of(found: &Header, name: &str) -> Result<(RowType, Vec<u64>, u64)> {
+    let row = dtype::bounded(found.row()?)?;
     let Some((rows, shape)) = found.shape.split_first() else {
         return Err(Error::invalid(format!("{name} has one element and no rows")));
     };

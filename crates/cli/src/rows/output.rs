@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use chunkyard_array::Buffer;
+use chunkyard_array::numpy::npy;
 use chunkyard_engine::format::superchunk::Column;
-use chunkyard_engine::format::superchunk::dtype::{RowType, render};
+use chunkyard_engine::format::superchunk::dtype::RowType;
 use chunkyard_engine::{Error, Result};
 use serde_json::{Map, Value};
 
@@ -13,7 +14,7 @@ use super::csv::quoted;
 use super::input::FileKind;
 use super::layout::RowLayout;
 use super::{row_type, title_of};
-use crate::npy::{self, Target, Writer};
+use crate::npy::{Target, Writer};
 
 /// A file that rows go to.
 pub(crate) struct Output {
@@ -58,7 +59,10 @@ impl Output {
                 let header = match kind {
                     FileKind::Npy => {
                         let all: Vec<u64> = [rows].into_iter().chain(shape).collect();
-                        npy::render(&literal(&row)?, &all)?
+                        match &row {
+                            RowType::Plain { dtype, .. } => npy::render_plain(dtype, &all)?,
+                            row => npy::render(row, &all)?,
+                        }
                     }
                     _ => Vec::new(),
                 };
@@ -98,16 +102,6 @@ impl Output {
     pub(crate) fn finish(self) -> Result<()> {
         self.writer.finish()
     }
-}
-
-/// NumPy's description as a Python literal.
-fn literal(row: &RowType) -> Result<String> {
-    let text = render(row)?;
-    let short = match row {
-        RowType::Struct(_) => return Ok(text),
-        RowType::Plain { dtype, .. } => dtype.to_numpy(),
-    };
-    Ok(format!("'{}'", short.unwrap_or(text)))
 }
 
 fn text(cells: &[Cells], delimiter: char, columns: &[Buffer], rows: usize) -> Vec<u8> {

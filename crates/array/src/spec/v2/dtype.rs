@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::super::builder::zero;
 use super::wrong;
+use crate::dtype::RAW;
 use crate::{ByteOrder, DType, Error, Result, fill_element};
 
 /// What an element of an array is.
@@ -29,16 +30,12 @@ pub(super) fn parse(json: &Value, filters: &[Value]) -> Result<Element> {
             _ => Err(Error::unsupported(format!("data type '|O' with filters {ids:?}"))),
         };
     }
-    // zarr-python's names in version 3. It cannot open Zarr's own raw bits.
-    for (prefix, name) in [("|S", "null_terminated_bytes"), ("|V", "raw_bytes")] {
-        if let Some(length) = descr.strip_prefix(prefix) {
-            let length: Option<u64> = length.parse().ok().filter(|&length| length > 0);
-            let unsupported = || Error::unsupported(format!("NumPy data type '{descr}'"));
-            let configuration = json!({"length_bytes": length.ok_or_else(unsupported)?});
-            return little(json!({"name": name, "configuration": configuration}));
-        }
-    }
     let (dtype, order) = DType::from_numpy(descr)?;
+    if descr.starts_with("|V") {
+        // zarr-python's name in version 3. It cannot open Zarr's own raw bits.
+        let configuration = json!({"length_bytes": dtype.item_size()});
+        return little(json!({"name": RAW, "configuration": configuration}));
+    }
     Ok(Element { dtype, order })
 }
 

@@ -10,6 +10,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use chunkyard_array::numpy;
 use chunkyard_store::{Error, Result, Store};
 use serde_json::{Value, json};
 
@@ -19,7 +20,6 @@ use crate::staging::Marks;
 use crate::superchunk::committed::View;
 use crate::superchunk::convert::pack_writer::OpenFile;
 use crate::superchunk::convert::sink::BlzSink;
-use crate::superchunk::dtype;
 use crate::superchunk::handle::{Blz, BlzOptions};
 use crate::superchunk::model::Column;
 use crate::superchunk::write::append::chunk_len;
@@ -107,7 +107,7 @@ fn file_spec(
     let shape = if column.scalar { Vec::new() } else { rows };
     // The keys of `pack_ndarray_to_file`, and ours, which the tool ignores.
     let mut metadata = json!({
-        "dtype": dtype::numpy_repr(&column.row)?,
+        "dtype": numpy::repr(&column.row)?,
         "shape": shape,
         "order": "C",
         "container": "numpy",

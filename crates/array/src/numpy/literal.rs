@@ -1,4 +1,7 @@
-//! The Python literals in which NumPy writes data types: texts, whole numbers, lists and tuples.
+//! The Python literals in which NumPy writes data types and headers: texts, whole numbers, truth values,
+//! lists, tuples and dictionaries.
+
+use std::fmt;
 
 /// How deep lists and tuples may be nested: deeper than in any real data type.
 const DEPTH_MAX: usize = 32;
@@ -8,8 +11,33 @@ const DEPTH_MAX: usize = 32;
 pub(super) enum Literal {
     Text(String),
     Number(u64),
+    Truth(bool),
     List(Vec<Literal>),
     Tuple(Vec<Literal>),
+    /// Keys that are texts, with their values.
+    Dictionary(Vec<(String, Literal)>),
+}
+
+impl fmt::Display for Literal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let joined = |items: &[Self]| {
+            let items: Vec<_> = items.iter().map(ToString::to_string).collect();
+            items.join(", ")
+        };
+        match self {
+            Self::Text(text) => f.write_str(&quoted(text)),
+            Self::Number(number) => number.fmt(f),
+            Self::Truth(true) => f.write_str("True"),
+            Self::Truth(false) => f.write_str("False"),
+            Self::List(items) => write!(f, "[{}]", joined(items)),
+            Self::Tuple(items) if items.len() == 1 => write!(f, "({},)", joined(items)),
+            Self::Tuple(items) => write!(f, "({})", joined(items)),
+            Self::Dictionary(pairs) => {
+                let pairs = pairs.iter().map(|(key, value)| format!("{}: {value}", quoted(key)));
+                write!(f, "{{{}}}", pairs.collect::<Vec<_>>().join(", "))
+            }
+        }
+    }
 }
 
 /// Parses the whole text as a literal; `None` if it is not one.
@@ -24,6 +52,7 @@ fn literal(rest: &mut &str, depth: usize) -> Option<Literal> {
         return None;
     }
     match rest.chars().next()? {
+        '{' => pairs(rest, depth).map(Literal::Dictionary),
         '[' => items(rest, ']', depth).map(|(items, _)| Literal::List(items)),
         '(' => match items(rest, ')', depth)? {
             // Parentheses around one item without a comma make no tuple.
@@ -37,8 +66,15 @@ fn literal(rest: &mut &str, depth: usize) -> Option<Literal> {
             *rest = after.strip_prefix('L').unwrap_or(after);
             digits.parse().ok().map(Literal::Number)
         }
+        'T' => word(rest, "True").map(|()| Literal::Truth(true)),
+        'F' => word(rest, "False").map(|()| Literal::Truth(false)),
         _ => text(rest).map(Literal::Text),
     }
+}
+
+fn word(rest: &mut &str, word: &str) -> Option<()> {
+    *rest = rest.strip_prefix(word)?;
+    Some(())
 }
 
 /// Items up to the closing bracket, and whether a comma stands before it.
@@ -55,6 +91,29 @@ fn items(rest: &mut &str, close: char, depth: usize) -> Option<(Vec<Literal>, bo
             return None;
         }
         items.push(literal(rest, depth + 1)?);
+        *rest = rest.trim_start();
+        let after = rest.strip_prefix(',');
+        comma = after.is_some();
+        *rest = after.unwrap_or(rest).trim_start();
+    }
+}
+
+/// Keys and values up to the closing brace.
+fn pairs(rest: &mut &str, depth: usize) -> Option<Vec<(String, Literal)>> {
+    let mut pairs = Vec::new();
+    let mut comma = true;
+    *rest = rest.get(1..)?.trim_start();
+    loop {
+        if let Some(after) = rest.strip_prefix('}') {
+            *rest = after;
+            return Some(pairs);
+        }
+        if !comma {
+            return None;
+        }
+        let key = text(rest)?;
+        *rest = rest.trim_start().strip_prefix(':')?.trim_start();
+        pairs.push((key, literal(rest, depth + 1)?));
         *rest = rest.trim_start();
         let after = rest.strip_prefix(',');
         comma = after.is_some();
@@ -128,12 +187,20 @@ mod tests {
     #[test]
     fn what_numpy_writes_is_understood() {
         let found = parse("[('x', '<f8'), (\"y\", u'<i2', (3, 2L))]").unwrap();
+        assert_eq!(found.to_string(), "[('x', '<f8'), ('y', '<i2', (3, 2))]");
         let shape = Literal::Tuple(vec![Literal::Number(3), Literal::Number(2)]);
         let fields = [vec![text("x"), text("<f8")], vec![text("y"), text("<i2"), shape]];
         assert_eq!(found, Literal::List(fields.map(Literal::Tuple).to_vec()));
         assert_eq!(parse("(3,)").unwrap(), Literal::Tuple(vec![Literal::Number(3)]));
         assert_eq!(parse("( 3 )").unwrap(), Literal::Number(3));
         assert_eq!(parse("()").unwrap(), Literal::Tuple(vec![]));
+        let pairs = vec![("a".to_owned(), Literal::Truth(true)), ("b".to_owned(), text("c"))];
+        for dictionary in ["{'a': True, \"b\":'c', }", "{ 'a':True,'b' : u'c'}"] {
+            let found = parse(dictionary).unwrap();
+            assert_eq!(found, Literal::Dictionary(pairs.clone()));
+            assert_eq!(found.to_string(), "{'a': True, 'b': 'c'}");
+        }
+        assert_eq!(parse("{}").unwrap(), Literal::Dictionary(vec![]));
     }
 
     #[test]
@@ -173,6 +240,13 @@ mod tests {
             "None",
             "99999999999999999999",
             "['a'] x",
+            "{",
+            "{,}",
+            "{'a'}",
+            "{'a': }",
+            "{1: 2}",
+            "{'a': 1 'b': 2}",
+            "Truex",
             &deep,
         ] {
             assert_eq!(parse(wrong), None, "{wrong:.20}");

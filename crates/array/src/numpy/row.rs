@@ -6,19 +6,10 @@
 //!  '<i2'                        a text within the text, as Bloscpack's metadata has it
 //! ```
 
-mod literal;
-#[cfg(test)]
-mod tests;
-
 use std::collections::HashSet;
 
-use chunkyard_array::{ByteOrder, DType};
-use chunkyard_store::{Error, Result};
-
-use self::literal::{Literal, quoted};
-
-/// Bytes of the largest row: a chunk holds at least one.
-const ROW_BYTES_MAX: u64 = super::bloscpack::CHUNK_BYTES_MAX as u64;
+use super::literal::{self, Literal, quoted};
+use crate::{ByteOrder, DType, Error, Result};
 
 /// Bytes of the largest single value.
 const ITEM_BYTES_MAX: usize = 1 << 20;
@@ -70,26 +61,20 @@ const EXTENDED: [&str; 12] = [
 /// The type that a text describes.
 pub fn parse(text: &str) -> Result<RowType> {
     let text = text.trim();
-    let kind = match text.as_bytes().first() {
+    match text.as_bytes().first() {
         Some(b'\'' | b'"' | b'[' | b'(') => {
             let literal = literal::parse(text).ok_or_else(|| malformed(text))?;
-            row_type(&literal, text)?
+            row_type(&literal, text)
         }
         Some(b'{') => {
             let what = format!("NumPy data type {text}: fields with gaps between them");
-            return Err(Error::unsupported(what));
+            Err(Error::unsupported(what))
         }
-        _ => plain(text)?,
-    };
-    match item_bytes(&kind) {
-        1..=ROW_BYTES_MAX => Ok(kind),
-        bytes => Err(Error::unsupported(format!(
-            "NumPy data type {text}: rows of {bytes} bytes; 1 to {ROW_BYTES_MAX} are"
-        ))),
+        _ => plain(text),
     }
 }
 
-/// The text for a type, as bcolz would write it.
+/// The text for a type, as bcolz writes it: a name for a number or a time, else a description.
 pub fn render(kind: &RowType) -> Result<String> {
     match kind {
         RowType::Plain { dtype, order: ByteOrder::Little } if is_number(dtype) => {
@@ -111,8 +96,8 @@ pub fn render(kind: &RowType) -> Result<String> {
     }
 }
 
-/// Python's `repr` of NumPy's name for a type, as Bloscpack files have it.
-pub fn numpy_repr(kind: &RowType) -> Result<String> {
+/// Python's `repr` of NumPy's description of a type, as Bloscpack and `.npy` files have it.
+pub fn repr(kind: &RowType) -> Result<String> {
     match kind {
         RowType::Plain { dtype, order } => Ok(format!("'{}'", description(dtype, *order)?)),
         RowType::Struct(_) => render(kind),
@@ -127,20 +112,6 @@ pub fn item_bytes(kind: &RowType) -> u64 {
             let items = field.shape.iter().fold(1, |items: u64, &len| items.saturating_mul(len));
             sum.saturating_add(item_bytes(&field.kind).saturating_mul(items))
         }),
-    }
-}
-
-/// The type size that BLZ and bcolz give to Blosc: bytes and characters are shuffled one by one, and so are
-/// the bytes of elements that are too large for Blosc.
-pub fn typesize(kind: &RowType) -> u8 {
-    let numpy = match kind {
-        RowType::Plain { dtype, .. } => dtype.to_numpy().unwrap_or_default(),
-        RowType::Struct(_) => String::new(),
-    };
-    match numpy.as_bytes() {
-        [_, b'S', ..] => 1,
-        [_, b'U', ..] => 4,
-        _ => u8::try_from(item_bytes(kind)).unwrap_or(1).max(1),
     }
 }
 
@@ -164,7 +135,7 @@ fn plain(text: &str) -> Result<RowType> {
             let described = DType::from_numpy(&time.or(truth).unwrap_or_else(|| text.to_owned()));
             // Any other unknown text is not a type.
             described.map_err(|error| match EXTENDED.contains(&unordered) {
-                true => error.into(),
+                true => error,
                 false => malformed(text),
             })?
         }
@@ -182,6 +153,11 @@ fn plain(text: &str) -> Result<RowType> {
 fn is_number(dtype: &DType) -> bool {
     let numpy = dtype.to_numpy().unwrap_or_default();
     matches!(numpy.as_bytes(), [_, b'b' | b'i' | b'u' | b'f' | b'c', ..])
+}
+
+/// The type that a literal describes.
+pub(super) fn of_literal(literal: &Literal) -> Result<RowType> {
+    row_type(literal, &literal.to_string())
 }
 
 fn row_type(literal: &Literal, text: &str) -> Result<RowType> {
