@@ -8,7 +8,7 @@ use chunkyard_store::{Error, Result, Uid};
 use serde::Serialize;
 
 use super::coord::Coord;
-use super::manifest::{Manifests, Payload, Row, Scan, decode_file};
+use super::manifest::{Manifests, Payload, References, Row, Scan, decode_file};
 use super::node::{Inventory, Node};
 use super::session::{NodeEdits, Session};
 use super::state::{Snapshot, State};
@@ -327,7 +327,7 @@ async fn differing_coords(
     let mut coords = HashSet::new();
     for (node, others) in [(before, &new), (after, &old)] {
         for entry in node.inventories.iter().filter(|entry| !others.contains(&key(entry))) {
-            let part = manifests.entry(entry, node.id).await?;
+            let part = manifests.entry(&References::of(node), entry).await?;
             for (block, rows) in part.pieces() {
                 coords.extend(rows.map(|at| Coord::from_bytes(block.coord(at))));
             }

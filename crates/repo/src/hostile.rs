@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use chunkyard_store::{Error, Result};
+use parquet::arrow::ProjectionMask;
 use serde_json::{Map, Value};
 
 use super::config::Compat;
@@ -21,7 +22,7 @@ use super::pack::{self, PackEntry};
 use super::parquet_file::{Footer, Label, Tail};
 use super::structure::{self, SnapshotLabel};
 use super::tree::Tree;
-use super::{State, attributes, id, state, swap};
+use super::{State, attributes, id, run, state, swap};
 
 pub use super::history::{reread_history_index, reread_history_snapshots, reread_history_writes};
 
@@ -91,19 +92,22 @@ pub fn read_pages(dataset_id: &str, bytes: &Bytes, tail: usize, coord: &[u8]) ->
     let tail = Tail { size: end.len() as u64, crc32c: crc32c::crc32c(&end) };
     let footer = Footer::parse(FILE, &label, &end, size, Some(tail))?;
     let rows: u64 = footer.row_groups().into_iter().map(|rows| rows as u64).sum();
-    let Some((row_group, rows)) = manifest::locate_page(&footer, 0, rows, coord) else {
-        return Ok(0);
-    };
-    let pieces = footer
-        .ranges(row_group, &rows)
-        .into_iter()
-        .map(|range| {
-            let piece = bytes.get(range.start as usize..range.end as usize);
-            Ok((range.start, Bytes::copy_from_slice(piece.ok_or_else(|| outside(&range))?)))
-        })
-        .collect::<Result<_>>()?;
-    let batches = footer.decode(&footer.assemble(pieces)?, row_group, rows)?;
-    Ok(batches.iter().map(|batch| batch.num_rows()).sum())
+    let Some(rows) = manifest::locate_page(&footer, rows, coord) else { return Ok(0) };
+    let all = ProjectionMask::all();
+    let mut count = 0;
+    for (row_group, _, rows) in run::within_groups(&footer, &rows)? {
+        let pieces = footer
+            .ranges(row_group, &rows, &all)
+            .into_iter()
+            .map(|range| {
+                let piece = bytes.get(range.start as usize..range.end as usize);
+                Ok((range.start, Bytes::copy_from_slice(piece.ok_or_else(|| outside(&range))?)))
+            })
+            .collect::<Result<_>>()?;
+        let batches = footer.decode(&footer.assemble(pieces)?, row_group, rows, &all)?;
+        count += batches.iter().map(|batch| batch.num_rows()).sum::<usize>();
+    }
+    Ok(count)
 }
 
 /// The store's error for a range outside the file.

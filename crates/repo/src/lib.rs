@@ -63,6 +63,7 @@ mod parquet_file;
 mod parquet_stream;
 mod refs;
 mod repair;
+mod run;
 mod session;
 mod state;
 mod structure;

@@ -15,12 +15,12 @@ use arrow_array::{Array, RecordBatch};
 use arrow_schema::SchemaRef;
 use bytes::Bytes;
 use chunkyard_store::{Error, Result};
-use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder, RowSelection,
     RowSelector,
 };
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
+use parquet::arrow::{ArrowWriter, ProjectionMask};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{KeyValue, PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader};
@@ -37,7 +37,7 @@ const BLOCK_CRCS: &str = "block-crc32c";
 /// What every file of a repository says about itself.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Label<'a> {
-    /// `structure`, `manifest`, `attributes` or `collection`.
+    /// `structure`, `manifest`, `table`, `attributes` or `collection`.
     pub(super) format: &'static str,
     /// The dataset it belongs to.
     pub(super) dataset_id: &'a str,
@@ -136,6 +136,16 @@ impl FileWriter {
         Ok(Self(writer.map_err(failed)?))
     }
 
+    /// Appends rows; a row group ends where the properties say.
+    pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+        self.0.write(batch).map_err(failed)
+    }
+
+    /// Bytes of the row groups that are complete.
+    pub(super) fn bytes_written(&self) -> usize {
+        self.0.bytes_written()
+    }
+
     pub(super) fn row_group(&mut self, batch: &RecordBatch) -> Result<()> {
         self.0.write(batch).map_err(failed)?;
         self.0.flush().map_err(failed)
@@ -155,6 +165,7 @@ fn seal_writer(
     label: Label<'_>,
     more: &[(&str, String)],
 ) -> Result<Sealed> {
+    writer.flush().map_err(failed)?;
     writer.sync().map_err(|error| failed(error.into()))?;
     let data = writer.inner();
     let data_len = data.len();
@@ -259,12 +270,20 @@ impl Footer {
         self.key_values.get(key).map(String::as_str)
     }
 
-    /// The byte ranges that hold `rows` of a row group, rounded to checkable blocks.
-    pub(super) fn ranges(&self, row_group: usize, rows: &Range<usize>) -> Vec<Range<u64>> {
+    /// The byte ranges that hold `rows` of some columns of a row group, rounded to checkable blocks.
+    pub(super) fn ranges(
+        &self,
+        row_group: usize,
+        rows: &Range<usize>,
+        columns: &ProjectionMask,
+    ) -> Vec<Range<u64>> {
         let group = self.parquet().row_group(row_group);
         let pages = self.parquet().page_index_for_row_group(row_group);
         let mut ranges = Vec::new();
         for (leaf, column) in group.columns().iter().enumerate() {
+            if !columns.leaf_included(leaf) {
+                continue;
+            }
             let (start, length) = column.byte_range();
             let Some(pages) = pages.offset_index(leaf) else {
                 ranges.push(start..start + length);
@@ -335,12 +354,13 @@ impl Footer {
         Ok(Pieces { pieces: Arc::new(vec![(0, bytes)]), size: self.size })
     }
 
-    /// Decodes `rows` of one row group.
+    /// Decodes `rows` of one row group, of some columns.
     pub(super) fn decode(
         &self,
         pieces: &Pieces,
         row_group: usize,
         rows: Range<usize>,
+        columns: &ProjectionMask,
     ) -> Result<Vec<RecordBatch>> {
         self.check_headers(pieces, row_group, &rows)?;
         guarded(&self.file, || {
@@ -352,6 +372,7 @@ impl Footer {
                 pieces.clone(),
                 self.metadata.clone(),
             )
+            .with_projection(columns.clone())
             .with_row_groups(vec![row_group])
             .with_row_selection(selection)
             .with_batch_size(rows.len().max(1))
@@ -405,7 +426,7 @@ pub(super) fn read_whole(
     let pieces = footer.assemble_whole(bytes.clone())?;
     let mut batches = Vec::new();
     for (row_group, rows) in footer.row_groups().into_iter().enumerate() {
-        batches.extend(footer.decode(&pieces, row_group, 0..rows)?);
+        batches.extend(footer.decode(&pieces, row_group, 0..rows, &ProjectionMask::all())?);
     }
     Ok((footer, batches))
 }

@@ -7,8 +7,8 @@ use chunkyard_store::{Result, clock};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::manifest::merge;
 use crate::node::Inventory;
+use crate::run::levels;
 use crate::session::Writer;
 use crate::state::{Snapshot, State, Summary};
 use crate::structure::{self, SnapshotLabel};
@@ -55,7 +55,7 @@ impl Repository {
         let before = self.tree(&tip).await?;
         let plans: Vec<_> = before
             .nodes()
-            .filter_map(|node| Some((node.clone(), merge::plan_all(&node.inventories)?)))
+            .filter_map(|node| Some((node.clone(), levels::plan_all(&node.inventories)?)))
             .collect();
         let entries = |tree: &Tree| tree.nodes().map(|n| n.inventories.len() as u64).sum();
         let mut report = OptimiseReport {

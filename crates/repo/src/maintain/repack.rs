@@ -11,10 +11,10 @@ use serde::Serialize;
 use super::mark::LiveChunks;
 use super::optimise::Rewrite;
 use crate::coord::Coord;
-use crate::manifest::merge::{self, level_of};
 use crate::manifest::{Payload, RunBuilder};
 use crate::node::{Inventory, Node};
 use crate::pack::{ChunkFile, Packer};
+use crate::run::levels::{self, level_of};
 use crate::state::State;
 use crate::swap::Loaded;
 use crate::tree::Tree;
@@ -177,7 +177,7 @@ impl Repository {
         // they are merged, which also suits readers of the draft: they do not know stacked runs.
         let plans = stacked
             .iter()
-            .filter_map(|node| Some((node.clone(), merge::plan_all(&node.inventories)?)));
+            .filter_map(|node| Some((node.clone(), levels::plan_all(&node.inventories)?)));
         let mut files = vec![path];
         files.extend(writer.merge(tree, plans.collect(), bytes_written).await?);
         Ok(files)

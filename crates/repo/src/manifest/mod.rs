@@ -2,13 +2,13 @@
 //!
 //! A manifest is a Parquet file of rows sorted by (`array_id`, `coord`). A commit writes one, with
 //! exactly the references it sets or removes; reading an array walks its inventory entries from
-//! newest to oldest. `write` lays rows out, `read` decodes them, `stream` walks whole files,
-//! [`Manifests`] fetches and caches, `merge` keeps the number of runs bounded.
+//! newest to oldest. `write` lays rows out, `read` decodes them, `stream` walks whole files.
+//! Fetching, searching and merging are the same for all sorted runs: [`super::run`].
 
-mod fetch;
 mod lookup;
 pub(super) mod merge;
 mod read;
+mod rows;
 mod stream;
 mod write;
 
@@ -20,9 +20,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-pub(super) use fetch::{Manifests, locate_page};
 pub(super) use lookup::Scan;
 pub(super) use read::{Block, decode_file};
+pub(super) use rows::{Manifests, References, locate_page};
 pub(super) use stream::{Rows, chunk_files, stream_blocks};
 pub(super) use write::{RunBuilder, Written};
 

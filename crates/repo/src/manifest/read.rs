@@ -1,6 +1,5 @@
 //! Decoding manifests.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::{Array, BinaryArray, Int64Array, RecordBatch, StringArray, UInt64Array};
@@ -11,7 +10,7 @@ use super::{Native, Payload, Row, Virtual};
 use crate::columns::Columns;
 use crate::coord::Coord;
 use crate::id;
-use crate::parquet_file::{self, Label, Tail, corrupt};
+use crate::parquet_file::{self, Footer, Label, Tail, corrupt};
 
 /// Some consecutive rows of a manifest, decoded into columns.
 #[derive(Debug)]
@@ -109,20 +108,6 @@ impl Block {
         self.coords.value(self.place(at))
     }
 
-    /// Position of a coordinate among `rows` of this block.
-    pub(crate) fn find(&self, rows: Range<usize>, coord: &[u8]) -> Option<usize> {
-        let (mut low, mut high) = (rows.start, rows.end.min(self.len()));
-        while low < high {
-            let middle = low + (high - low) / 2;
-            match self.coord(middle).cmp(coord) {
-                std::cmp::Ordering::Less => low = middle + 1,
-                std::cmp::Ordering::Equal => return Some(middle),
-                std::cmp::Ordering::Greater => high = middle,
-            }
-        }
-        None
-    }
-
     /// The content of a row; any combination of columns that is not one of the four kinds is
     /// corrupt.
     pub(crate) fn payload(&self, at: usize) -> Result<Payload> {
@@ -200,10 +185,15 @@ pub(crate) fn decode_file(
 ) -> Result<Vec<Block>> {
     let label = Label { format: "manifest", dataset_id, created_ms: 0 };
     let (footer, batches) = parquet_file::read_whole(file, &label, bytes, tail)?;
+    blocks(&footer, &batches)
+}
+
+/// All rows of a file, as one block per row group; in order, also where the draft does not require it.
+pub(super) fn blocks(footer: &Footer, batches: &[RecordBatch]) -> Result<Vec<Block>> {
     let mut blocks: Vec<Block> = Vec::with_capacity(batches.len());
     let mut first_row = 0;
-    for batch in &batches {
-        let mut block = Block::new(file, first_row, batch)?;
+    for batch in batches {
+        let mut block = Block::new(footer.file(), first_row, batch)?;
         first_row += block.len() as u64;
         if footer.is_bare() {
             block.sort()?;

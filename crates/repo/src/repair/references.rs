@@ -10,9 +10,9 @@ use serde::Serialize;
 use crate::coord::Coord;
 use crate::id;
 use crate::maintain::Rewrite;
-use crate::manifest::merge::level_of;
-use crate::manifest::{Native, Payload, RunBuilder, Scan};
+use crate::manifest::{Native, Payload, References, RunBuilder, Scan};
 use crate::node::{Inventory, Node};
+use crate::run::levels::level_of;
 use crate::{Repository, pack};
 
 /// What was found again.
@@ -91,7 +91,7 @@ impl Repository {
     async fn readable_entries(&self, node: &Node) -> Result<(Vec<Inventory>, Vec<String>)> {
         let (mut kept, mut lost) = (Vec::new(), Vec::new());
         for entry in &node.inventories {
-            match self.inner.manifests.entry(entry, node.id).await {
+            match self.inner.manifests.entry(&References::of(node), entry).await {
                 Ok(_) => {
                     let flags = entry.flags & !Inventory::CONTINUES;
                     kept.push(Inventory { flags, ..entry.clone() });

@@ -11,10 +11,10 @@ use super::{Access, ArrayChanges, Chunks, Phase, Rebase, Session};
 use crate::config::{Compat, Config};
 use crate::coord::Coord;
 use crate::id;
-use crate::manifest::merge::{self, level_of};
-use crate::manifest::{Manifests, Payload, RunBuilder, Written};
+use crate::manifest::{Manifests, Payload, RunBuilder, Written, merge};
 use crate::node::{Inventory, Node};
 use crate::parquet_file::Label;
+use crate::run::levels::{self, level_of};
 use crate::state::{Mode, ReferenceKind, Snapshot, State, Summary};
 use crate::structure::{self, SnapshotLabel};
 use crate::swap::{Loaded, Swap};
@@ -503,9 +503,9 @@ impl<'a> Writer<'a> {
         }
         let plans = touched.iter().filter_map(|node| {
             let plan = match self.config.compat {
-                Compat::Wide => merge::plan(&node.inventories, self.config),
+                Compat::Wide => levels::plan(&node.inventories, self.config),
                 // A reader of the draft knows neither stacked runs nor removals.
-                Compat::Draft => merge::plan_all(&node.inventories),
+                Compat::Draft => levels::plan_all(&node.inventories),
             };
             Some((node.clone(), plan?))
         });
@@ -537,7 +537,7 @@ impl<'a> Writer<'a> {
     pub(crate) async fn merge(
         &self,
         tree: &mut Tree,
-        mut plans: Vec<(Arc<Node>, merge::Merge)>,
+        mut plans: Vec<(Arc<Node>, levels::Merge)>,
         bytes_written: &mut u64,
     ) -> Result<Vec<String>> {
         if plans.is_empty() {
