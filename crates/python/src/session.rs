@@ -52,14 +52,14 @@ impl Session {
     /// All nodes in the order of their paths, each with whether it is an array.
     fn nodes(&self) -> Vec<(String, bool)> {
         let tree = self.inner.tree();
-        let nodes = tree.nodes();
+        let nodes = tree.nodes().filter(|node| !node.is_table());
         nodes.map(|node| (node.path.clone(), matches!(node.kind, NodeKind::Array(_)))).collect()
     }
 
     /// Whether the node at a path is an array; `None` if there is none.
     fn is_array(&self, path: &str) -> Option<bool> {
         let tree = self.inner.tree();
-        tree.get(path).map(|node| matches!(node.kind, NodeKind::Array(_)))
+        tree.get(path).filter(|node| !node.is_table()).map(|node| matches!(node.kind, NodeKind::Array(_)))
     }
 
     /// The Zarr document of a node.
@@ -73,6 +73,10 @@ impl Session {
                     let group = GroupSpec::new(attributes);
                     let members = extra.iter();
                     members.fold(group, |g, (k, v)| g.with_member(k, v.clone())).render()
+                }
+                NodeKind::Table(_) => {
+                    let what = format!("a Zarr document of the table {path}");
+                    return Err(Error::Unsupported { what });
                 }
             })
         })?;

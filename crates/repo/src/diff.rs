@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use chunkyard_format::Version;
-use chunkyard_store::{Error, Result, Uid};
+use chunkyard_format::{Version, normalise_path};
+use chunkyard_store::{Error, Noun, Result, Uid};
+use futures::StreamExt;
+use futures::stream::{self, BoxStream};
 use serde::Serialize;
 
 use super::coord::Coord;
@@ -12,6 +14,8 @@ use super::manifest::{Manifests, Payload, References, Row, Scan, decode_file};
 use super::node::{Inventory, Node};
 use super::session::{NodeEdits, Session};
 use super::state::{Snapshot, State};
+use super::table::{Layers, RowChanges, RowCounts, RowDiff, TableRows};
+use super::tree::Tree;
 use super::{Repository, check_file};
 
 /// What differs between two versions.
@@ -30,6 +34,9 @@ pub struct Diff {
     pub attributes: Vec<NodeChange>,
     /// Arrays whose chunks differ.
     pub chunks: Vec<ChunkChanges>,
+    /// Tables whose rows differ.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rows: Vec<RowCounts>,
 }
 
 impl Diff {
@@ -45,7 +52,7 @@ impl Diff {
 pub struct NodeChange {
     /// Where it is (or was, if removed).
     pub path: String,
-    /// `array` or `group`.
+    /// `array`, `group` or `table`.
     pub kind: &'static str,
     /// Where a moved node was.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -101,7 +108,48 @@ impl Repository {
             let new = self.inner.manifests.lookup(node, &candidates).await?;
             diff.chunks.extend(self.classify(node, &candidates, old, new, &state).await?);
         }
+        for node in after.nodes().filter(|node| node.is_table()) {
+            let old = before.by_uid(&node.uid).map_or(&[][..], |old| &old.inventories);
+            diff.rows.extend(self.row_diff(node, old, &Layers::of(node))?.count(&node.path).await?);
+        }
         Ok(diff)
+    }
+
+    /// The rows of a table in which two versions differ, in the order of the key. Runs that both versions
+    /// share are not read. A table that one of them does not have counts as empty there.
+    pub async fn diff_table(
+        &self,
+        from: &Version,
+        to: &Version,
+        path: &str,
+    ) -> Result<BoxStream<'static, Result<RowChanges>>> {
+        let state = self.state().await?;
+        let (from, to) = (state.resolve(from)?.clone(), state.resolve(to)?.clone());
+        let path = normalise_path(path)?;
+        let (before, after) = (self.tree(&from).await?, self.tree(&to).await?);
+        // By identity: the table may have moved. Its path is the one in the second version, if it is there.
+        let node = after.get(&path).or_else(|| before.get(&path));
+        let node = node.ok_or_else(|| Error::NotFound { what: Noun::Table, name: path })?;
+        let spec = node.table()?.clone();
+        let entries = |tree: &Tree| {
+            tree.by_uid(&node.uid).map(|node| node.inventories.clone()).unwrap_or_default()
+        };
+        let after = Layers { entries: entries(&after), memory: Vec::new() };
+        let diff = RowDiff::new(self.tables(), TableRows::new(spec), &entries(&before), &after);
+        let step = |mut diff: RowDiff| async move {
+            Ok(diff.next().await?.map(|changes| (changes, diff)))
+        };
+        Ok(stream::try_unfold(diff, step).boxed())
+    }
+
+    /// Compares a version of a table with the runs that it had.
+    pub(super) fn row_diff(
+        &self,
+        node: &Node,
+        before: &[Inventory],
+        after: &Layers,
+    ) -> Result<RowDiff> {
+        Ok(RowDiff::new(self.tables(), TableRows::new(node.table()?.clone()), before, after))
     }
 
     /// Sorts candidates into added, replaced and removed; drops equal ones.
@@ -242,6 +290,11 @@ impl Session {
                 None => vec![None; coords.len()],
             };
             diff.chunks.extend(session_changes(node, &coords, old, new)?);
+        }
+        for node in tree.nodes().filter(|node| node.is_table()) {
+            let layers = self.table_layers(&node.uid, &node.path)?;
+            let old = base.by_uid(&node.uid).map_or(&[][..], |old| &old.inventories);
+            diff.rows.extend(repo.row_diff(node, old, &layers)?.count(&node.path).await?);
         }
         Ok(diff)
     }

@@ -11,7 +11,7 @@
 //! - A [`Session`] is pinned to one snapshot. A writable one collects changes: chunk bytes go out at
 //!   once, references stay in memory until [`Session::commit`].
 //! - `swap` is the one atomic step. Everything a commit needs is durable before it.
-//! - [`Array`] reads and writes regions.
+//! - [`Array`] reads and writes regions, [`Table`] rows by key.
 //! - `maintain` expires, collects, optimises, repacks; `verify` checks.
 //!
 //! ```
@@ -68,6 +68,7 @@ mod session;
 mod state;
 mod structure;
 mod swap;
+mod table;
 mod thrift;
 mod tree;
 mod verify;
@@ -99,6 +100,9 @@ pub use self::session::{ChangeSet, CommitOptions, Fork, Rebase, Resolve, Session
 pub use self::state::{
     Collection, Mode, Reference, ReferenceKind, Snapshot, State, Status, Summary, SwapProtocol,
 };
+pub use self::table::{
+    Found, KeyPart, KeyRange, RowChanges, RowCounts, Table, TableSpec, TableStats,
+};
 pub use self::tree::Tree;
 pub use self::verify::{Checked, Report};
 pub use chunkyard_format::{Finding, Level, Severity, Version, normalise_path};
@@ -115,6 +119,7 @@ use self::node::AttributesRef;
 use self::state::FORMAT_VERSION;
 use self::structure::SnapshotLabel;
 use self::swap::{Loaded, StateFile};
+use self::table::TableFiles;
 
 /// How a repository is opened.
 #[derive(Debug, Clone)]
@@ -128,6 +133,8 @@ pub struct OpenOptions {
     pub check_chunks: bool,
     /// Bound of the caches of decoded metadata, in bytes.
     pub cache_bytes_max: u64,
+    /// Rows of tables that a session holds in memory, in bytes; more go to the store before the commit.
+    pub table_bytes_max: u64,
     /// Advanced by long work (verification, repacking), for a progress bar.
     pub meter: Arc<Meter>,
 }
@@ -139,6 +146,7 @@ impl Default for OpenOptions {
             allowed: Vec::new(),
             check_chunks: true,
             cache_bytes_max: 128 << 20,
+            table_bytes_max: 64 << 20,
             meter: Arc::default(),
         }
     }
@@ -174,6 +182,7 @@ struct Inner {
     dataset_id: Arc<str>,
     options: OpenOptions,
     manifests: Manifests,
+    tables: TableFiles,
     trees: ByteCache<Arc<str>, Arc<Tree>>,
     attributes: ByteCache<Arc<str>, AttributeDocuments>,
     fetcher: Fetcher,
@@ -326,6 +335,7 @@ impl Repository {
         let limits = options.store.limits;
         let bytes = options.cache_bytes_max;
         let manifests = Manifests::new(store.clone(), dataset_id.clone(), limits, bytes);
+        let tables = TableFiles::new(store.clone(), dataset_id.clone(), limits, bytes);
         let state_file = match root {
             None => StateFile::new(state_store),
             Some(_) => StateFile::apart_from(state_store, store.clone()),
@@ -337,6 +347,7 @@ impl Repository {
             state_file,
             dataset_id,
             manifests,
+            tables,
             trees: ByteCache::new(bytes / 2, |_, tree: &Arc<Tree>| tree.len() * 512),
             attributes: ByteCache::new(bytes / 4, |_, documents: &AttributeDocuments| {
                 documents.iter().map(|map| 64 + map.len() * 128).sum()
@@ -371,6 +382,10 @@ impl Repository {
     /// Fetches what manifests locate.
     pub(crate) fn fetcher(&self) -> &Fetcher {
         &self.inner.fetcher
+    }
+
+    pub(crate) fn tables(&self) -> &TableFiles {
+        &self.inner.tables
     }
 
     fn manifests(&self) -> &Manifests {

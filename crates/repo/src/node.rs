@@ -1,4 +1,4 @@
-//! Nodes of the hierarchy: groups and arrays, with where their references are kept.
+//! Nodes of the hierarchy: groups, arrays and tables, with where their references and rows are kept.
 
 use std::sync::Arc;
 
@@ -9,8 +9,9 @@ use serde_json::{Map, Value};
 
 use super::array_metadata::ArrayMetadata;
 use super::parquet_file::Tail;
+use super::table::TableSpec;
 
-/// A group or an array of one snapshot.
+/// A group, an array or a table of one snapshot.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Node {
     /// Handle used by manifests; unique within the snapshot, never reused within a lineage.
@@ -19,13 +20,14 @@ pub struct Node {
     pub uid: Uid,
     /// Absolute path; `/` is the root group.
     pub path: String,
-    /// Group or array.
+    /// Group, array or table.
     pub kind: NodeKind,
     /// User attributes.
     pub attributes: Attributes,
-    /// Where the references are, oldest run first; later entries override earlier ones.
+    /// Where the references or rows are, oldest run first; later entries override earlier ones.
     pub inventories: Vec<Inventory>,
-    /// Live references.
+    /// Live references of an array. Of a table, the rows of all its runs that are no deletions: no
+    /// fewer than it has.
     pub refs_count: u64,
 }
 
@@ -39,6 +41,8 @@ pub enum NodeKind {
     },
     /// An array.
     Array(ArrayMetadata),
+    /// A table.
+    Table(Arc<TableSpec>),
 }
 
 /// User attributes, in place or in an attributes file.
@@ -154,11 +158,32 @@ impl Node {
     pub fn array(&self) -> Result<&Arc<ArraySpec>> {
         match &self.kind {
             NodeKind::Array(metadata) => metadata.spec(&self.path),
-            NodeKind::Group { .. } => Err(Error::NotFound {
+            _ => Err(Error::NotFound {
                 what: Noun::Array,
-                name: format!("{} (it is a group)", self.path),
+                name: format!("{} (it is a {})", self.path, self.type_name()),
             }),
         }
+    }
+
+    /// What the table is; an error for groups and arrays.
+    pub fn table(&self) -> Result<&Arc<TableSpec>> {
+        match &self.kind {
+            NodeKind::Table(spec) => Ok(spec),
+            _ => Err(Error::NotFound {
+                what: Noun::Table,
+                name: format!("{} (it is a {})", self.path, self.noun()),
+            }),
+        }
+    }
+
+    /// Whether it is a group.
+    pub fn is_group(&self) -> bool {
+        matches!(self.kind, NodeKind::Group { .. })
+    }
+
+    /// Whether it is a table.
+    pub fn is_table(&self) -> bool {
+        matches!(self.kind, NodeKind::Table(_))
     }
 
     /// Whether it is an array.
@@ -166,13 +191,21 @@ impl Node {
         matches!(self.kind, NodeKind::Array(_))
     }
 
-    /// `array` or `group`.
+    /// `array`, `group` or `table`.
     pub fn type_name(&self) -> &'static str {
-        if self.is_array() { "array" } else { "group" }
+        match self.kind {
+            NodeKind::Group { .. } => "group",
+            NodeKind::Array(_) => "array",
+            NodeKind::Table(_) => "table",
+        }
     }
 
     /// What errors call it.
     pub fn noun(&self) -> Noun {
-        if self.is_array() { Noun::Array } else { Noun::Group }
+        match self.kind {
+            NodeKind::Group { .. } => Noun::Group,
+            NodeKind::Array(_) => Noun::Array,
+            NodeKind::Table(_) => Noun::Table,
+        }
     }
 }

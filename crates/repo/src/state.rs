@@ -21,7 +21,7 @@ pub(super) const STATE_FILE: &str = "state.json";
 pub(super) const FORMAT_VERSION: u64 = 1;
 /// Features a repository may require of its readers that we know.
 pub(super) const KNOWN_FEATURES: &[&str] =
-    &["delta-inventories", "removals", "snapshot-archive", "virtual", "wide-ints"];
+    &["delta-inventories", "removals", "snapshot-archive", "tables", "virtual", "wide-ints"];
 /// How many write ids a state holds at least, and how many generations a claim outlives its state.
 pub(super) const RECENT: usize = 64;
 

@@ -14,8 +14,11 @@ pub struct Conflict {
     pub kind: ConflictKind,
     /// The chunks concerned, at most [`Conflict::CHUNKS_MAX`] of them.
     pub chunks: Vec<Vec<u64>>,
-    /// How many chunks are concerned in all.
+    /// How many chunks or rows are concerned in all.
     pub chunk_count: u64,
+    /// The keys of the rows concerned, as text, at most [`Conflict::CHUNKS_MAX`] of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub keys: Vec<String>,
     /// The other writers' commits, oldest first, where known.
     pub theirs: Vec<String>,
 }
@@ -26,6 +29,8 @@ pub struct Conflict {
 pub enum ConflictKind {
     /// Both wrote or removed the same chunk.
     Chunk,
+    /// Both set or deleted the same row of a table.
+    Row,
     /// They changed a chunk that the session read.
     ReadChunk,
     /// Both changed the specification, or theirs no longer fits our chunks, or ours theirs.
@@ -50,7 +55,9 @@ impl Conflict {
 
     /// A conflict about a whole node.
     pub fn of_node(path: &str, kind: ConflictKind) -> Self {
-        Self { path: path.to_owned(), kind, chunks: Vec::new(), chunk_count: 0, theirs: Vec::new() }
+        let path = path.to_owned();
+        let (chunks, keys, theirs) = (Vec::new(), Vec::new(), Vec::new());
+        Self { path, kind, chunks, chunk_count: 0, keys, theirs }
     }
 }
 
@@ -59,6 +66,7 @@ impl fmt::Display for Conflict {
         write!(f, "{}: ", self.path)?;
         f.write_str(match self.kind {
             ConflictKind::Chunk => "both changed chunks",
+            ConflictKind::Row => "both changed rows",
             ConflictKind::ReadChunk => "they changed chunks that this session read:",
             ConflictKind::Metadata => "the array metadata changed in ways that do not fit together",
             ConflictKind::Attributes => "both changed the attributes",
@@ -74,7 +82,12 @@ impl fmt::Display for Conflict {
         for (at, chunk) in self.chunks.iter().take(SHOWN).enumerate() {
             write!(f, "{}{chunk:?}", if at == 0 { " " } else { ", " })?;
         }
-        let more = self.chunk_count.saturating_sub(SHOWN.min(self.chunks.len()) as u64);
+        for (at, key) in self.keys.iter().take(SHOWN).enumerate() {
+            write!(f, "{}({key})", if at == 0 { " " } else { ", " })?;
+        }
+        let more = self
+            .chunk_count
+            .saturating_sub(SHOWN.min(self.chunks.len().max(self.keys.len())) as u64);
         if more > 0 {
             write!(f, " and {more} more")?;
         }

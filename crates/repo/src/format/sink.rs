@@ -151,8 +151,8 @@ fn define(
         match node {
             Node::Group(group) => {
                 match session.node(path) {
-                    Ok(known) if known.is_array() && overwrite => session.delete(path)?,
-                    Ok(known) if known.is_array() => return Err(exists(&known)),
+                    Ok(known) if !known.is_group() && overwrite => session.delete(path)?,
+                    Ok(known) if !known.is_group() => return Err(exists(&known)),
                     _ => {}
                 }
                 session.define_group(path, group)?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use chunkyard_array::{ChunkIndex, GroupSpec, Region};
 use chunkyard_format::{
-    ArrayNode, ChunkStream, Dataset, Edges, Locate, Node, Occupied, Source, Version,
+    ArrayNode, ChunkStream, Dataset, Edges, Locate, Loss, Node, Occupied, Source, Version,
 };
 use chunkyard_store::{ChunkRef, Error, Fetcher, Result};
 use futures::{StreamExt, TryStreamExt, future, stream};
@@ -27,6 +27,12 @@ impl RepoSource {
     pub async fn new(session: Arc<Session>) -> Result<Self> {
         let mut dataset = Dataset::default();
         for node in session.tree().nodes() {
+            if node.is_table() {
+                // Only a repository has tables; a conversion leaves them out if its caller says so.
+                let what = "a table, and conversions carry arrays and groups".to_owned();
+                dataset.losses.push(Loss { name: node.path.clone(), what });
+                continue;
+            }
             dataset.insert(node.path.clone(), described(&session, node).await?);
         }
         Ok(Self { session, dataset })
@@ -48,6 +54,10 @@ pub(super) async fn described(session: &Session, node: &RepoNode) -> Result<Node
             // A chunk is checked as a whole, so a shard in a repository is one chunk.
             let (sharding, edges) = (None, Edges::Padded);
             Node::Array(Arc::new(ArrayNode { spec, sharding, edges }))
+        }
+        NodeKind::Table(_) => {
+            let what = format!("{} as an array or group: it is a table", node.path);
+            return Err(Error::Unsupported { what });
         }
     })
 }

@@ -96,6 +96,10 @@ fn render(node: &Node, attributes: &Map<String, Value>) -> Result<Bytes> {
     match &node.kind {
         NodeKind::Group { extra } => group(extra.clone(), attributes),
         NodeKind::Array(_) => array(node.array()?, attributes),
+        NodeKind::Table(_) => {
+            let what = format!("a Zarr document of the table {}", node.path);
+            Err(Error::Unsupported { what })
+        }
     }
 }
 

@@ -205,7 +205,7 @@ impl Keys {
 fn lies_in_array(tree: &Tree, path: &str) -> bool {
     let mut above = parent_path(path);
     while let Some(path) = above {
-        if tree.get(path).is_some_and(|node| node.is_array()) {
+        if tree.get(path).is_some_and(|node| !node.is_group()) {
             return true;
         }
         above = parent_path(path);

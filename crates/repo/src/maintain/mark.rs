@@ -83,6 +83,12 @@ impl Repository {
                 if let Attributes::File(reference) = &node.attributes {
                     new.files.insert(format!("a/{}", reference.file));
                 }
+                if node.is_table() {
+                    // Rows of tables name no further files.
+                    new.files
+                        .extend(node.inventories.iter().map(|entry| format!("i/{}", entry.file)));
+                    continue;
+                }
                 for entry in &node.inventories {
                     let rows = Rows::of(entry, node);
                     if !known.has_rows(&entry.file, &rows) {

@@ -81,6 +81,7 @@ impl Repository {
         Writer {
             store: self.store(),
             manifests: &self.inner.manifests,
+            tables: self.tables(),
             dataset_id: self.dataset_id(),
             config: &state.config,
             now_ms: clock::now_ms(),

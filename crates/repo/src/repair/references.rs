@@ -40,7 +40,7 @@ impl Repository {
         let mut tree = (*self.tree(&tip).await?).clone();
         let mut recovered = Recovered::default();
         let mut damaged = Vec::new();
-        for node in tree.nodes() {
+        for node in tree.nodes().filter(|node| node.is_array()) {
             let (kept, lost) = self.readable_entries(node).await?;
             if !lost.is_empty() {
                 recovered.manifests.extend(lost);

@@ -21,7 +21,7 @@ use chunkyard_store::Result;
 use parquet::arrow::ProjectionMask;
 
 pub(super) use cursor::Cursor;
-pub(super) use fetch::{Files, Opened, Part, within_groups};
+pub(super) use fetch::{Files, Opened, Part, path_of, within_groups};
 
 use super::node::Inventory;
 use super::parquet_file::Footer;

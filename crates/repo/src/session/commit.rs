@@ -7,6 +7,7 @@ use chunkyard_store::{Durability, Error, Noun, Result, Store, Uid, clock};
 use serde_json::{Map, Value};
 
 use super::changes::NodeEdits;
+use super::tables::TableChanges;
 use super::{Access, ArrayChanges, Chunks, Phase, Rebase, Session};
 use crate::config::{Compat, Config};
 use crate::coord::Coord;
@@ -14,10 +15,12 @@ use crate::id;
 use crate::manifest::{Manifests, Payload, RunBuilder, Written, merge};
 use crate::node::{Inventory, Node};
 use crate::parquet_file::Label;
+use crate::run::Keys;
 use crate::run::levels::{self, level_of};
 use crate::state::{Mode, ReferenceKind, Snapshot, State, Summary};
 use crate::structure::{self, SnapshotLabel};
 use crate::swap::{Loaded, Swap};
+use crate::table::{Layers, RunLabel, RunWriter, TableFiles, TableRows, Walk};
 use crate::tree::Tree;
 use crate::{Version, attributes, read_only};
 
@@ -75,6 +78,7 @@ impl Session {
         }
         let _busy = self.hold()?;
         self.work().aside.refuse("commit")?;
+        self.store_tables().await?;
         let mut early = self.flush().await?;
         let snapshot_id = id::fresh()?;
         let mut delta: Option<Delta> = None;
@@ -243,18 +247,22 @@ impl Session {
         delta: &mut Option<Delta>,
     ) -> Result<Plan> {
         let state = &current.state;
-        let (base, base_tree, tree, chunks, mut files, bytes_written, described) = {
+        let (base, base_tree, tree, chunks, tables, mut files, bytes_written, described) = {
             let work = self.work();
             let described = work.has_described();
             let tree = (*work.tree).clone();
             let files: Vec<String> = work.files.difference(&work.durable).cloned().collect();
             let base = work.base.clone();
             let (base_tree, chunks) = (work.base_tree.clone(), work.chunks.clone());
-            (base, base_tree, tree, chunks, files, work.bytes_written, described)
+            let tables = work.tables.clone();
+            (base, base_tree, tree, chunks, tables, files, work.bytes_written, described)
         };
         let mut tree = tree;
         let edits = NodeEdits::between(&base_tree, &tree);
-        let unchanged = edits.is_empty() && chunks.is_empty() && !described;
+        let unchanged = edits.is_empty()
+            && chunks.is_empty()
+            && tables.values().all(TableChanges::is_empty)
+            && !described;
         if unchanged && !options.allow_empty && !options.amend {
             return Err(Error::Invalid {
                 what: "nothing to commit: the session changed nothing".into(),
@@ -282,6 +290,7 @@ impl Session {
         let writer = Writer {
             store,
             manifests: &self.repo.inner.manifests,
+            tables: self.repo.tables(),
             dataset_id: &self.repo.inner.dataset_id,
             config: &state.config,
             now_ms,
@@ -307,6 +316,7 @@ impl Session {
             files.extend(writer.apply(&mut tree, &chunks, &made, &mut written).await?);
             *delta = Some(made);
         }
+        files.extend(writer.apply_tables(&mut tree, &tables, &mut written).await?);
         if options.amend {
             let both = self.amended_change(tip, &chunks, &tree, &writer).await?;
             if let Some((file, sealed)) = both {
@@ -440,6 +450,7 @@ struct Delta {
 pub(crate) struct Writer<'a> {
     pub(crate) store: &'a Store,
     pub(crate) manifests: &'a Manifests,
+    pub(crate) tables: &'a TableFiles,
     pub(crate) dataset_id: &'a str,
     pub(crate) config: &'a Config,
     pub(crate) now_ms: i64,
@@ -533,8 +544,85 @@ impl<'a> Writer<'a> {
         Ok(count)
     }
 
-    /// Carries out merges, all into one new manifest.
+    /// Puts the runs of a session on top of each table, and merges runs where there are too many.
+    /// Returns further files written.
+    async fn apply_tables(
+        &self,
+        tree: &mut Tree,
+        tables: &HashMap<Uid, TableChanges>,
+        bytes_written: &mut u64,
+    ) -> Result<Vec<String>> {
+        let mut plans = Vec::new();
+        for (uid, changes) in tables.iter().filter(|(_, changes)| !changes.is_empty()) {
+            let Some(node) = tree.by_uid(uid) else { continue };
+            let mut node = (**node).clone();
+            node.refs_count += changes.live;
+            for entry in &changes.stored {
+                let mut entry = entry.clone();
+                if !node.inventories.is_empty() {
+                    entry.flags |= Inventory::OVERRIDES;
+                }
+                node.inventories.push(entry);
+            }
+            let node = Arc::new(node);
+            tree.put(node.clone());
+            plans.extend(levels::plan(&node.inventories, self.config).map(|plan| (node, plan)));
+        }
+        self.merge(tree, plans, bytes_written).await
+    }
+
+    /// Merges runs of a table.
+    async fn merge_table(
+        &self,
+        tree: &mut Tree,
+        node: &Node,
+        plan: &levels::Merge,
+        bytes_written: &mut u64,
+    ) -> Result<Vec<String>> {
+        let spec = node.table()?;
+        let entries = plan.merged().concat();
+        let keeps_removed = !plan.is_oldest();
+        let marks = keeps_removed && entries.iter().any(|e| e.flags & Inventory::REMOVALS != 0);
+        let layers = Layers { entries, memory: Vec::new() };
+        let mut walk = Walk::new(self.tables, TableRows::new(spec.clone()), &layers, Keys::ALL);
+        if keeps_removed {
+            walk = walk.with_removed();
+        }
+        let label = RunLabel { uid: node.uid, dataset_id: self.dataset_id, now_ms: self.now_ms };
+        let mut writer = RunWriter::new(self.tables, label, spec, marks);
+        while let Some(merged) = walk.next().await? {
+            writer.push(merged).await?;
+        }
+        let written = writer.finish().await?;
+        *bytes_written += written.bytes;
+        // Rows that several runs held were counted several times.
+        let mut refs_count = node.refs_count;
+        if plan.is_oldest() {
+            refs_count = written.live;
+        }
+        let files = written.paths().collect();
+        let inventories = plan.result(written.on_level(plan.level));
+        tree.put(Arc::new(Node { inventories, refs_count, ..node.clone() }));
+        Ok(files)
+    }
+
+    /// Carries out merges: of arrays all into one new manifest, of each table into a run of its own.
     pub(crate) async fn merge(
+        &self,
+        tree: &mut Tree,
+        plans: Vec<(Arc<Node>, levels::Merge)>,
+        bytes_written: &mut u64,
+    ) -> Result<Vec<String>> {
+        let (tables, arrays): (Vec<_>, Vec<_>) =
+            plans.into_iter().partition(|(node, _)| node.is_table());
+        let mut files = self.merge_arrays(tree, arrays, bytes_written).await?;
+        for (node, plan) in tables {
+            files.extend(self.merge_table(tree, &node, &plan, bytes_written).await?);
+        }
+        Ok(files)
+    }
+
+    async fn merge_arrays(
         &self,
         tree: &mut Tree,
         mut plans: Vec<(Arc<Node>, levels::Merge)>,
@@ -608,6 +696,9 @@ fn forget_amended(next: &mut State, id: &str) {
 /// Names the features that readers must know, in the swap that first uses them.
 fn require_features(next: &mut State, tree: &Tree) {
     next.require_wide();
+    if tree.nodes().any(|node| node.is_table()) {
+        next.require_feature("tables");
+    }
     let flags =
         tree.nodes().flat_map(|node| &node.inventories).fold(0, |flags, entry| flags | entry.flags);
     for (bit, name) in [

@@ -9,7 +9,7 @@ use crate::node::Node;
 /// What a rebase does about each kind of conflict. The default fails on all.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rebase {
-    /// Both wrote the same chunk.
+    /// Both wrote the same chunk, or the same row of a table.
     pub chunks: Resolve,
     /// Both changed the specification of an array.
     pub metadata: Resolve,
@@ -46,6 +46,7 @@ pub(super) fn chunk_conflict(
         kind,
         chunks: decoded.collect(),
         chunk_count: coords.len() as u64,
+        keys: Vec::new(),
         theirs,
     }
 }

@@ -52,6 +52,7 @@ impl Work {
         for node in doomed {
             tree.remove(&node.path);
             self.chunks.remove(&node.uid);
+            self.tables.remove(&node.uid);
         }
         self.implied.retain(|implied| !is_within(implied, path));
         let mut above = parent_path(path);
@@ -84,7 +85,9 @@ impl Session {
     /// Whether the node at a path has a document.
     pub(crate) fn is_described(&self, path: &str) -> bool {
         let work = self.work();
-        work.tree.get(path).is_some() && !work.implied.contains(path)
+        // Zarr knows no tables, so none of them has a document.
+        let known = work.tree.get(path).is_some_and(|node| !node.is_table());
+        known && !work.implied.contains(path)
     }
 
     /// Writes the document of an array at a normalised path; makes the array if there is none.
@@ -121,6 +124,11 @@ impl Session {
         let tree = Arc::make_mut(&mut work.tree);
         let new = Node { attributes, ..Node::new(tree.next_id(), path, kind, Map::new())? };
         match tree.get(path) {
+            Some(old) if old.is_table() => {
+                let what =
+                    format!("{path} is a table; delete it before another node takes its place");
+                return Err(Error::Invalid { what });
+            }
             Some(old) if old.is_array() == new.is_array() => {
                 let (kind, attributes) = (new.kind, new.attributes);
                 tree.put(Arc::new(Node { kind, attributes, ..(**old).clone() }));

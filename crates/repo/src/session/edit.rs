@@ -59,7 +59,7 @@ impl Session {
         Ok(())
     }
 
-    fn create(
+    pub(super) fn create(
         &self,
         path: &str,
         kind: NodeKind,
@@ -233,6 +233,15 @@ fn listing(kind: &mut NodeKind, path: &str, numbers: &[String]) -> Result<()> {
                 extra.insert(non_finite::MEMBER.to_owned(), non_finite::member(numbers));
             }
         }
+        // A table has no document that could list them.
+        NodeKind::Table(_) if numbers.is_empty() => {}
+        NodeKind::Table(_) => {
+            return Err(Error::Invalid {
+                what: format!(
+                    "{path} is a table: its attributes cannot hold numbers that are not finite"
+                ),
+            });
+        }
         NodeKind::Array(metadata) => {
             let listed = metadata.document(path)?.contains_key(non_finite::MEMBER);
             if listed || !numbers.is_empty() {
@@ -271,9 +280,12 @@ pub(super) fn require_node(work: &Work, node: &Node) -> Result<()> {
 pub(super) fn make_parents(tree: &mut Tree, path: &str) -> Result<()> {
     let Some(parent) = parent_path(path) else { return Ok(()) };
     match tree.get(parent) {
-        Some(node) if node.is_array() => {
-            Err(Error::Invalid { what: format!("{path} cannot be created: {parent} is an array") })
-        }
+        Some(node) if !node.is_group() => Err(Error::Invalid {
+            what: format!(
+                "{path} cannot be created: {parent} is no group but a {}",
+                node.type_name()
+            ),
+        }),
         Some(_) => Ok(()),
         None => {
             make_parents(tree, parent)?;

@@ -10,11 +10,12 @@ use serde::{Deserialize, Serialize};
 
 use super::conflict::chunk_conflict;
 use super::edit::record;
+use super::tables::TableChanges;
 use super::{Access, Change, Chunks, Phase, Session, lock};
 use crate::Repository;
 use crate::coord::Coord;
 use crate::manifest::Payload;
-use crate::node::Node;
+use crate::node::{Inventory, Node};
 
 /// A session as it is sent to a worker: serialisable, and enough to open a fork anywhere.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -29,6 +30,9 @@ pub struct Fork {
     /// Its groups without a document.
     implied: BTreeSet<String>,
     chunks: Vec<(Uid, Vec<(Coord, Payload)>)>,
+    /// The runs of tables that the session wrote so far.
+    #[serde(default)]
+    tables: Vec<(Uid, Vec<Inventory>)>,
 }
 
 /// What a worker sends back: references and the files they point into; no chunk bytes except inline
@@ -59,6 +63,7 @@ impl Session {
         let _busy = self.hold()?;
         self.work().aside.refuse("fork this session")?;
         self.flush_chunks().await?;
+        self.store_tables().await?;
         let mut work = self.work();
         work.forks += 1;
         let edited = !Arc::ptr_eq(&work.tree, &work.base_tree);
@@ -72,6 +77,7 @@ impl Session {
             nodes,
             implied: work.implied.clone(),
             chunks: export(&work.chunks, 0),
+            tables: work.tables.iter().map(|(uid, own)| (*uid, own.stored.clone())).collect(),
         })
     }
 
@@ -173,6 +179,9 @@ impl Repository {
                 for (coord, payload) in refs {
                     changes.refs.insert(coord, Change { payload, after_forks: 0 });
                 }
+            }
+            for (uid, stored) in fork.tables {
+                work.tables.insert(uid, TableChanges::of_runs(stored));
             }
             // Chunks that the fork itself writes carry its number; inherited ones carry a lower
             // one.

@@ -15,6 +15,8 @@ mod fork;
 mod packs;
 mod rebase;
 mod scan;
+mod table_rebase;
+mod tables;
 mod virtual_chunks;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -31,6 +33,7 @@ pub(super) use self::commit::Writer;
 pub use self::conflict::{Rebase, Resolve};
 pub use self::fork::{ChangeSet, Fork};
 pub(super) use self::scan::ChunkScan;
+use self::tables::TableChanges;
 
 use chunkyard_format::{Exclusion, Writers, normalise_path};
 use chunkyard_store::{Error, Result, Uid};
@@ -59,6 +62,8 @@ pub struct Session {
     /// Complete chunk files whose put has not been confirmed.
     unconfirmed: Mutex<BTreeMap<Arc<str>, ChunkFile>>,
     writers: Writers,
+    /// Held while rows of tables go to the store.
+    storing: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,6 +86,8 @@ struct Work {
     tree: Arc<Tree>,
     /// Shared, so that a commit reads them without a copy.
     chunks: Chunks,
+    /// Rows that the session sets or deletes, by table.
+    tables: HashMap<Uid, TableChanges>,
     /// Files written by this session and its forks, relative to the root.
     files: BTreeSet<String>,
     /// The ones among them that are known to be durable.
@@ -181,6 +188,7 @@ impl Session {
             base_tree: tree.clone(),
             tree,
             chunks: HashMap::new(),
+            tables: HashMap::new(),
             files: BTreeSet::new(),
             durable: BTreeSet::new(),
             bytes_written: 0,
@@ -201,6 +209,7 @@ impl Session {
             packer: Mutex::new(packer),
             unconfirmed: Mutex::default(),
             writers: Writers::default(),
+            storing: tokio::sync::Mutex::default(),
         }
     }
 
@@ -255,6 +264,7 @@ impl Session {
         let node = self.node(path)?;
         Ok(match &node.kind {
             NodeKind::Group { extra } => non_finite::unseal(&attributes, extra),
+            NodeKind::Table(_) => (*attributes).clone(),
             NodeKind::Array(metadata) => {
                 non_finite::unseal(&attributes, &metadata.document(&node.path)?)
             }
@@ -282,6 +292,7 @@ impl Session {
         let work = self.work();
         work.has_described()
             || !work.chunks.is_empty()
+            || work.tables.values().any(|changes| !changes.is_empty())
             || !NodeEdits::between(&work.base_tree, &work.tree).is_empty()
     }
 

@@ -24,6 +24,7 @@ impl Session {
             return Err(Error::Invalid { what: "only a writable session can be rebased".into() });
         };
         let _busy = self.hold()?;
+        self.store_tables().await?;
         let state = self.repo.state().await?;
         let tip = state.tip(branch)?.clone();
         if tip.snapshot_id != self.snapshot().snapshot_id {
@@ -65,14 +66,17 @@ impl Session {
         concerned.extend(edits.changed.iter().map(|(_, node)| node.uid));
         let changed = self.repo.changed_chunks(state, &base, tip, Some(&concerned)).await?;
 
+        let tables = self.table_merge(&base_tree, &ours, &theirs, &edits, policy).await?;
+
         let mut merge = Merge {
             base: &base_tree,
             ours: &ours,
             theirs: &theirs,
             edits: &edits,
             changed: &changed,
+            changed_tables: &tables.changed,
             policy,
-            conflicts: Vec::new(),
+            conflicts: tables.conflicts,
         };
         let chunks = merge.chunks(chunks);
         merge.reads(&reads);
@@ -86,14 +90,16 @@ impl Session {
                 conflicts,
             });
         }
-        let mut work = self.work();
-        work.base = tip.clone();
-        work.base_tree = theirs;
-        work.tree = Arc::new(tree);
-        work.chunks = chunks;
-        // Their groups and ours are one hierarchy now, in which every group has a document.
-        work.implied.clear();
-        Ok(())
+        {
+            let mut work = self.work();
+            work.base = tip.clone();
+            work.base_tree = theirs;
+            work.tree = Arc::new(tree);
+            work.chunks = chunks;
+            // Their groups and ours are one hierarchy now, in which every group has a document.
+            work.implied.clear();
+        }
+        self.take_theirs(tables.theirs).await
     }
 
     /// The attributes of nodes that both changed, base and theirs; read from files where needed.
@@ -127,6 +133,8 @@ struct Merge<'a> {
     theirs: &'a Tree,
     edits: &'a NodeEdits,
     changed: &'a ChangedChunks,
+    /// Tables that we removed and whose rows they changed.
+    changed_tables: &'a HashSet<Uid>,
     policy: Rebase,
     conflicts: Vec<Conflict>,
 }
@@ -222,7 +230,7 @@ impl Merge<'_> {
             .nodes()
             .filter(|node| {
                 parent_path(&node.path)
-                    .is_some_and(|parent| tree.get(parent).is_none_or(|group| group.is_array()))
+                    .is_some_and(|parent| tree.get(parent).is_none_or(|group| !group.is_group()))
             })
             .map(|node| node.path.clone())
             .collect();
@@ -240,6 +248,7 @@ impl Merge<'_> {
             } else if their.kind != before.kind
                 || their.attributes != before.attributes
                 || self.changed.get(&before.uid).is_some_and(|chunks| !chunks.is_empty())
+                || self.changed_tables.contains(&before.uid)
             {
                 self.conflict(&before.path, ConflictKind::RemovedNodeChanged);
             }
@@ -348,8 +357,8 @@ impl Merge<'_> {
         for node in &self.edits.added {
             if let Some(existing) = taken.get(&node.path) {
                 // Two writers that both needed a group made the same one.
-                let same_group = !existing.is_array()
-                    && !node.is_array()
+                let same_group = existing.is_group()
+                    && node.is_group()
                     && existing.kind == node.kind
                     && existing.attributes == node.attributes;
                 if !same_group {
@@ -359,7 +368,7 @@ impl Merge<'_> {
             }
             let parent = parent_path(&node.path).unwrap_or("/");
             match tree.get(parent) {
-                Some(group) if !group.is_array() => {}
+                Some(group) if group.is_group() => {}
                 Some(_) => self.conflict(&node.path, ConflictKind::PathTaken),
                 None if self.base.nodes().any(|n| is_within(parent, &n.path) && n.path != "/") => {
                     self.conflict(parent, ConflictKind::NodeRemoved);

@@ -23,7 +23,7 @@ pub(super) fn add_groups(file: &str, tree: &mut Tree) -> Result<()> {
         while let Some(path) = above.filter(|path| !implied.contains(*path)) {
             match tree.get(path) {
                 // The groups above it are handled in their turn.
-                Some(group) if !group.is_array() => break,
+                Some(group) if group.is_group() => break,
                 Some(_) => {
                     let expected = format!("a group {path:?}");
                     return Err(corrupt(file, "column path", &expected, &node.path));

@@ -16,6 +16,7 @@ use crate::columns::{Columns, required};
 use crate::id;
 use crate::node::{Attributes, AttributesRef, Node, NodeKind};
 use crate::parquet_file::{self, Footer, Label, corrupt};
+use crate::table::TableSpec;
 use crate::tree::Tree;
 
 /// Parses a structure file. The caller has compared size and checksum with the state.
@@ -56,7 +57,7 @@ pub(crate) fn parse(file: &str, dataset_id: &str, bytes: &Bytes) -> Result<(Tree
     if is_bare {
         implied::add_groups(file, &mut tree)?;
     }
-    if tree.get("/").is_none_or(|root| root.is_array()) {
+    if tree.get("/").is_none_or(|root| !root.is_group()) {
         return Err(corrupt(file, "column path", "a root group", "none"));
     }
     if let Some(next_id) = footer.key_value("next-id").and_then(|text| text.parse().ok()) {
@@ -74,7 +75,7 @@ fn check_parent(file: &str, tree: &Tree, node: &Node) -> Result<()> {
     match parent_path(&node.path) {
         None => Ok(()),
         Some(parent) => match tree.get(parent) {
-            Some(parent) if !parent.is_array() => Ok(()),
+            Some(parent) if parent.is_group() => Ok(()),
             _ => Err(corrupt(file, "column path", &format!("a group {parent:?}"), &node.path)),
         },
     }
@@ -116,9 +117,15 @@ fn parse_nodes(file: &str, batch: &RecordBatch) -> Result<Vec<Node>> {
                 arrays.write(row, &extra, &mut document)?;
                 NodeKind::Array(interner.get(&document))
             }
+            Some("table") => {
+                let spec = TableSpec::parse(&extra).map_err(|found| {
+                    corrupt(file, &format!("extra_metadata of {path}"), "a table", &found)
+                })?;
+                NodeKind::Table(Arc::new(spec))
+            }
             other => {
                 let found = format!("{other:?}");
-                return Err(corrupt(file, "column type", "array or group", &found));
+                return Err(corrupt(file, "column type", "array, group or table", &found));
             }
         };
         let inline = inline.is_valid(row).then(|| inline.value(row));

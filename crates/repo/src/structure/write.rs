@@ -82,7 +82,7 @@ pub(crate) fn render(
             .map(|(_, extra)| (!extra.is_empty()).then(|| serde_json::to_vec(extra).ok()).flatten())
             .collect();
         add("extra_metadata", Arc::new(extra), true);
-        let counts = nodes.iter().map(|node| node.is_array().then_some(node.refs_count));
+        let counts = nodes.iter().map(|node| (!node.is_group()).then_some(node.refs_count));
         let counts = UInt64Array::from_iter(counts);
         add("refs_count", Arc::new(counts), true);
     } else if let Some((node, key)) = nodes
@@ -146,6 +146,7 @@ fn split(node: &Node) -> Result<Split> {
             let (columns, extra) = document::split(&metadata.document(&node.path)?);
             Ok((Some(columns), extra))
         }
+        NodeKind::Table(spec) => Ok((None, spec.render())),
     }
 }
 

@@ -7,11 +7,12 @@ use chunkyard_store::Result;
 
 use super::chunks::ChunkFiles;
 use super::manifest::Manifest;
+use super::table::TableFile;
 use super::users::{Affected, Users, only};
 use super::{Level, Report};
 use crate::coord;
 use crate::manifest::Scan;
-use crate::node::{Attributes, AttributesRef, Node};
+use crate::node::{Attributes, AttributesRef, Inventory, Node};
 use crate::state::{Snapshot, State};
 use crate::{Repository, Tree, Uid, attributes, check_file, structure};
 
@@ -19,6 +20,7 @@ use crate::{Repository, Tree, Uid, attributes, check_file, structure};
 #[derive(Default)]
 pub(super) struct Named {
     pub(super) manifests: BTreeMap<Arc<str>, Manifest>,
+    tables: BTreeMap<Arc<str>, TableFile>,
     documents: BTreeMap<Arc<str>, Vec<AttributesRef>>,
     users: Users,
     /// Each array as it was last seen. Most snapshots leave most arrays as they were, and then
@@ -44,7 +46,10 @@ impl Repository {
         for (at, snapshot) in state.snapshots.iter().enumerate() {
             self.verify_structure(state, at, snapshot, &mut named, report).await?;
         }
-        let Named { manifests, documents, users, .. } = named;
+        let Named { manifests, tables, documents, users, .. } = named;
+        for (file, table) in &tables {
+            self.verify_table_file(file, table, state, &users, report).await?;
+        }
         self.verify_documents(documents, state, &users, report).await?;
         let sizes = if level >= Level::Existence { self.sizes().await? } else { HashMap::new() };
         let mut files = ChunkFiles::new(users, sizes);
@@ -189,6 +194,19 @@ impl Named {
     fn add(&mut self, node: &Arc<Node>) {
         if let Attributes::File(reference) = &node.attributes {
             self.documents.entry(reference.file.clone()).or_default().push(reference.clone());
+        }
+        if node.is_table() {
+            for inventory in &node.inventories {
+                let table = || TableFile { node: node.clone(), entries: Vec::new() };
+                let table = self.tables.entry(inventory.file.clone()).or_insert_with(table);
+                let flags = inventory.flags & Inventory::REMOVALS;
+                let entry = Inventory { flags, ..inventory.clone() };
+                if !table.entries.contains(&entry) {
+                    table.entries.push(entry);
+                }
+            }
+            self.seen.insert(node.uid, node.clone());
+            return;
         }
         for inventory in &node.inventories {
             self.manifests.entry(inventory.file.clone()).or_default().add(inventory, node);

@@ -3,7 +3,7 @@
 //! | level | checks |
 //! |---|---|
 //! | state | the state file and the claims around it |
-//! | metadata | every structure, attributes and manifest file of every snapshot, byte for byte |
+//! | metadata | every structure, attributes, manifest and table file of every snapshot, byte for byte |
 //! | existence | every chunk file exists and is long enough; virtual sources are unchanged |
 //! | bytes | every chunk and every pack, byte for byte |
 
@@ -12,6 +12,7 @@ mod chunks;
 mod manifest;
 mod metadata;
 mod state;
+mod table;
 mod users;
 
 use chunkyard_format::{Finding, Level, Severity};

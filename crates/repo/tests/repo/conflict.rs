@@ -314,6 +314,7 @@ async fn a_conflict_names_array_chunks_and_commits_and_leaves_the_session_as_it_
         kind: ConflictKind::Chunk,
         chunks: vec![vec![1], vec![2]],
         chunk_count: 2,
+        keys: Vec::new(),
         theirs: vec![theirs[0].snapshot_id.clone(), theirs[1].snapshot_id.clone()],
     };
     assert_eq!(*conflicts, [expected]);

@@ -28,6 +28,7 @@ mod sessions;
 mod sleepers;
 pub(crate) mod stress;
 pub(crate) mod support;
+mod tables;
 mod turns;
 mod verify;
 mod virtual_chunks;

@@ -68,6 +68,8 @@ pub enum Noun {
     SoundClaim,
     /// A structure file.
     StructureFile,
+    /// A table of a repository.
+    Table,
     /// A tag.
     Tag,
     /// A layer of a container that a crash cut short.
@@ -119,6 +121,7 @@ impl std::fmt::Display for Noun {
             Self::Snapshot => "snapshot",
             Self::SoundClaim => "sound claim",
             Self::StructureFile => "structure file",
+            Self::Table => "table",
             Self::Tag => "tag",
             Self::TornLayer => "torn layer",
             Self::UnfinishedConversion => {

@@ -62,7 +62,7 @@ async fn document(
                 let facts = Facts::of_repo(node)?;
                 (facts.document_in(survey)?, Some(facts.logical_bytes))
             }
-            false => (json!({"path": node.path, "type": "group"}), None),
+            false => (json!({"path": node.path, "type": node.type_name()}), None),
         };
         if let Some(members) = described.as_object_mut() {
             let attributes = session.attributes(&node.path).await?;
