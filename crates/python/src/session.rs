@@ -59,7 +59,9 @@ impl Session {
     /// Whether the node at a path is an array; `None` if there is none.
     fn is_array(&self, path: &str) -> Option<bool> {
         let tree = self.inner.tree();
-        tree.get(path).filter(|node| !node.is_table()).map(|node| matches!(node.kind, NodeKind::Array(_)))
+        tree.get(path)
+            .filter(|node| !node.is_table())
+            .map(|node| matches!(node.kind, NodeKind::Array(_)))
     }
 
     /// The Zarr document of a node.

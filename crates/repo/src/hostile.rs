@@ -19,8 +19,10 @@ use super::maintain::collection_list;
 use super::manifest::{self, Payload, RunBuilder};
 use super::node::{AttributesRef, Node};
 use super::pack::{self, PackEntry};
-use super::parquet_file::{Footer, Label, Tail};
+use super::parquet_file::{self, Footer, Label, Tail};
+use super::run::{Opened, Pages, Rows as _};
 use super::structure::{self, SnapshotLabel};
+use super::table::{self, TableRows, TableSpec};
 use super::tree::Tree;
 use super::{State, attributes, id, run, state, swap};
 
@@ -113,6 +115,51 @@ pub fn read_pages(dataset_id: &str, bytes: &Bytes, tail: usize, coord: &[u8]) ->
 /// The store's error for a range outside the file.
 fn outside(range: &std::ops::Range<u64>) -> Error {
     Error::store("read", FILE, format!("{range:?} is not within the file"))
+}
+
+/// A table whose files tests and fuzzers make up.
+pub fn table_spec() -> Result<TableSpec> {
+    use arrow_schema::{DataType, Field, Schema};
+    let fields = vec![
+        Field::new("name", DataType::Utf8, false),
+        Field::new("at", DataType::Int64, false),
+        Field::new("members", DataType::new_list(DataType::UInt32, true), true),
+        Field::new("size", DataType::UInt64, true),
+    ];
+    TableSpec::new(Arc::new(Schema::new(fields)), 2)
+}
+
+/// Reads a file of that table as a walk and as a lookup of one key does: whole, and only the pages that
+/// can hold the key. Returns how many rows each came upon.
+pub fn read_table(dataset_id: &str, bytes: &Bytes, key: &[u8]) -> Result<(usize, usize)> {
+    let kind = TableRows::new(Arc::new(table_spec()?));
+    let label = Label { format: "table", dataset_id, created_ms: 0 };
+    let (footer, batches) = parquet_file::read_whole(FILE, &label, bytes, None)?;
+    let blocks = kind.blocks(&footer, &batches)?;
+    let count = |blocks: &[_]| blocks.iter().map(run::Block::len).sum::<usize>();
+    let rows = count(&blocks);
+    let opened = Opened { index: kind.index(&footer)?, footer };
+    let footer = &opened.footer;
+    let found = match kind.find(&opened, 0..rows as u64, run::Keys::only(key)) {
+        Pages::Found(rows) => rows,
+        Pages::Unknown => 0..rows as u64,
+        Pages::Absent => 0..0,
+    };
+    let pieces = footer.assemble_whole(bytes.clone())?;
+    let mut near = 0;
+    for (row_group, start, rows) in run::within_groups(footer, &found)? {
+        for batch in footer.decode(&pieces, row_group, rows, &ProjectionMask::all())? {
+            near += run::Block::len(&kind.block(footer.file(), start, &batch)?);
+        }
+    }
+    Ok((rows, near))
+}
+
+/// A file of that table with these columns, to which `_removed` may belong.
+pub fn render_table(dataset_id: &str, rows: &arrow_array::RecordBatch) -> Result<Bytes> {
+    let label = Label { format: "table", dataset_id, created_ms: 0 };
+    let properties = table::properties(&table_spec()?, Some(rows));
+    Ok(parquet_file::seal(label, rows, properties, &[])?.bytes)
 }
 
 /// The documents of an attributes file.

@@ -59,6 +59,7 @@ pub const TARGETS: &[Target] = &[
     target("structure", parquet::structure),
     target("manifest", parquet::manifest),
     target("manifest_pages", parquet::manifest_pages),
+    target("table", parquet::table),
     target("attributes", parquet::attributes),
     target("collection", parquet::collection),
     target("columns", columns::check),

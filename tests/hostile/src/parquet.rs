@@ -61,6 +61,16 @@ pub fn split_pages(data: &[u8]) -> Option<(&[u8], usize, &[u8])> {
     Some((coord, u16::from_le_bytes(*tail).into(), file))
 }
 
+/// Files of tables, walked and searched. Before the file comes a key with its length.
+pub(crate) fn table(data: &[u8]) {
+    let Some((&length, rest)) = data.split_first() else { return };
+    let Some((key, file)) = rest.split_at_checked(length.into()) else { return };
+    match hostile::read_table(DATASET, &Bytes::copy_from_slice(file), key) {
+        Ok((rows, near)) => assert!(near <= rows, "{near} rows of {rows}"),
+        Err(error) => is_about_bytes(&error),
+    }
+}
+
 /// Attributes files.
 pub(crate) fn attributes(data: &[u8]) {
     let documents = match hostile::parse_attributes(DATASET, &Bytes::copy_from_slice(data)) {

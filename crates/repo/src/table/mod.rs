@@ -33,7 +33,7 @@ pub(super) use self::get::{lookup, same_row};
 pub(super) use self::key::{KeyColumn, show};
 pub(super) use self::rows::{TableFiles, TableRows};
 pub(super) use self::scan::{Layers, Merged, Walk};
-pub(super) use self::write::{RunLabel, RunWriter, RunWritten, level};
+pub(super) use self::write::{RunLabel, RunWriter, RunWritten, level, properties};
 
 use self::block::batch_of;
 use super::node::Node;

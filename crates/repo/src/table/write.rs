@@ -149,7 +149,7 @@ impl<'a> RunWriter<'a> {
         }
         let mut writer = match self.writer.take() {
             Some(writer) => writer,
-            None => FileWriter::new(self.schema.clone(), self.properties(None))?,
+            None => FileWriter::new(self.schema.clone(), properties(self.spec, None))?,
         };
         if let Some(first) = self.first.take() {
             writer.write(&first)?;
@@ -164,7 +164,9 @@ impl<'a> RunWriter<'a> {
         let Some((coord_min, coord_max)) = self.ends.take() else { return Ok(()) };
         let mut writer = match self.writer.take() {
             Some(writer) => writer,
-            None => FileWriter::new(self.schema.clone(), self.properties(self.first.as_ref()))?,
+            None => {
+                FileWriter::new(self.schema.clone(), properties(self.spec, self.first.as_ref()))?
+            }
         };
         if let Some(first) = self.first.take() {
             writer.write(&first)?;
@@ -205,28 +207,29 @@ impl<'a> RunWriter<'a> {
         self.cut().await?;
         Ok(self.done)
     }
+}
 
-    /// A page of a lookup stands alone, so no column has a dictionary; pages have bounds for the key only.
-    fn properties(&self, content: Option<&RecordBatch>) -> WriterProperties {
-        let sorted = |at| SortingColumn { column_idx: at, descending: false, nulls_first: false };
-        let key = i32::try_from(self.spec.key()).unwrap_or(i32::MAX);
-        let mut builder = parquet_file::properties(content)
-            .set_dictionary_enabled(false)
-            .set_statistics_enabled(EnabledStatistics::None)
-            .set_max_row_group_row_count(Some(GROUP_ROWS))
-            .set_sorting_columns(Some((0..key).map(sorted).collect()));
-        for field in self.schema.fields().iter().take(self.spec.key()) {
-            let column = ColumnPath::from(field.name().as_str());
-            let encoding = match field.data_type() {
-                DataType::Utf8 | DataType::Binary => Encoding::DELTA_BYTE_ARRAY,
-                _ => Encoding::DELTA_BINARY_PACKED,
-            };
-            builder = builder
-                .set_column_encoding(column.clone(), encoding)
-                .set_column_statistics_enabled(column, EnabledStatistics::Page);
-        }
-        builder.build()
+/// A page of a lookup stands alone, so no column has a dictionary; pages have bounds for the key only.
+pub(crate) fn properties(spec: &TableSpec, content: Option<&RecordBatch>) -> WriterProperties {
+    let sorted = |at| SortingColumn { column_idx: at, descending: false, nulls_first: false };
+    let key = i32::try_from(spec.key()).unwrap_or(i32::MAX);
+    let mut builder = parquet_file::properties(content)
+        .set_dictionary_enabled(false)
+        .set_statistics_enabled(EnabledStatistics::None)
+        .set_max_row_group_row_count(Some(GROUP_ROWS))
+        .set_sorting_columns(Some((0..key).map(sorted).collect()));
+    for field in spec.schema().fields().iter().take(spec.key()) {
+        // Not parsed: a name may have dots in it.
+        let column = ColumnPath::new(vec![field.name().clone()]);
+        let encoding = match field.data_type() {
+            DataType::Utf8 | DataType::Binary => Encoding::DELTA_BYTE_ARRAY,
+            _ => Encoding::DELTA_BINARY_PACKED,
+        };
+        builder = builder
+            .set_column_encoding(column.clone(), encoding)
+            .set_column_statistics_enabled(column, EnabledStatistics::Page);
     }
+    builder.build()
 }
 
 /// Merge level of a run.

@@ -1,5 +1,8 @@
 //! Tables: rows with keys, versioned.
 
+mod conflicts;
+mod durable;
+mod golden;
 mod model;
 
 use std::collections::BTreeMap;
@@ -305,4 +308,41 @@ async fn a_bulk_load_is_bounded_in_memory_and_loses_nothing() {
     collect(&repo).await.unwrap();
     sound(&reopen(&store).await).await;
     assert_eq!(at(&reopen(&store).await, &Version::branch("main")).await.unwrap(), all);
+}
+
+/// The seed of the fuzz target, made here because this crate has Arrow at hand.
+#[test]
+#[ignore = "writes fuzz/seeds/table"]
+fn make_the_seed_of_the_fuzz_target() {
+    use chunkyard_repo::hostile;
+    let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/table");
+    std::fs::create_dir_all(&directory).unwrap();
+    for (name, count, near) in [("pages", 3000, 1024), ("plain", 150, 0)] {
+        let (rows, key) = seed(count);
+        let dataset = "66f08abx07q8mbwfg5r7fb72rw";
+        let file = hostile::render_table(dataset, &rows).unwrap();
+        let found = hostile::read_table(dataset, &file, &key).unwrap();
+        assert_eq!(found, (count as usize, near));
+        let seed = [&[key.len() as u8][..], &key, &file].concat();
+        std::fs::write(directory.join(name), seed).unwrap();
+    }
+}
+
+/// Rows with all that a file can have, and a key in the second page of many.
+fn seed(count: i64) -> (RecordBatch, Vec<u8>) {
+    let mut members = ListBuilder::new(arrow_array::builder::UInt32Builder::new());
+    (0..count).for_each(|n| members.append_value((0..n as u32 % 3).map(Some)));
+    let columns: [(&str, ArrayRef); 5] = [
+        (
+            "name",
+            Arc::new(StringArray::from_iter_values((0..count).map(|n| format!("n{}", n / 1500)))),
+        ),
+        ("at", Arc::new(arrow_array::Int64Array::from_iter_values((0..count).map(|n| n - 7)))),
+        ("members", Arc::new(members.finish())),
+        ("size", Arc::new(UInt64Array::from_iter((0..count).map(|n| (n % 2 == 0).then_some(5))))),
+        ("_removed", Arc::new(BooleanArray::from_iter((0..count).map(|n| Some(n % 100 == 3))))),
+    ];
+    let rows = RecordBatch::try_from_iter(columns).unwrap();
+    let key = [b"n1\0\0".as_slice(), &(2000u64 ^ 1 << 63).to_be_bytes()].concat();
+    (rows, key)
 }
