@@ -26,8 +26,8 @@ pub struct Node {
     pub attributes: Attributes,
     /// Where the references or rows are, oldest run first; later entries override earlier ones.
     pub inventories: Vec<Inventory>,
-    /// Live references of an array. Of a table, the rows of all its runs that are no deletions: no
-    /// fewer than it has.
+    /// Live references of an array. Of a table no less than its rows: a row that several runs hold may
+    /// count several times until all are merged.
     pub refs_count: u64,
 }
 

@@ -39,6 +39,8 @@ pub(crate) struct Ls {
 enum Entry {
     /// The path of a group.
     Group(String),
+    /// The path of a table.
+    Table(String),
     Array(Box<Facts>),
 }
 
@@ -71,6 +73,7 @@ impl Ls {
         nodes
             .map(|node| match node.is_array() {
                 true => Ok(Entry::Array(Facts::of_repo(node)?.into())),
+                false if node.is_table() => Ok(Entry::Table(node.path.clone())),
                 false => Ok(Entry::Group(node.path.clone())),
             })
             .collect()
@@ -101,6 +104,7 @@ impl Entry {
     fn name(&self) -> String {
         match self {
             Self::Group(path) => format!("{path}/"),
+            Self::Table(path) => path.clone(),
             Self::Array(facts) => facts.path.clone(),
         }
     }
@@ -108,6 +112,7 @@ impl Entry {
     fn row(&self) -> Vec<String> {
         match self {
             Self::Group(_) => vec![self.name(), "group".into()],
+            Self::Table(_) => vec![self.name(), "table".into()],
             Self::Array(facts) => facts.row(),
         }
     }
@@ -115,6 +120,7 @@ impl Entry {
     fn document(&self) -> Result<Value> {
         match self {
             Self::Group(path) => Ok(json!({"path": path, "type": "group"})),
+            Self::Table(path) => Ok(json!({"path": path, "type": "table"})),
             Self::Array(facts) => facts.document(),
         }
     }
