@@ -160,7 +160,7 @@ impl Node {
             NodeKind::Array(metadata) => metadata.spec(&self.path),
             _ => Err(Error::NotFound {
                 what: Noun::Array,
-                name: format!("{} (it is a {})", self.path, self.type_name()),
+                name: format!("{} (it is {})", self.path, self.with_article()),
             }),
         }
     }
@@ -171,7 +171,7 @@ impl Node {
             NodeKind::Table(spec) => Ok(spec),
             _ => Err(Error::NotFound {
                 what: Noun::Table,
-                name: format!("{} (it is a {})", self.path, self.noun()),
+                name: format!("{} (it is {})", self.path, self.with_article()),
             }),
         }
     }
@@ -197,6 +197,15 @@ impl Node {
             NodeKind::Group { .. } => "group",
             NodeKind::Array(_) => "array",
             NodeKind::Table(_) => "table",
+        }
+    }
+
+    /// What it is, in a sentence.
+    pub(crate) fn with_article(&self) -> &'static str {
+        match self.kind {
+            NodeKind::Group { .. } => "a group",
+            NodeKind::Array(_) => "an array",
+            NodeKind::Table(_) => "a table",
         }
     }
 

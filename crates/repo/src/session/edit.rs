@@ -281,10 +281,7 @@ pub(super) fn make_parents(tree: &mut Tree, path: &str) -> Result<()> {
     let Some(parent) = parent_path(path) else { return Ok(()) };
     match tree.get(parent) {
         Some(node) if !node.is_group() => Err(Error::Invalid {
-            what: format!(
-                "{path} cannot be created: {parent} is no group but a {}",
-                node.type_name()
-            ),
+            what: format!("{path} cannot be created: {parent} is {}", node.with_article()),
         }),
         Some(_) => Ok(()),
         None => {
