@@ -10,12 +10,15 @@ use super::fetch::{Files, Opened, Part};
 use super::{Block, Keys, Rows};
 use crate::node::Inventory;
 
+/// An open file, and the rows of it that are still to be walked.
+type Windows<I> = (Arc<Opened<I>>, VecDeque<Range<u64>>);
+
 /// A place in a run. Holds one row group in memory at most.
 #[derive(Debug)]
 pub(crate) struct Cursor<R: Rows> {
     entries: VecDeque<Inventory>,
     /// What is left of the open file.
-    windows: Option<(Arc<Opened<R::Index>>, VecDeque<Range<u64>>)>,
+    windows: Option<Windows<R::Index>>,
     part: Option<Part<R::Block>>,
     block: usize,
     row: usize,

@@ -112,28 +112,28 @@ fn encode_parts(parts: &[KeyPart], key: &Schema) -> Result<Vec<u8>> {
     }
     let mut bytes = Vec::new();
     for (part, field) in parts.iter().zip(key.fields()) {
-        let fits = match (part, field.data_type()) {
-            (KeyPart::Uint(value), DataType::UInt64) => Some(bytes.extend(value.to_be_bytes())),
-            (KeyPart::Uint(value), DataType::UInt32) => {
-                u32::try_from(*value).ok().map(|value| bytes.extend(value.to_be_bytes()))
-            }
-            (KeyPart::Int(value), DataType::Int64) => {
-                Some(bytes.extend(flip64(*value).to_be_bytes()))
-            }
-            (KeyPart::Int(value), DataType::Int32) => {
-                i32::try_from(*value).ok().map(|value| bytes.extend(flip32(value).to_be_bytes()))
-            }
-            (KeyPart::Text(text), DataType::Utf8) => Some(escape(text.as_bytes(), &mut bytes)),
-            (KeyPart::Bytes(value), DataType::Binary) => Some(escape(value, &mut bytes)),
-            _ => None,
-        };
-        fits.ok_or_else(|| Error::Invalid {
+        let wrong = || Error::Invalid {
             what: format!(
                 "the key column {:?} is {}, not {part:?}",
                 field.name(),
                 field.data_type()
             ),
-        })?;
+        };
+        match (part, field.data_type()) {
+            (KeyPart::Uint(value), DataType::UInt64) => bytes.extend(value.to_be_bytes()),
+            (KeyPart::Uint(value), DataType::UInt32) => {
+                let value = u32::try_from(*value).map_err(|_| wrong())?;
+                bytes.extend(value.to_be_bytes());
+            }
+            (KeyPart::Int(value), DataType::Int64) => bytes.extend(flip64(*value).to_be_bytes()),
+            (KeyPart::Int(value), DataType::Int32) => {
+                let value = i32::try_from(*value).map_err(|_| wrong())?;
+                bytes.extend(flip32(value).to_be_bytes());
+            }
+            (KeyPart::Text(text), DataType::Utf8) => escape(text.as_bytes(), &mut bytes),
+            (KeyPart::Bytes(value), DataType::Binary) => escape(value, &mut bytes),
+            _ => return Err(wrong()),
+        }
     }
     Ok(bytes)
 }
@@ -199,8 +199,7 @@ impl KeyColumn {
         }
         let mut bytes = Vec::with_capacity(rows * 16);
         let mut offsets = vec![0];
-        let encoders: Vec<Encoder<'_>> =
-            columns.iter().map(|column| Encoder::new(column)).collect();
+        let encoders: Vec<Encoder<'_>> = columns.iter().map(Encoder::new).collect();
         for row in 0..rows {
             encoders.iter().for_each(|encoder| encoder.encode(row, &mut bytes));
             if widths.is_none() {
