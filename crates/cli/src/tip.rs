@@ -4,13 +4,9 @@
 use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
-use chunkyard_array::{ArraySpec, Attributes, GroupSpec};
-use chunkyard_engine::format::{
-    ArrayNode, Committed, Editor, Node, Reader, Writer, normalise_path,
-};
-use chunkyard_engine::repo::{
-    CommitOptions, NodeKind, Rebase, Repository, Session, Snapshot, Version,
-};
+use chunkyard_array::{ArraySpec, Attributes};
+use chunkyard_engine::format::{Committed, Editor, Node, Reader, Writer};
+use chunkyard_engine::repo::{CommitOptions, Rebase, Repository, Session, Snapshot, Version};
 use chunkyard_engine::{Error, Result};
 
 use crate::args::{ChangeArgs, branch_or_default};
@@ -76,17 +72,7 @@ impl Tip {
 #[async_trait]
 impl Editor for Tip {
     async fn node(&self, path: &str) -> Result<Option<Node>> {
-        let path = normalise_path(path)?;
-        let tree = self.session.tree();
-        let Some(node) = tree.get(&path) else { return Ok(None) };
-        let attributes = (*self.session.attributes(&path).await?).clone();
-        Ok(Some(match node.kind {
-            NodeKind::Group { .. } => Node::Group(GroupSpec::new(attributes)),
-            NodeKind::Array(_) => {
-                let spec = node.array()?.with_attributes(attributes)?;
-                Node::Array(Arc::new(ArrayNode::new(&spec)?))
-            }
-        }))
+        self.session.described(path).await
     }
 
     async fn reader(&self, path: &str) -> Result<Reader> {

@@ -4,13 +4,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use chunkyard_array::{ArraySpec, Attributes};
-use chunkyard_format::{
-    Committed, EditOptions, Editor, Node, Place, Reader, Version, Writer, normalise_path,
-};
+use chunkyard_format::{Committed, EditOptions, Editor, Node, Place, Reader, Version, Writer};
 use chunkyard_store::{Error, Noun, Result};
 use tokio::sync::Mutex;
 
-use super::source::described;
 use crate::{Array, CommitOptions, Rebase, Repository, Session};
 
 /// The message of a commit that the caller has none for.
@@ -65,11 +62,7 @@ impl RepoEditor {
 #[async_trait]
 impl Editor for RepoEditor {
     async fn node(&self, path: &str) -> Result<Option<Node>> {
-        let (path, session) = (normalise_path(path)?, self.session().await?);
-        match session.tree().get(&path) {
-            Some(node) => described(&session, node).await.map(Some),
-            None => Ok(None),
-        }
+        self.session().await?.described(path).await
     }
 
     async fn reader(&self, path: &str) -> Result<Reader> {

@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use chunkyard_array::{ChunkIndex, GroupSpec, Region};
 use chunkyard_format::{
     ArrayNode, ChunkStream, Dataset, Edges, Locate, Loss, Node, Occupied, Source, Version,
+    normalise_path,
 };
 use chunkyard_store::{ChunkRef, Error, Fetcher, Result};
 use futures::{StreamExt, TryStreamExt, future, stream};
@@ -44,8 +45,18 @@ impl RepoSource {
     }
 }
 
+impl Session {
+    /// The node at a path in the one data model, if there is one. A table is none of it.
+    pub async fn described(&self, path: &str) -> Result<Option<Node>> {
+        match self.tree().get(&normalise_path(path)?) {
+            Some(node) => described(self, node).await.map(Some),
+            None => Ok(None),
+        }
+    }
+}
+
 /// A node of a session in the one data model.
-pub(super) async fn described(session: &Session, node: &RepoNode) -> Result<Node> {
+async fn described(session: &Session, node: &RepoNode) -> Result<Node> {
     let attributes = session.attributes(&node.path).await?;
     Ok(match &node.kind {
         NodeKind::Group { extra } => Node::Group(group(&attributes, extra)?),
