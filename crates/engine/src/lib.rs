@@ -6,7 +6,7 @@
 //!  URL ── Wishes ──▶ Plan ─┘                 │        what will be done, before anything is
 //!                                          finish     one atomic step makes it visible
 //!
-//!  array ◀── store ◀── format ◀── repo ◀── engine      each crate uses those on its left
+//!  array ◀── store ◀── format ◀── repo ◀── labels ◀── engine      each crate uses those on its left
 //! ```
 //!
 //! A program depends on this crate alone; it gives the others on under short names.
@@ -15,6 +15,7 @@
 //! - [`format`](mod@format) has the traits of a format ([`Source`](format::Source), [`Sink`](format::Sink)), and Zarr, HDF5,
 //!   containers and superchunks.
 //! - [`repo`] keeps arrays under version control: transactions, branches, tags, time travel.
+//! - [`labels`] knows which body a supervoxel of a segmentation belongs to.
 //! - [`open`] lists all formats and recognises what is at a URL.
 //! - [`pipeline`] converts and links, in bounded memory, resumable, by one process or many.
 //! - [`Error`] is sorted by what a caller does about it.
@@ -59,4 +60,7 @@ pub mod pipeline;
 
 pub use chunkyard_format::Meter;
 pub use chunkyard_store::{Error, ErrorKind, Noun, Result, error};
-pub use {chunkyard_format as format, chunkyard_repo as repo, chunkyard_store as store};
+pub use {
+    chunkyard_format as format, chunkyard_labels as labels, chunkyard_repo as repo,
+    chunkyard_store as store,
+};

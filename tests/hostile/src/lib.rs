@@ -32,6 +32,7 @@ mod hdf5;
 mod history;
 mod label_block;
 mod metadata;
+mod mutation_log;
 mod npy;
 mod numpy;
 mod pack;
@@ -96,6 +97,7 @@ pub const TARGETS: &[Target] = &[
     target("label_block_half", label_block::downsampled),
     target("label_block_segmentation", label_block::segmentation),
     target("label_block_value", label_block::stored),
+    target("mutation_log", mutation_log::check),
 ];
 
 const fn target(name: &'static str, check: fn(&[u8])) -> Target {

@@ -65,6 +65,16 @@ fn plain(file: &[u8]) -> (Vec<u8>, usize) {
 
 #[test]
 #[ignore = "writes fuzz/seeds"]
+fn make_seeds_of_mutation_logs() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/dvid/mutlog");
+    for (scenario, version) in [("edits", "v2"), ("many", "v01"), ("offset-live", "root")] {
+        let log = std::fs::read(root.join(scenario).join(version)).unwrap();
+        keep("mutation_log", &format!("{scenario}-{version}"), &log);
+    }
+}
+
+#[test]
+#[ignore = "writes fuzz/seeds"]
 fn make_seeds_of_a_repository() {
     for (name, bytes) in golden("g").into_iter().rev().take(2) {
         keep("state", &name, &bytes);
@@ -351,8 +361,9 @@ fn make_seeds_of_blosc_buffers() {
 #[ignore = "writes fuzz/seeds"]
 fn make_seeds_of_label_blocks() {
     let size = [16, 8, 8];
+    type LabelAt = fn(u64) -> u64;
     // Cells of one label, of two, of four, and of so many that values have nine bits.
-    let samples: [(&str, fn(u64) -> u64); 4] = [
+    let samples: [(&str, LabelAt); 4] = [
         ("two", |at| if at % 16 < 8 { 7 } else { at / 64 % 2 }),
         ("four", |at| at / 3 % 4 * 1000),
         ("many", |at| at * at % 300),
