@@ -1,7 +1,7 @@
 //! The content of a container's files, as values: one vocabulary for all footer versions.
 //!
 //! The file holds 32-bit extents, and so do these types; code that makes them from wider numbers
-//! refuses values that do not fit. No I/O, no bytes: [`crate::container::footer`] parses and renders.
+//! refuses values that do not fit. No I/O, no bytes: `footer` parses and renders.
 
 use chunkyard_store::{Error, Result};
 

@@ -23,7 +23,7 @@
 //! ```
 //!
 //! `docs/formats/superchunk.md` describes the bytes, `docs/design/010-superchunk.md` argues for the protocol.
-//! [`dtype`], [`meta`], [`chunklen`], [`names`] and the parsers in [`bloscpack`] are pure functions of bytes and
+//! [`dtype`], [`meta`], `chunklen`, [`names`] and the parsers in `bloscpack` are pure functions of bytes and
 //! values.
 
 mod access;

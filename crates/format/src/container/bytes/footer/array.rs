@@ -17,7 +17,7 @@ pub const RANK_MAX: usize = 255;
 pub struct ArrayHead {
     /// Its description in this layer.
     pub meta: ArrayMeta,
-    /// Its chunk table; see [`super::chunks`].
+    /// Its chunk table; see `chunks`.
     pub chunks: Table,
     /// Its statistics, which only version 6 keeps here.
     pub stats: Option<ArrayStats>,
