@@ -19,6 +19,7 @@ mod editor;
 mod error;
 mod json;
 mod keys;
+mod label_blocks;
 mod memory;
 mod options;
 mod refs;
@@ -50,6 +51,8 @@ mod _engine {
     use crate::editor::{Editor, create_editor, open_editor};
     #[pymodule_export]
     use crate::keys::{Keys, Listing};
+    #[pymodule_export]
+    use crate::label_blocks::LabelBlocks;
     #[pymodule_export]
     use crate::repository::Repository;
     #[pymodule_export]

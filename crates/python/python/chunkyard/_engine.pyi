@@ -17,6 +17,7 @@ __all__ = [
     "Coordinator",
     "Editor",
     "Keys",
+    "LabelBlocks",
     "Listing",
     "Repository",
     "Session",
@@ -282,6 +283,12 @@ class Array:
         self, axes: Sequence[Along], pointwise: bool, elements: list[Any]
     ) -> None: ...
     def encoded_chunk(self, index: Sequence[int]) -> bytes | None: ...
+
+@final
+class LabelBlocks:
+    def __new__(cls, dtype: str, shape: Sequence[int]) -> LabelBlocks: ...
+    def decode(self, encoded: object) -> bytearray: ...
+    def encode(self, voxels: object) -> bytes: ...
 
 @final
 class Keys:

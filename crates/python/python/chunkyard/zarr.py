@@ -29,13 +29,14 @@ import zarr.abc.store as abc
 from zarr.core.buffer import Buffer, BufferPrototype, default_buffer_prototype
 
 from chunkyard import _engine
+from chunkyard._label_block import LabelBlock
 from chunkyard._options import milliseconds
 from chunkyard._pipeline import CodecPipeline
 
 if TYPE_CHECKING:
     from chunkyard._session import Session
 
-__all__ = ["CodecPipeline", "Store", "VirtualRef"]
+__all__ = ["CodecPipeline", "LabelBlock", "Store", "VirtualRef"]
 
 
 @dataclass(frozen=True)
