@@ -95,15 +95,16 @@ pub enum Record {
 /// The records of a log, in the order they were written.
 #[derive(Debug, Clone)]
 pub struct Records<'a> {
+    file: &'a str,
     bytes: &'a [u8],
     at: usize,
     torn_at: Option<u64>,
 }
 
 impl<'a> Records<'a> {
-    /// The records of the bytes of a log.
-    pub fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes, at: 0, torn_at: None }
+    /// The records of the bytes of a log; `file` is what errors call it.
+    pub fn new(file: &'a str, bytes: &'a [u8]) -> Self {
+        Self { file, bytes, at: 0, torn_at: None }
     }
 
     /// Where the torn record at the end begins, if there is one; known when all were read.
@@ -138,7 +139,7 @@ impl Iterator for Records<'_> {
     fn next(&mut self) -> Option<Self::Item> {
         let (kind, at, content) = self.take()?;
         Some(wire::parse(kind, content).map_err(|error| Error::Corrupt {
-            file: "mutation log".into(),
+            file: self.file.to_owned(),
             what: format!("record of kind {kind} at byte {at}"),
             expected: "a protobuf message of that kind".into(),
             found: error.to_string(),
@@ -158,10 +159,10 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// Reads a log from its beginning to its end. Later records win.
-    pub fn of(bytes: &[u8]) -> Result<Self> {
+    /// Reads a log from its beginning to its end; `file` is what errors call it. Later records win.
+    pub fn of(file: &str, bytes: &[u8]) -> Result<Self> {
         let mut replay = Self::default();
-        let mut records = Records::new(bytes);
+        let mut records = Records::new(file, bytes);
         let mut renumbered = BTreeSet::new();
         for record in &mut records {
             replay.records += 1;

@@ -44,7 +44,7 @@ fn logs_of_a_real_dvid_give_the_mapping_that_it_answered_at_every_version() {
             let mut mapping =
                 version.parent.as_ref().map(|uuid| known[uuid].clone()).unwrap_or_default();
             if let Some(name) = &version.log {
-                let replay = Replay::of(&log(scenario, name)).unwrap();
+                let replay = Replay::of("log", &log(scenario, name)).unwrap();
                 assert_eq!(replay.torn_at, None);
                 assert!(replay.records > 0);
                 mapping.extend(replay.mapping);
@@ -70,7 +70,7 @@ fn logs_of_a_real_dvid_give_the_mapping_that_it_answered_at_every_version() {
 fn a_torn_tail_keeps_everything_before_it_and_says_where_it_begins() {
     let whole = log("many", "v01");
     let starts: Vec<usize> = {
-        let mut records = Records::new(&whole);
+        let mut records = Records::new("log", &whole);
         let mut starts = vec![0];
         while records.next().is_some() {
             starts.push(records.at);
@@ -79,7 +79,7 @@ fn a_torn_tail_keeps_everything_before_it_and_says_where_it_begins() {
     };
     assert!(starts.len() > 2, "{starts:?}");
     for length in 0..whole.len() {
-        let replay = Replay::of(&whole[..length]).unwrap();
+        let replay = Replay::of("log", &whole[..length]).unwrap();
         let complete = starts.iter().filter(|start| **start <= length).count() - 1;
         assert_eq!(replay.records, complete as u64, "{length} bytes");
         let torn = (!starts.contains(&length)).then_some(starts[complete] as u64);
@@ -91,28 +91,29 @@ fn a_torn_tail_keeps_everything_before_it_and_says_where_it_begins() {
 fn a_renumbered_body_retires_its_new_id_unless_the_log_maps_it() {
     // RenumberOp: mutid 1, target 5, newlabel 9.
     let renumber = record(8, &[0x08, 1, 0x10, 5, 0x18, 9]);
-    let replay = Replay::of(&renumber).unwrap();
+    let replay = Replay::of("log", &renumber).unwrap();
     assert_eq!(replay.mapping, BTreeMap::from([(9, 0)]));
     // MappingOp: mutid 1, mapped 7, original [9], unpacked as old writers did.
     let mapped = record(5, &[0x08, 1, 0x10, 7, 0x18, 9]);
-    let replay = Replay::of(&[mapped, renumber].concat()).unwrap();
+    let replay = Replay::of("log", &[mapped, renumber].concat()).unwrap();
     assert_eq!(replay.mapping, BTreeMap::from([(9, 7)]));
 }
 
 #[test]
 fn kinds_that_say_nothing_of_bodies_are_passed_over_and_bad_content_is_named() {
     let replay =
-        Replay::of(&[record(3, &[1]), record(4, &[]), record(77, b"new")].concat()).unwrap();
+        Replay::of("log", &[record(3, &[1]), record(4, &[]), record(77, b"new")].concat()).unwrap();
     assert_eq!((replay.records, replay.mapping), (3, BTreeMap::new()));
-    let error = Replay::of(&[record(3, &[]), record(5, &[0x18, 0xff])].concat()).unwrap_err();
+    let error =
+        Replay::of("log", &[record(3, &[]), record(5, &[0x18, 0xff])].concat()).unwrap_err();
     let text = error.to_string();
-    assert!(text.contains("record of kind 5 at byte 6"), "{text}");
+    assert!(text.starts_with("log is corrupt: record of kind 5 at byte 6"), "{text}");
     assert_eq!(error.kind(), chunkyard_store::ErrorKind::Corrupt);
 }
 
 #[test]
 fn a_length_that_promises_gigabytes_takes_no_memory() {
     let bytes = [&5u16.to_le_bytes()[..], &u32::MAX.to_le_bytes(), &[8, 1]].concat();
-    let replay = Replay::of(&bytes).unwrap();
+    let replay = Replay::of("log", &bytes).unwrap();
     assert_eq!((replay.records, replay.torn_at), (0, Some(0)));
 }
