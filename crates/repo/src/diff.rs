@@ -152,6 +152,35 @@ impl Repository {
         Ok(RowDiff::new(self.tables(), TableRows::new(node.table()?.clone()), before, after))
     }
 
+    /// The chunks of one array in which two versions differ. An array that one of them does not have
+    /// counts as empty there.
+    pub async fn diff_chunks(
+        &self,
+        from: &Version,
+        to: &Version,
+        path: &str,
+    ) -> Result<ChunkChanges> {
+        let state = self.state().await?;
+        let (from, to) = (state.resolve(from)?.clone(), state.resolve(to)?.clone());
+        let path = normalise_path(path)?;
+        let (before, after) = (self.tree(&from).await?, self.tree(&to).await?);
+        let node = after.require(&path)?;
+        let only = HashSet::from([node.uid]);
+        let mut changed = self.changed_chunks(&state, &from, &to, Some(&only)).await?;
+        let old = before.by_uid(&node.uid);
+        let candidates: Vec<Coord> = match old {
+            Some(_) => changed.remove(&node.uid).unwrap_or_default().into_keys().collect(),
+            None => self.live_coords(node).await?,
+        };
+        let old = match old {
+            Some(old) => self.inner.manifests.lookup(old, &candidates).await?,
+            None => vec![None; candidates.len()],
+        };
+        let new = self.inner.manifests.lookup(node, &candidates).await?;
+        let changes = self.classify(node, &candidates, old, new, &state).await?;
+        Ok(changes.unwrap_or_else(|| ChunkChanges::none_of(node)))
+    }
+
     /// Sorts candidates into added, replaced and removed; drops equal ones.
     async fn classify(
         &self,

@@ -204,6 +204,20 @@ impl Codecs {
         }
     }
 
+    /// The [label block](super::label_block) that an encoded chunk is, checked and not decoded any further.
+    pub fn label_block(&self, encoded: &[u8]) -> Result<Vec<u8>> {
+        let block = self.0.fast.as_ref().and_then(|fast| fast.label_block(encoded));
+        block.unwrap_or_else(|| Err(no_label_blocks()))
+    }
+
+    /// The encoded chunk that a [label block](super::label_block) is.
+    pub fn encode_label_block(&self, block: &[u8]) -> Result<Vec<u8>> {
+        let mut out = Vec::new();
+        let fast = self.0.fast.as_ref();
+        let done = fast.and_then(|fast| fast.encode_label_block(block, &mut out));
+        done.unwrap_or_else(|| Err(no_label_blocks())).map(|()| out)
+    }
+
     /// Decodes a whole chunk.
     pub fn decode(&self, encoded: &[u8]) -> Result<ElementsBuf> {
         if let Some(len) = self.0.chunk_bytes
@@ -468,4 +482,10 @@ impl Codecs {
     fn other_kind(&self, expected: &str, found: &str) -> Error {
         Error::invalid(format!("elements of {} are of {expected}, found {found}", self.0.dtype))
     }
+}
+
+fn no_label_blocks() -> Error {
+    Error::invalid(
+        "chunks of this array are no label blocks, or are compressed by more than zstd or lz4",
+    )
 }

@@ -129,6 +129,34 @@ impl Fast {
 
     /// Decodes a label block that may be compressed.
     fn decode_labels(&self, labels: &Layout, payload: &[u8], out: &mut [u8]) -> Result<()> {
+        self.with_block(labels, payload, |block| labels.decode_into(block, out))
+    }
+
+    /// The label block that a chunk is, not decoded any further, if chunks are label blocks.
+    pub(super) fn label_block(&self, encoded: &[u8]) -> Option<Result<Vec<u8>>> {
+        let labels = self.labels?;
+        let unpack = |payload| {
+            self.with_block(&labels, payload, |block| {
+                labels.check(block)?;
+                Ok(block.to_vec())
+            })
+        };
+        Some(self.payload(encoded).and_then(unpack))
+    }
+
+    /// Appends the chunk that a label block is to `out`, if chunks are label blocks.
+    pub(super) fn encode_label_block(&self, block: &[u8], out: &mut Vec<u8>) -> Option<Result<()>> {
+        let labels = self.labels?;
+        Some(labels.check(block).and_then(|()| self.compress_onto(block, out)))
+    }
+
+    /// Hands on a label block that may be compressed.
+    fn with_block<T>(
+        &self,
+        labels: &Layout,
+        payload: &[u8],
+        work: impl FnOnce(&[u8]) -> Result<T>,
+    ) -> Result<T> {
         let block_max = labels.encoded_bytes_max()?;
         match self.compression {
             Some(Compression::Zstd(_)) => {
@@ -138,7 +166,7 @@ impl Fast {
                         let expected = format!("zstd frames of at most {room} bytes");
                         Error::corrupt("chunk", expected, cause.to_string()).because(cause)
                     })?;
-                    labels.decode_into(scratch.get(..written).unwrap_or_default(), out)
+                    work(scratch.get(..written).unwrap_or_default())
                 })
             }
             Some(Compression::Lz4) => {
@@ -149,10 +177,10 @@ impl Fast {
                 }
                 with_scratch(len, |scratch| {
                     lz4_unpack(payload, scratch)?;
-                    labels.decode_into(scratch, out)
+                    work(scratch)
                 })
             }
-            _ => labels.decode_into(payload, out),
+            _ => work(payload),
         }
     }
 
@@ -184,19 +212,14 @@ impl Fast {
 
     /// Appends the encoded chunk to `out`.
     pub(super) fn encode_into(&self, decoded: &[u8], out: &mut Vec<u8>) -> Result<()> {
-        let start = out.len();
+        let Some(labels) = self.labels else { return self.compress_onto(decoded, out) };
         let mut block = Vec::new();
-        let decoded = match self.labels {
-            Some(labels) if self.compression.is_none() => {
-                labels.encode_onto(decoded, out)?;
-                &[][..]
-            }
-            Some(labels) => {
-                labels.encode_onto(decoded, &mut block)?;
-                &block
-            }
-            None => decoded,
-        };
+        labels.encode_onto(decoded, &mut block)?;
+        self.compress_onto(&block, out)
+    }
+
+    fn compress_onto(&self, decoded: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        let start = out.len();
         match self.compression {
             Some(Compression::Zstd(zstd)) => zstd.compress_onto(decoded, out)?,
             Some(Compression::Blosc(params)) => blosc::encode_onto(&params, decoded, out)?,

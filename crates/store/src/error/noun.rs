@@ -16,6 +16,8 @@ pub enum Noun {
     BlzDataset,
     /// A BLZ dataset that says how it is stored.
     BlzStorage,
+    /// A body of a segmentation.
+    Body,
     /// A branch.
     Branch,
     /// A bucket.
@@ -42,12 +44,16 @@ pub enum Noun {
     Foreign(&'static str),
     /// A group.
     Group,
+    /// A segmentation under version control.
+    Labelmap,
     /// A layer of a container.
     Layer,
     /// A file of a repository that is gone.
     Leftover,
     /// A meta file of a BLZ dataset.
     MetaFile,
+    /// An edit of a segmentation.
+    Mutation,
     /// A node of a hierarchy.
     Node,
     /// An object of a store.
@@ -68,6 +74,8 @@ pub enum Noun {
     SoundClaim,
     /// A structure file.
     StructureFile,
+    /// A supervoxel of a segmentation.
+    Supervoxel,
     /// A table of a repository.
     Table,
     /// A tag.
@@ -95,6 +103,7 @@ impl std::fmt::Display for Noun {
             Self::BlockCodec => "packing of blocks",
             Self::BloscpackFile => "Bloscpack file",
             Self::BlzDataset => "BLZ dataset",
+            Self::Body => "body",
             Self::BlzStorage => "BLZ dataset with a meta/storage",
             Self::Branch => "branch",
             Self::Bucket => "bucket",
@@ -107,9 +116,11 @@ impl std::fmt::Display for Noun {
             Self::DeletedTag => "deleted tag (its name is not used again)",
             Self::Directory => "directory",
             Self::File => "file",
+            Self::Labelmap => "labelmap",
             Self::Group => "group",
             Self::Layer => "layer",
             Self::Leftover => "file of an older repository",
+            Self::Mutation => "mutation",
             Self::MetaFile => "meta file",
             Self::Node => "node",
             Self::Object => "object",
@@ -120,6 +131,7 @@ impl std::fmt::Display for Noun {
             Self::Repository => "repository",
             Self::Snapshot => "snapshot",
             Self::SoundClaim => "sound claim",
+            Self::Supervoxel => "supervoxel",
             Self::StructureFile => "structure file",
             Self::Table => "table",
             Self::Tag => "tag",

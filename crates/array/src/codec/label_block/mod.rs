@@ -16,7 +16,7 @@
 //! - [`Block::decode_into`] and [`encode`] go to voxels and back. What [`encode`] writes is canonical:
 //!   labels are numbered in the order in which they appear, and equal voxels give equal bytes.
 //! - Many questions are answered from the encoded form: [`Block::labels`], [`Block::counts`],
-//!   [`Block::label_at`], [`Block::solid_label`].
+//!   [`Block::extents`], [`Block::label_at`], [`Block::solid_label`].
 //! - So are changes: [`relabel`] rewrites the table alone, [`Block::relabel_onto`] merges what has
 //!   become equal, [`downsample`] votes eight blocks into one.
 //! - [`Block::segmentation_onto`] and [`from_segmentation`] go to Neuroglancer's
@@ -60,7 +60,7 @@ pub(super) mod zarr;
 pub use downsample::downsample;
 pub use encode::{encode, encode_solid, encoded_bytes_max};
 pub use parse::{Block, SIZE_MAX};
-pub use query::table_of;
+pub use query::{Extent, table_of};
 pub use relabel::relabel;
 pub use segmentation::from_segmentation;
 pub use voxel::Voxel;

@@ -40,6 +40,48 @@ impl Block<'_> {
         by_label.into_iter().filter(|&(_, count)| count > 0).collect()
     }
 
+    /// Labels other than 0 that have voxels, how many, and the box they lie in, by label.
+    pub fn extents(&self) -> Vec<Extent> {
+        let mut found: Vec<Option<Extent>> = vec![None; self.table.len()];
+        let [x_cells, y_cells, _] = self.grid.map(|cells| cells as usize);
+        let (mut own, mut values) = ([Seen::default(); CELL], [0; CELL]);
+        for (at, cell) in self.cells().enumerate() {
+            let origin = [at % x_cells, at / x_cells % y_cells, at / (x_cells * y_cells)]
+                .map(|cell| (cell * EDGE) as u32);
+            let count = cell.indices.len();
+            if count == 1 {
+                own[0] = Seen { count: CELL as u32, axes: [u8::MAX; 3] };
+            } else {
+                own[..count].fill(Seen::default());
+                unpack(cell.packed, cell.width(), &mut values);
+                for (place, &value) in values.iter().enumerate() {
+                    own[usize::from(value) % CELL].add(place);
+                }
+            }
+            for (&index, seen) in cell.indices.iter().zip(own) {
+                let label = self.label(index);
+                if seen.count > 0
+                    && label != 0
+                    && let Some(slot) = found.get_mut(u32::from_le_bytes(index) as usize)
+                {
+                    let extent = seen.extent(label, origin);
+                    *slot = Some(slot.map_or(extent, |known| known.union(&extent)));
+                }
+            }
+        }
+        let mut extents: Vec<Extent> = found.into_iter().flatten().collect();
+        extents.sort_unstable_by_key(|extent| extent.label);
+        // A table may name a label twice.
+        extents.dedup_by(|later, kept| {
+            let same = later.label == kept.label;
+            if same {
+                *kept = kept.union(later);
+            }
+            same
+        });
+        extents
+    }
+
     /// The label of a voxel; `None` outside of the block.
     pub fn label_at(&self, at: [u32; 3]) -> Option<u64> {
         if at.iter().zip(self.size()).any(|(&at, size)| at >= size) {
@@ -85,6 +127,56 @@ impl Block<'_> {
     /// Whether all voxels are label 0, as in a block that is not stored.
     pub fn is_zero(&self) -> bool {
         self.solid_label() == Some(0)
+    }
+}
+
+/// The voxels of one label in a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Extent {
+    /// The label.
+    pub label: u64,
+    /// How many voxels it has.
+    pub voxels: u64,
+    /// The least x, y and z of them.
+    pub min: [u32; 3],
+    /// The greatest x, y and z of them.
+    pub max: [u32; 3],
+}
+
+impl Extent {
+    /// Both together.
+    fn union(&self, other: &Self) -> Self {
+        Self {
+            label: self.label,
+            voxels: self.voxels + other.voxels,
+            min: std::array::from_fn(|axis| self.min[axis].min(other.min[axis])),
+            max: std::array::from_fn(|axis| self.max[axis].max(other.max[axis])),
+        }
+    }
+}
+
+/// What a cell has of a label: how many voxels, and per axis a bit for each position that has one.
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    count: u32,
+    axes: [u8; 3],
+}
+
+impl Seen {
+    fn add(&mut self, place: usize) {
+        self.count += 1;
+        self.axes[0] |= 1 << (place % EDGE);
+        self.axes[1] |= 1 << (place / EDGE % EDGE);
+        self.axes[2] |= 1 << (place / (EDGE * EDGE));
+    }
+
+    fn extent(&self, label: u64, origin: [u32; 3]) -> Extent {
+        Extent {
+            label,
+            voxels: self.count.into(),
+            min: std::array::from_fn(|axis| origin[axis] + self.axes[axis].trailing_zeros()),
+            max: std::array::from_fn(|axis| origin[axis] + self.axes[axis].ilog2()),
+        }
     }
 }
 

@@ -85,14 +85,23 @@ impl Layout {
         encoded_bytes_max(self.size)
     }
 
+    /// Checks that bytes are a block of this size.
+    pub(in crate::codec) fn check(&self, encoded: &[u8]) -> Result<()> {
+        self.parse(encoded).map(drop)
+    }
+
+    fn parse<'a>(&self, encoded: &'a [u8]) -> Result<Block<'a>> {
+        let block = Block::parse(encoded)?;
+        if block.size() == self.size {
+            return Ok(block);
+        }
+        let (expected, found) = (format!("{:?} voxels", self.size), format!("{:?}", block.size()));
+        Err(super::corrupt(expected, found))
+    }
+
     /// Decodes a chunk into its voxels, little-endian.
     pub(in crate::codec) fn decode_into(&self, encoded: &[u8], out: &mut [u8]) -> Result<()> {
-        let block = Block::parse(encoded)?;
-        if block.size() != self.size {
-            let (expected, found) =
-                (format!("{:?} voxels", self.size), format!("{:?}", block.size()));
-            return Err(super::corrupt(expected, found));
-        }
+        let block = self.parse(encoded)?;
         match self.item {
             4 => block.decode_into(out.as_chunks_mut::<4>().0),
             _ => block.decode_into(out.as_chunks_mut::<8>().0),
