@@ -5,11 +5,17 @@
 //!
 //! ```text
 //!  voxels ──▶ supervoxel ──mapping at a version──▶ body
-//!  label blocks, array::codec      Mapping                ▲
-//!                                                         │ Replay
-//!                                  a DVID's mutation logs ┘
+//!  s0, s1, …                mapping                bodies, supervoxels   what there is, how large, where
+//!  label blocks                                    index                 which body is in which block
+//!                                                  mutations, history    who decided it, and when
 //! ```
 //!
+//! All of it is one group of a [repository](chunkyard_repo): arrays and tables that change together, in one
+//! commit. Versions, branches and tags are the repository's.
+//!
+//! - [`Labelmap`] is that group in a session: import, questions, edits.
+//! - [`Edit`] is what people do: merge, cleave, split, renumber. [`commit_edits`] does it as one commit.
+//! - [`diff`] compares two versions body by body, [`merge_branch`] brings two branches of edits together.
 //! - [`Mapping`] is the mapping of one version in memory: immutable, sorted, shared by all threads.
 //! - [`dvid_log`] reads the mutation logs of a DVID server and says what they do to the mapping.
 //!
@@ -25,7 +31,28 @@
 
 #![forbid(unsafe_code)]
 
+mod blocks;
+mod diff;
 pub mod dvid_log;
+mod edit;
+mod import;
+mod join;
+mod labelmap;
+mod layout;
 mod mapping;
+mod query;
+mod rows;
+mod runs;
+mod verify;
 
+pub use diff::{BodyChange, LabelDiff, diff};
+pub use edit::{Author, Edit, commit_edits};
+pub use import::{ArrayVolume, Imported, Volume, widen};
+pub use join::{Joined, Resolution, Side, merge_branch};
+pub use labelmap::Labelmap;
+pub use layout::{Layout, TABLES};
 pub use mapping::{Mapping, MappingBuilder};
+pub use query::Ids;
+pub use rows::{Body, Bounds, Kind, Mutation, Supervoxel};
+pub use runs::{Run, Runs};
+pub use verify::Verified;

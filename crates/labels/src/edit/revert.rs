@@ -1,0 +1,143 @@
+//! Undoing a mutation: its supervoxels go back to where they were.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use chunkyard_array::codec::label_block::Block;
+use chunkyard_store::{Error, Result};
+
+use super::changes::{Changes, Move};
+use super::reassign::Sum;
+use crate::Labelmap;
+use crate::blocks::{At, BLOCKS_AT_ONCE};
+use crate::rows::{
+    self, BlockKey, HistoryRow, IndexRow, Kind, Mutation, Part, Parts, Supervoxel, insert,
+};
+
+impl Labelmap {
+    /// Refuses if a later mutation decided about one of the supervoxels: that one has to be undone first.
+    pub(super) async fn revert(&self, mutation: u64) -> Result<Changes> {
+        let logged = self.mutation(mutation).await?;
+        let mut done = Vec::with_capacity(logged.supervoxels.len());
+        for &supervoxel in &logged.supervoxels {
+            let history: Vec<HistoryRow> = rows::scan(&self.history, &rows::of(supervoxel)).await?;
+            // Ids of mutations grow within a branch, but a merge of branches may interleave them.
+            match history.last() {
+                Some(last) if last.mutation == mutation => done.push(*last),
+                last => return Err(overtaken(&logged, supervoxel, last)),
+            }
+        }
+        let mut changes = match logged.kind {
+            Kind::SplitSupervoxel | Kind::SplitBody => self.join(&done).await?,
+            Kind::Revert if done.iter().any(|row| row.before == 0 || row.after == 0) => {
+                return Err(Error::unsupported(format!(
+                    "undoing mutation {mutation}, which joined supervoxels; cut them again instead"
+                )));
+            }
+            _ => self.move_back(&done).await?,
+        };
+        changes.name(Kind::Revert, logged.body, mutation);
+        Ok(changes)
+    }
+
+    async fn move_back(&self, done: &[HistoryRow]) -> Result<Changes> {
+        let moves: BTreeMap<u64, u64> =
+            done.iter().map(|row| (row.supervoxel, row.before)).collect();
+        self.reassign(&moves).await
+    }
+
+    /// Puts the halves of supervoxels together again, and moves whole supervoxels back.
+    async fn join(&self, done: &[HistoryRow]) -> Result<Changes> {
+        let origins: BTreeMap<u64, u64> = done
+            .iter()
+            .filter(|row| row.origin != 0)
+            .map(|row| (row.supervoxel, row.origin))
+            .collect();
+        let owners: BTreeMap<u64, u64> = done
+            .iter()
+            .filter(|row| row.before != 0)
+            .map(|row| (row.supervoxel, row.before))
+            .collect();
+        let bodies: BTreeSet<u64> =
+            done.iter().flat_map(|row| [row.before, row.after]).filter(|body| *body != 0).collect();
+        let mut changes = Changes::default();
+        let mut made: BTreeMap<BlockKey, Parts> = BTreeMap::new();
+        let mut blocks: BTreeSet<At> = BTreeSet::new();
+        for &body in &bodies {
+            for IndexRow { key, parts } in self.index_of(body).await? {
+                changes.index.insert(key, None);
+                for part in parts {
+                    if origins.contains_key(&part.supervoxel) {
+                        blocks.insert(key.1);
+                    } else {
+                        let body = owners.get(&part.supervoxel).copied().unwrap_or(body);
+                        insert(made.entry((body, key.1)).or_default(), [part])?;
+                    }
+                }
+            }
+        }
+        let blocks: Vec<At> = blocks.into_iter().collect();
+        for some in blocks.chunks(BLOCKS_AT_ONCE) {
+            for (at, block) in some.iter().zip(self.blocks(0, some).await?) {
+                let Some(block) = block else { continue };
+                let mut joined = Vec::new();
+                let label = |id: u64| origins.get(&id).copied().unwrap_or(id);
+                Block::parse(&block)?.relabel_onto(label, &mut joined)?;
+                for extent in Block::parse(&joined)?.extents() {
+                    if let Some(owner) = owners.get(&extent.label)
+                        && origins.values().any(|origin| *origin == extent.label)
+                    {
+                        insert(made.entry((*owner, *at)).or_default(), [Part::new(&extent)])?;
+                    }
+                }
+                changes.blocks.insert(*at, joined);
+            }
+        }
+        let mut sums: BTreeMap<u64, Sum> = BTreeMap::new();
+        for ((body, at), parts) in &made {
+            let sum = sums.entry(*body).or_default();
+            parts.iter().for_each(|part| sum.add(part, *at, self.layout.block));
+        }
+        for body in bodies {
+            changes.bodies.insert(body, sums.get(&body).and_then(|sum| sum.body(body)));
+        }
+        self.restore_supervoxels(done, &made, &mut changes);
+        changes.index.extend(made.into_iter().map(|(key, parts)| (key, Some(parts))));
+        Ok(changes)
+    }
+
+    fn restore_supervoxels(
+        &self,
+        done: &[HistoryRow],
+        made: &BTreeMap<BlockKey, Parts>,
+        changes: &mut Changes,
+    ) {
+        for row in done {
+            let moved = Move { before: row.after, after: row.before, origin: 0 };
+            changes.history.insert(row.supervoxel, moved);
+            changes.mapping.insert(row.supervoxel, row.before);
+            let mut back = Supervoxel::retired(row.supervoxel);
+            back.body = row.before;
+            changes.supervoxels.insert(row.supervoxel, back);
+        }
+        for ((_, at), parts) in made {
+            for part in parts {
+                if let Some(row) = changes.supervoxels.get_mut(&part.supervoxel) {
+                    row.voxels += u64::from(part.voxels);
+                    row.bounds = row.bounds.union(&part.bounds(*at, self.layout.block));
+                }
+            }
+        }
+    }
+}
+
+fn overtaken(logged: &Mutation, supervoxel: u64, last: Option<&HistoryRow>) -> Error {
+    let by = last.map_or("another".to_owned(), |last| last.mutation.to_string());
+    Error::Conflict {
+        message: format!(
+            "mutation {} cannot be undone: supervoxel {supervoxel} was changed again by mutation {by}; undo \
+             that one first",
+            logged.mutation
+        ),
+        conflicts: Vec::new(),
+    }
+}

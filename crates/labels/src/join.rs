@@ -1,0 +1,520 @@
+//! Bringing two branches of edits together, by what they mean.
+//!
+//! Edits that touch common bodies belong together: they and their bodies are a *component*. A component that
+//! one branch edited is taken from there. A component that both edited is a conflict, and the caller says
+//! whose edits stay. Rows and voxels follow their body, so two branches can cut different supervoxels of one
+//! block.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use chunkyard_array::codec::label_block::encode;
+use chunkyard_repo::{CommitOptions, Repository, Snapshot, State, Table, Version};
+use chunkyard_store::{Conflict, ConflictKind, Error, Result};
+use futures::TryStreamExt;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::blocks::{At, BLOCKS_AT_ONCE, voxels};
+use crate::diff::{Changed, changed_rows};
+use crate::labelmap::below;
+use crate::layout::{self, array_name};
+use crate::rows::{self, Body, HistoryRow, IndexRow, MappingRow, Mutation, Supervoxel};
+use crate::{Author, Labelmap};
+
+/// The property of a commit that says which edits it left out.
+const PROPERTY: &str = "chunkyard_labels_merge";
+/// How often a merge begins anew because the branch moved.
+const ATTEMPTS: usize = 10;
+
+/// Whose edits stay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Side {
+    /// Those of the branch that is merged into.
+    Ours,
+    /// Those of the version that is merged.
+    Theirs,
+}
+
+/// What to do about bodies that both edited.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Resolution {
+    /// By body. A decision about one body counts for all that were edited together with it.
+    pub bodies: BTreeMap<u64, Side>,
+    /// For all others; a conflict if `None`.
+    pub others: Option<Side>,
+}
+
+/// What a merge did.
+#[derive(Debug, Clone, Default, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Joined {
+    /// The commit; `None` if there was nothing to merge.
+    pub snapshot: Option<String>,
+    /// Mutations that came over.
+    pub taken: Vec<u64>,
+    /// Mutations of theirs that were left out.
+    pub left_out: Vec<u64>,
+    /// Mutations of ours that were given up.
+    pub given_up: Vec<u64>,
+    /// Bodies that changed.
+    pub bodies: Vec<u64>,
+}
+
+/// Brings the edits of a version into a branch, as one commit.
+pub async fn merge_branch(
+    repo: &Repository,
+    branch: &str,
+    theirs: &Version,
+    path: &str,
+    resolution: &Resolution,
+    author: &Author,
+) -> Result<Joined> {
+    let mut attempt = 1;
+    loop {
+        match merge_once(repo, branch, theirs, path, resolution, author).await {
+            // The branch moved before the commit: everything is compared again.
+            Err(Error::Conflict { conflicts, .. })
+                if attempt < ATTEMPTS && conflicts.iter().all(|c| c.kind != ConflictKind::Row) =>
+            {
+                attempt += 1;
+            }
+            other => return other,
+        }
+    }
+}
+
+async fn merge_once(
+    repo: &Repository,
+    branch: &str,
+    theirs: &Version,
+    path: &str,
+    resolution: &Resolution,
+    author: &Author,
+) -> Result<Joined> {
+    let session = repo.writable_session(branch).await?;
+    let state = repo.state().await?;
+    let (ours, theirs) = (session.snapshot(), state.resolve(theirs)?.clone());
+    let base = common_base(&state, &ours, &theirs)?;
+    let map = Labelmap::open(&session, path).await?;
+    let log = async |to: &Snapshot| -> Result<BTreeMap<u64, Mutation>> {
+        let (from, to) = (version(&base), version(to));
+        let rows: Changed<Mutation> =
+            changed_rows(repo, &from, &to, &map.path, layout::MUTATIONS).await?;
+        Ok(rows.into_iter().filter_map(|(_, row)| row).map(|row| (row.mutation, row)).collect())
+    };
+    let (mut our_log, mut their_log) = (log(&ours).await?, log(&theirs).await?);
+    // What an earlier merge brought over is on both sides.
+    their_log.retain(|id, _| our_log.remove(id).is_none());
+    let before = left_out_before(&state, &ours, &base);
+    their_log.retain(|id, _| !before.contains(id));
+    if their_log.is_empty() {
+        return Ok(Joined::default());
+    }
+    let mut merge = Merge {
+        repo,
+        map: &map,
+        ours: version(&ours),
+        theirs: version(&theirs),
+        sides: Sides::decide(&our_log, &their_log, resolution, &map.path)?,
+        bodies: BTreeSet::new(),
+    };
+    let mut joined = Joined::default();
+    for (id, mutation) in &their_log {
+        match merge.sides.of_mutation(mutation) {
+            Side::Theirs => joined.taken.push(*id),
+            Side::Ours => joined.left_out.push(*id),
+        }
+    }
+    let gives_up = |mutation: &&Mutation| merge.sides.of_mutation(mutation) == Side::Theirs;
+    joined.given_up = our_log.values().filter(gives_up).map(|mutation| mutation.mutation).collect();
+    merge.blocks().await?;
+    merge.tables().await?;
+    merge.logs(&joined, &our_log, &their_log).await?;
+    joined.bodies = merge.bodies.into_iter().collect();
+
+    let note = json!({"theirs": theirs.snapshot_id, "left-out": joined.left_out});
+    let message = match author.note.is_empty() {
+        true => format!("merge {} edits into {branch}", joined.taken.len()),
+        false => author.note.clone(),
+    };
+    let options = CommitOptions {
+        message,
+        properties: Map::from_iter([(PROPERTY.to_owned(), note)]),
+        // The note alone is worth a commit: it says which edits were decided against.
+        allow_empty: true,
+        ..CommitOptions::default()
+    };
+    joined.snapshot = Some(session.commit(options).await?.snapshot_id.clone());
+    Ok(joined)
+}
+
+fn version(snapshot: &Snapshot) -> Version {
+    Version::Snapshot(snapshot.snapshot_id.clone())
+}
+
+/// The newest version that both come from.
+fn common_base(state: &State, ours: &Snapshot, theirs: &Snapshot) -> Result<Arc<Snapshot>> {
+    let known: BTreeSet<&str> =
+        state.ancestry(&ours.snapshot_id).map(|snapshot| snapshot.snapshot_id.as_str()).collect();
+    let mut ancestry = state.ancestry(&theirs.snapshot_id);
+    let base = ancestry.find(|snapshot| known.contains(snapshot.snapshot_id.as_str()));
+    base.cloned().ok_or_else(|| {
+        Error::invalid(format!(
+            "{} and {} have no version in common, or it has expired",
+            ours.snapshot_id, theirs.snapshot_id
+        ))
+    })
+}
+
+/// Mutations that merges since the base decided against.
+fn left_out_before(state: &State, ours: &Snapshot, base: &Snapshot) -> BTreeSet<u64> {
+    state
+        .ancestry(&ours.snapshot_id)
+        .take_while(|snapshot| snapshot.snapshot_id != base.snapshot_id)
+        .filter_map(|snapshot| snapshot.properties.get(PROPERTY)?.get("left-out")?.as_array())
+        .flatten()
+        .filter_map(Value::as_u64)
+        .collect()
+}
+
+/// Which side each edited body is taken from.
+struct Sides {
+    /// The side of each body that either side edited.
+    bodies: HashMap<u64, Side>,
+}
+
+impl Sides {
+    fn decide(
+        ours: &BTreeMap<u64, Mutation>,
+        theirs: &BTreeMap<u64, Mutation>,
+        resolution: &Resolution,
+        path: &str,
+    ) -> Result<Self> {
+        let mut groups = Groups::default();
+        for mutation in ours.values().chain(theirs.values()) {
+            groups.join(&mutation.bodies);
+        }
+        // The last mutation of each side, by group.
+        let last = |log: &BTreeMap<u64, Mutation>, groups: &mut Groups| {
+            let mut last: BTreeMap<u64, Mutation> = BTreeMap::new();
+            for mutation in log.values() {
+                if let Some(body) = mutation.bodies.first() {
+                    last.insert(groups.of(*body), mutation.clone());
+                }
+            }
+            last
+        };
+        let (our_last, their_last) = (last(ours, &mut groups), last(theirs, &mut groups));
+        let mut wished: BTreeMap<u64, (u64, Side)> = BTreeMap::new();
+        for (&body, &side) in &resolution.bodies {
+            let group = groups.of(body);
+            match wished.insert(group, (body, side)) {
+                Some((other, before)) if before != side => {
+                    return Err(Error::invalid(format!(
+                        "bodies {other} and {body} were edited together, so both come from one side"
+                    )));
+                }
+                _ => {}
+            }
+        }
+        let mut sides: BTreeMap<u64, Side> = BTreeMap::new();
+        let mut conflicts = Vec::new();
+        for &group in our_last.keys().chain(their_last.keys()) {
+            let wish = wished.get(&group).map(|(_, side)| *side).or(resolution.others);
+            let side = match (our_last.get(&group), their_last.get(&group)) {
+                (Some(ours), Some(theirs)) if wish.is_none() => {
+                    conflicts.push((group, ours.clone(), theirs.clone()));
+                    continue;
+                }
+                (Some(_), Some(_)) => wish.unwrap_or(Side::Ours),
+                (Some(_), None) => Side::Ours,
+                _ => Side::Theirs,
+            };
+            sides.insert(group, side);
+        }
+        if !conflicts.is_empty() {
+            conflicts.dedup_by_key(|(group, ..)| *group);
+            return Err(conflict(&conflicts, path));
+        }
+        let known: Vec<u64> = groups.parents.keys().copied().collect();
+        let side = |body: u64, groups: &mut Groups| sides.get(&groups.of(body)).copied();
+        let bodies =
+            known.into_iter().filter_map(|body| Some((body, side(body, &mut groups)?))).collect();
+        Ok(Self { bodies })
+    }
+
+    fn of_mutation(&self, mutation: &Mutation) -> Side {
+        let side = mutation.bodies.first().and_then(|body| self.bodies.get(body));
+        side.copied().unwrap_or(Side::Ours)
+    }
+
+    /// The side of something that belongs to one of these bodies.
+    fn of(&self, bodies: &[u64]) -> Option<Side> {
+        bodies.iter().find_map(|body| self.bodies.get(body).copied())
+    }
+}
+
+fn conflict(conflicts: &[(u64, Mutation, Mutation)], path: &str) -> Error {
+    let describe = |mutation: &Mutation| {
+        let by = match mutation.user.as_str() {
+            "" => String::new(),
+            user => format!(" by {user}"),
+        };
+        format!("{} {}{by}", mutation.kind.name(), mutation.mutation)
+    };
+    let row = |(_, ours, theirs): &(u64, Mutation, Mutation)| {
+        let both: BTreeSet<u64> =
+            ours.bodies.iter().filter(|body| theirs.bodies.contains(body)).copied().collect();
+        let bodies = if both.is_empty() { ours.bodies.iter().copied().collect() } else { both };
+        let keys: Vec<String> = bodies.iter().map(u64::to_string).collect();
+        (keys.join(", "), describe(ours), describe(theirs), keys)
+    };
+    let rows: Vec<_> = conflicts.iter().map(row).collect();
+    let lines: Vec<String> = rows
+        .iter()
+        .take(10)
+        .map(|(bodies, ours, theirs, _)| {
+            format!("body {bodies}: ours by {ours}, theirs by {theirs}")
+        })
+        .collect();
+    let conflicts = rows
+        .into_iter()
+        .map(|(_, _, theirs, keys)| Conflict {
+            chunk_count: keys.len() as u64,
+            keys,
+            theirs: vec![theirs],
+            ..Conflict::of_node(&below(path, layout::BODIES), ConflictKind::Row)
+        })
+        .collect();
+    let message = format!(
+        "both branches edited the same bodies ({}); say for each whose edits stay",
+        lines.join("; ")
+    );
+    Error::Conflict { message, conflicts }
+}
+
+/// Bodies that were edited together: a forest in which a group is known by its root.
+#[derive(Default)]
+struct Groups {
+    parents: HashMap<u64, u64>,
+}
+
+impl Groups {
+    fn of(&mut self, body: u64) -> u64 {
+        let mut root = body;
+        while let Some(&parent) = self.parents.get(&root).filter(|parent| **parent != root) {
+            root = parent;
+        }
+        let mut at = body;
+        while at != root {
+            at = self.parents.insert(at, root).unwrap_or(root);
+        }
+        root
+    }
+
+    fn join(&mut self, bodies: &[u64]) {
+        let Some(&first) = bodies.first() else { return };
+        let root = self.of(first);
+        for &body in bodies {
+            self.parents.entry(body).or_insert(body);
+            let other = self.of(body);
+            self.parents.insert(other, root);
+        }
+    }
+}
+
+/// A merge under way: reads both versions, writes to the session of ours.
+struct Merge<'a> {
+    repo: &'a Repository,
+    map: &'a Labelmap,
+    ours: Version,
+    theirs: Version,
+    sides: Sides,
+    bodies: BTreeSet<u64>,
+}
+
+impl Merge<'_> {
+    async fn changed<R: rows::Row>(&self, table: &str) -> Result<Changed<R>> {
+        changed_rows(self.repo, &self.ours, &self.theirs, &self.map.path, table).await
+    }
+
+    /// Whether something that differs and belongs to one of these bodies is taken from theirs.
+    fn takes(&self, what: &str, bodies: &[u64]) -> Result<bool> {
+        match self.sides.of(bodies) {
+            Some(side) => Ok(side == Side::Theirs),
+            None => Err(Error::invalid(format!(
+                "the versions differ in {what}, which no edit since their common version explains; was one of \
+                 them changed without an edit?"
+            ))),
+        }
+    }
+
+    /// Takes the rows of bodies, index, supervoxels and mapping.
+    async fn tables(&mut self) -> Result<()> {
+        let map = self.map;
+        let (mut set, mut gone) = (Vec::new(), Vec::new());
+        for (ours, theirs) in self.changed::<Body>(layout::BODIES).await? {
+            let Some(body) = theirs.or(ours).map(|row| row.body) else { continue };
+            if !self.takes(&format!("body {body}"), &[body])? {
+                continue;
+            }
+            self.bodies.insert(body);
+            match theirs {
+                Some(row) => set.push(row),
+                None => gone.push(body),
+            }
+        }
+        rows::upsert(&map.bodies, &set).await?;
+        rows::delete(&map.bodies, &gone).await?;
+
+        let (mut set, mut gone) = (Vec::new(), Vec::new());
+        for (ours, theirs) in self.changed::<IndexRow>(layout::INDEX).await? {
+            let key = theirs.as_ref().or(ours.as_ref()).map(|row| row.key);
+            let Some(key) = key else { continue };
+            if !self.takes(&format!("the index of body {}", key.0), &[key.0])? {
+                continue;
+            }
+            match theirs {
+                Some(row) => set.push(row),
+                None => gone.push(key),
+            }
+        }
+        rows::upsert(&map.index, &set).await?;
+        IndexRow::delete(&map.index, &gone).await?;
+
+        let (mut set, mut gone) = (Vec::new(), Vec::new());
+        for (ours, theirs) in self.changed::<Supervoxel>(layout::SUPERVOXELS).await? {
+            let Some(id) = theirs.or(ours).map(|row| row.supervoxel) else { continue };
+            let bodies = [theirs, ours].map(|row| row.map_or(0, |row| row.body));
+            if !self.takes(&format!("supervoxel {id}"), &bodies)? {
+                continue;
+            }
+            match theirs {
+                Some(row) => set.push(row),
+                None => gone.push(id),
+            }
+        }
+        rows::upsert(&map.supervoxels, &set).await?;
+        rows::delete(&map.supervoxels, &gone).await?;
+
+        let (mut set, mut gone) = (Vec::new(), Vec::new());
+        for (ours, theirs) in self.changed::<MappingRow>(layout::MAPPING).await? {
+            let Some(id) = theirs.or(ours).map(|row| row.supervoxel) else { continue };
+            // A supervoxel without a row is a body of its own; the id of a body is retired as a supervoxel.
+            let [their, our] = [theirs, ours].map(|row| row.map_or(id, |row| row.body));
+            if !self.takes(&format!("the mapping of supervoxel {id}"), &[their, our, id])? {
+                continue;
+            }
+            match theirs {
+                Some(row) => set.push(row),
+                None => gone.push(id),
+            }
+        }
+        rows::upsert(&map.mapping, &set).await?;
+        rows::delete(&map.mapping, &gone).await
+    }
+
+    /// Takes the log of edits that come over, and forgets that of edits that are given up.
+    async fn logs(
+        &self,
+        joined: &Joined,
+        ours: &BTreeMap<u64, Mutation>,
+        theirs: &BTreeMap<u64, Mutation>,
+    ) -> Result<()> {
+        let map = self.map;
+        let taken: Vec<Mutation> =
+            joined.taken.iter().filter_map(|id| theirs.get(id)).cloned().collect();
+        rows::upsert(&map.mutations, &taken).await?;
+        rows::delete(&map.mutations, &joined.given_up).await?;
+        let rows: Changed<HistoryRow> = self.changed(layout::HISTORY).await?;
+        let comes = |(_, row): &(Option<HistoryRow>, Option<HistoryRow>)| {
+            row.filter(|row| joined.taken.contains(&row.mutation))
+        };
+        let set: Vec<HistoryRow> = rows.iter().filter_map(comes).collect();
+        rows::upsert(&map.history, &set).await?;
+        for mutation in joined.given_up.iter().filter_map(|id| ours.get(id)) {
+            delete_history(&map.history, mutation).await?;
+        }
+        Ok(())
+    }
+
+    /// Takes voxels: of a block that both cut, each voxel from the side of its body.
+    async fn blocks(&self) -> Result<()> {
+        let map = self.map;
+        let path = below(&map.path, &array_name(0));
+        let changed = self.repo.diff_chunks(&self.ours, &self.theirs, &path).await?;
+        let mut blocks: Vec<At> = Vec::new();
+        for index in changed.added.iter().chain(&changed.replaced).chain(&changed.removed) {
+            let at = <[u64; 3]>::try_from(index.as_slice()).unwrap_or_default();
+            blocks.push(at.map(|at| u32::try_from(at).unwrap_or(u32::MAX)));
+        }
+        blocks.sort_unstable();
+        let session = self.repo.readonly_session(&self.theirs).await?;
+        let their_map = Labelmap::open(&session, &map.path).await?;
+        let size = map.layout.block_voxels();
+        let mut rewritten = Vec::new();
+        for some in blocks.chunks(BLOCKS_AT_ONCE) {
+            let (ours, theirs) = (map.blocks(0, some).await?, their_map.blocks(0, some).await?);
+            for ((at, ours), theirs) in some.iter().zip(ours).zip(theirs) {
+                let (mut ours, theirs) =
+                    (voxels(ours.as_deref(), size)?, voxels(theirs.as_deref(), size)?);
+                let sides = self.sides_of_voxels(&their_map, *at, &ours, &theirs).await?;
+                let mut takes = false;
+                for (our, their) in ours.iter_mut().zip(theirs) {
+                    if *our != their && sides.get(&(*our, their)) == Some(&true) {
+                        *our = their;
+                        takes = true;
+                    }
+                }
+                if takes {
+                    let mut block = Vec::new();
+                    encode(&ours, map.layout.block_xyz(), &mut block)?;
+                    map.put_block(0, *at, &block).await?;
+                    rewritten.push(*at);
+                }
+            }
+        }
+        map.downsample_above(0, &rewritten).await
+    }
+
+    /// For each pair of different labels at one voxel, whether theirs is taken.
+    async fn sides_of_voxels(
+        &self,
+        their_map: &Labelmap,
+        at: At,
+        ours: &[u64],
+        theirs: &[u64],
+    ) -> Result<HashMap<(u64, u64), bool>> {
+        let pairs: BTreeSet<(u64, u64)> =
+            ours.iter().copied().zip(theirs.iter().copied()).filter(|(a, b)| a != b).collect();
+        let (our_ids, their_ids): (Vec<u64>, Vec<u64>) = pairs.iter().copied().unzip();
+        let our_bodies = self.map.bodies_of(&our_ids).await?;
+        let their_bodies = their_map.bodies_of(&their_ids).await?;
+        let mut sides = HashMap::new();
+        for ((pair, our), their) in pairs.iter().zip(our_bodies).zip(their_bodies) {
+            let what = format!("voxels of block {at:?} (supervoxels {} and {})", pair.0, pair.1);
+            sides.insert(*pair, self.takes(&what, &[our, their])?);
+        }
+        Ok(sides)
+    }
+}
+
+async fn delete_history(history: &Table, mutation: &Mutation) -> Result<()> {
+    for &supervoxel in &mutation.supervoxels {
+        let mut rows = history.scan(
+            &chunkyard_repo::KeyRange::only([supervoxel.into(), mutation.mutation.into()]),
+            Some(&["supervoxel", "mutation"]),
+        )?;
+        let mut keys: Vec<RecordBatch> = Vec::new();
+        while let Some(batch) = rows.try_next().await? {
+            keys.push(batch);
+        }
+        for keys in keys {
+            history.delete(keys).await?;
+        }
+    }
+    Ok(())
+}
