@@ -1,7 +1,8 @@
-"""docs/formats/repo.md, section 6.8: a table is read with pyarrow alone."""
+"""docs/formats/repo.md, section 6.8: a table is read with pyarrow alone, and with DuckDB alone."""
 
 import json
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -70,3 +71,20 @@ def test_the_files_are_as_documented(golden):
         assert not entry["flags"] & CONTINUES
         assert any(row.get("_removed") for row in rows) == bool(entry["flags"] & REMOVALS)
     assert marked == 2
+
+
+def test_one_query_of_duckdb_reads_the_table(golden):
+    repo, node = golden
+    schema = json.loads(node["extra_metadata"])["table"]
+    names = [f'"{column["name"]}"' for column in schema["columns"]]
+    key = ", ".join(names[: schema["key"]])
+    runs = " UNION ALL BY NAME ".join(
+        f"SELECT *, {age} AS _age FROM read_parquet('{repo.root / 'i' / entry['inventory_file']}')"
+        for age, entry in enumerate(node["inventories"])
+    )
+    found = duckdb.sql(f"""
+        SELECT {", ".join(names)} FROM ({runs})
+        QUALIFY row_number() OVER (PARTITION BY {key} ORDER BY _age DESC) = 1 AND _removed IS NOT true
+        ORDER BY {key}
+    """)
+    assert [list(row) for row in found.fetchall()] == json.loads((GOLDEN / "expected.json").read_text())

@@ -1,6 +1,7 @@
-//! Chunks of labels, for zarr-python, which decodes the chunks of its arrays itself.
+//! Chunks of labels: for zarr-python, which decodes the chunks of its arrays itself, and for
+//! Neuroglancer, in its own form.
 
-use chunkyard_array::codec::label_block;
+use chunkyard_array::codec::label_block::{self, Block};
 use chunkyard_array::{ArraySpec, Codecs};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes};
@@ -50,4 +51,41 @@ impl LabelBlocks {
         done.map_err(|error| to_python(error.into()))?;
         Ok(PyBytes::new(py, &encoded))
     }
+}
+
+/// A label block as a `compressed_segmentation` of `shape`, or whole.
+#[pyfunction]
+#[pyo3(signature = (block, shape))]
+pub(crate) fn to_segmentation<'py>(
+    py: Python<'py>,
+    block: &Bound<'_, PyAny>,
+    shape: Option<[u32; 3]>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let bytes = Lent::new(block, false)?.into_bytes();
+    let mut chunk = Vec::new();
+    let done = Block::parse(&bytes).and_then(|block| {
+        let extent = shape.map_or(block.size(), x_first);
+        block.segmentation_onto(extent, &mut chunk)
+    });
+    done.map_err(|error| to_python(error.into()))?;
+    Ok(PyBytes::new(py, &chunk))
+}
+
+/// The canonical label block of a `compressed_segmentation` of `shape`.
+#[pyfunction]
+pub(crate) fn from_segmentation<'py>(
+    py: Python<'py>,
+    chunk: &Bound<'_, PyAny>,
+    shape: [u32; 3],
+) -> PyResult<Bound<'py, PyBytes>> {
+    let chunk = Lent::new(chunk, false)?.into_bytes();
+    let mut block = Vec::new();
+    let done = label_block::from_segmentation(&chunk, x_first(shape), &mut block);
+    done.map_err(|error| to_python(error.into()))?;
+    Ok(PyBytes::new(py, &block))
+}
+
+/// From the order of NumPy's axes to the order of a block's.
+fn x_first([z, y, x]: [u32; 3]) -> [u32; 3] {
+    [x, y, z]
 }

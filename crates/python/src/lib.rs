@@ -52,7 +52,7 @@ mod _engine {
     #[pymodule_export]
     use crate::keys::{Keys, Listing};
     #[pymodule_export]
-    use crate::label_blocks::LabelBlocks;
+    use crate::label_blocks::{LabelBlocks, from_segmentation, to_segmentation};
     #[pymodule_export]
     use crate::repository::Repository;
     #[pymodule_export]

@@ -28,6 +28,7 @@ __all__ = [
     "array_document",
     "create_blz",
     "create_editor",
+    "from_segmentation",
     "link",
     "list_element",
     "list_json",
@@ -36,6 +37,7 @@ __all__ = [
     "open_editor",
     "open_source",
     "shut_down",
+    "to_segmentation",
     "verify",
 ]
 
@@ -56,6 +58,8 @@ def open_container(url: str, options: dict[str, Any], create: bool) -> Container
 def open_editor(url: str, options: dict[str, Any]) -> Editor: ...
 def create_editor(url: str, options: dict[str, Any]) -> Editor: ...
 def open_source(url: str, options: dict[str, Any], version: Version | None) -> Source: ...
+def to_segmentation(block: object, shape: Sequence[int] | None) -> bytes: ...
+def from_segmentation(chunk: object, shape: Sequence[int]) -> bytes: ...
 def link(
     source: str,
     repository: str,
