@@ -109,8 +109,7 @@ async fn merge_once(
     // What an earlier merge brought over is on both sides.
     their_log.retain(|id, _| our_log.remove(id).is_none());
     let before = left_out_before(&state, &ours, &base);
-    their_log.retain(|id, _| !before.contains(id));
-    if their_log.is_empty() {
+    if their_log.keys().all(|id| before.contains(id)) {
         return Ok(Joined::default());
     }
     let mut merge = Merge {
@@ -118,7 +117,7 @@ async fn merge_once(
         map: &map,
         ours: version(&ours),
         theirs: version(&theirs),
-        sides: Sides::decide(&our_log, &their_log, resolution, &map.path)?,
+        sides: Sides::decide(&our_log, &their_log, &before, resolution, &map.path)?,
         bodies: BTreeSet::new(),
     };
     let mut joined = Joined::default();
@@ -180,16 +179,20 @@ fn left_out_before(state: &State, ours: &Snapshot, base: &Snapshot) -> BTreeSet<
         .collect()
 }
 
-/// Which side each edited body is taken from.
+/// Which side everything that was edited is taken from.
 struct Sides {
     /// The side of each body that either side edited.
     bodies: HashMap<u64, Side>,
+    /// The side of each supervoxel that either side edited.
+    supervoxels: HashMap<u64, Side>,
 }
 
 impl Sides {
+    /// An edit of theirs that an earlier merge left out counts as a decision of ours about its bodies.
     fn decide(
         ours: &BTreeMap<u64, Mutation>,
         theirs: &BTreeMap<u64, Mutation>,
+        left_out: &BTreeSet<u64>,
         resolution: &Resolution,
         path: &str,
     ) -> Result<Self> {
@@ -197,17 +200,10 @@ impl Sides {
         for mutation in ours.values().chain(theirs.values()) {
             groups.join(&mutation.bodies);
         }
-        // The last mutation of each side, by group.
-        let last = |log: &BTreeMap<u64, Mutation>, groups: &mut Groups| {
-            let mut last: BTreeMap<u64, Mutation> = BTreeMap::new();
-            for mutation in log.values() {
-                if let Some(body) = mutation.bodies.first() {
-                    last.insert(groups.of(*body), mutation.clone());
-                }
-            }
-            last
-        };
-        let (our_last, their_last) = (last(ours, &mut groups), last(theirs, &mut groups));
+        let (settled, open): (Vec<&Mutation>, Vec<&Mutation>) =
+            theirs.values().partition(|mutation| left_out.contains(&mutation.mutation));
+        let our_last = last_by_group(ours.values().chain(settled), &mut groups);
+        let their_last = last_by_group(open, &mut groups);
         let mut wished: BTreeMap<u64, (u64, Side)> = BTreeMap::new();
         for (&body, &side) in &resolution.bodies {
             let group = groups.of(body);
@@ -243,7 +239,12 @@ impl Sides {
         let side = |body: u64, groups: &mut Groups| sides.get(&groups.of(body)).copied();
         let bodies =
             known.into_iter().filter_map(|body| Some((body, side(body, &mut groups)?))).collect();
-        Ok(Self { bodies })
+        let mut decided = Self { bodies, supervoxels: HashMap::new() };
+        for mutation in ours.values().chain(theirs.values()) {
+            let side = decided.of_mutation(mutation);
+            decided.supervoxels.extend(mutation.supervoxels.iter().map(|id| (*id, side)));
+        }
+        Ok(decided)
     }
 
     fn of_mutation(&self, mutation: &Mutation) -> Side {
@@ -251,10 +252,24 @@ impl Sides {
         side.copied().unwrap_or(Side::Ours)
     }
 
-    /// The side of something that belongs to one of these bodies.
-    fn of(&self, bodies: &[u64]) -> Option<Side> {
-        bodies.iter().find_map(|body| self.bodies.get(body).copied())
+    /// The side of a supervoxel, or of the id of a body, which no supervoxel has.
+    fn of_supervoxel(&self, id: u64) -> Option<Side> {
+        self.supervoxels.get(&id).or_else(|| self.bodies.get(&id)).copied()
     }
+}
+
+/// The last of some mutations, by the group of their bodies.
+fn last_by_group<'a>(
+    log: impl IntoIterator<Item = &'a Mutation>,
+    groups: &mut Groups,
+) -> BTreeMap<u64, Mutation> {
+    let mut last: BTreeMap<u64, Mutation> = BTreeMap::new();
+    for mutation in log {
+        if let Some(body) = mutation.bodies.first() {
+            last.insert(groups.of(*body), mutation.clone());
+        }
+    }
+    last
 }
 
 fn conflict(conflicts: &[(u64, Mutation, Mutation)], path: &str) -> Error {
@@ -341,9 +356,9 @@ impl Merge<'_> {
         changed_rows(self.repo, &self.ours, &self.theirs, &self.map.path, table).await
     }
 
-    /// Whether something that differs and belongs to one of these bodies is taken from theirs.
-    fn takes(&self, what: &str, bodies: &[u64]) -> Result<bool> {
-        match self.sides.of(bodies) {
+    /// Whether something that differs is taken from theirs, given the side that edits say.
+    fn takes(&self, what: &str, side: Option<Side>) -> Result<bool> {
+        match side {
             Some(side) => Ok(side == Side::Theirs),
             None => Err(Error::invalid(format!(
                 "the versions differ in {what}, which no edit since their common version explains; was one of \
@@ -358,7 +373,8 @@ impl Merge<'_> {
         let (mut set, mut gone) = (Vec::new(), Vec::new());
         for (ours, theirs) in self.changed::<Body>(layout::BODIES).await? {
             let Some(body) = theirs.or(ours).map(|row| row.body) else { continue };
-            if !self.takes(&format!("body {body}"), &[body])? {
+            let side = self.sides.bodies.get(&body).copied();
+            if !self.takes(&format!("body {body}"), side)? {
                 continue;
             }
             self.bodies.insert(body);
@@ -374,7 +390,8 @@ impl Merge<'_> {
         for (ours, theirs) in self.changed::<IndexRow>(layout::INDEX).await? {
             let key = theirs.as_ref().or(ours.as_ref()).map(|row| row.key);
             let Some(key) = key else { continue };
-            if !self.takes(&format!("the index of body {}", key.0), &[key.0])? {
+            let side = self.sides.bodies.get(&key.0).copied();
+            if !self.takes(&format!("the index of body {}", key.0), side)? {
                 continue;
             }
             match theirs {
@@ -388,8 +405,7 @@ impl Merge<'_> {
         let (mut set, mut gone) = (Vec::new(), Vec::new());
         for (ours, theirs) in self.changed::<Supervoxel>(layout::SUPERVOXELS).await? {
             let Some(id) = theirs.or(ours).map(|row| row.supervoxel) else { continue };
-            let bodies = [theirs, ours].map(|row| row.map_or(0, |row| row.body));
-            if !self.takes(&format!("supervoxel {id}"), &bodies)? {
+            if !self.takes(&format!("supervoxel {id}"), self.sides.of_supervoxel(id))? {
                 continue;
             }
             match theirs {
@@ -403,9 +419,8 @@ impl Merge<'_> {
         let (mut set, mut gone) = (Vec::new(), Vec::new());
         for (ours, theirs) in self.changed::<MappingRow>(layout::MAPPING).await? {
             let Some(id) = theirs.or(ours).map(|row| row.supervoxel) else { continue };
-            // A supervoxel without a row is a body of its own; the id of a body is retired as a supervoxel.
-            let [their, our] = [theirs, ours].map(|row| row.map_or(id, |row| row.body));
-            if !self.takes(&format!("the mapping of supervoxel {id}"), &[their, our, id])? {
+            let side = self.sides.of_supervoxel(id);
+            if !self.takes(&format!("the mapping of supervoxel {id}"), side)? {
                 continue;
             }
             match theirs {
@@ -461,7 +476,7 @@ impl Merge<'_> {
             for ((at, ours), theirs) in some.iter().zip(ours).zip(theirs) {
                 let (mut ours, theirs) =
                     (voxels(ours.as_deref(), size)?, voxels(theirs.as_deref(), size)?);
-                let sides = self.sides_of_voxels(&their_map, *at, &ours, &theirs).await?;
+                let sides = self.sides_of_voxels(*at, &ours, &theirs)?;
                 let mut takes = false;
                 for (our, their) in ours.iter_mut().zip(theirs) {
                     if *our != their && sides.get(&(*our, their)) == Some(&true) {
@@ -481,22 +496,20 @@ impl Merge<'_> {
     }
 
     /// For each pair of different labels at one voxel, whether theirs is taken.
-    async fn sides_of_voxels(
+    fn sides_of_voxels(
         &self,
-        their_map: &Labelmap,
         at: At,
         ours: &[u64],
         theirs: &[u64],
     ) -> Result<HashMap<(u64, u64), bool>> {
-        let pairs: BTreeSet<(u64, u64)> =
-            ours.iter().copied().zip(theirs.iter().copied()).filter(|(a, b)| a != b).collect();
-        let (our_ids, their_ids): (Vec<u64>, Vec<u64>) = pairs.iter().copied().unzip();
-        let our_bodies = self.map.bodies_of(&our_ids).await?;
-        let their_bodies = their_map.bodies_of(&their_ids).await?;
         let mut sides = HashMap::new();
-        for ((pair, our), their) in pairs.iter().zip(our_bodies).zip(their_bodies) {
-            let what = format!("voxels of block {at:?} (supervoxels {} and {})", pair.0, pair.1);
-            sides.insert(*pair, self.takes(&what, &[our, their])?);
+        for (our, their) in ours.iter().copied().zip(theirs.iter().copied()) {
+            if our == their || sides.contains_key(&(our, their)) {
+                continue;
+            }
+            let side = self.sides.of_supervoxel(our).or_else(|| self.sides.of_supervoxel(their));
+            let what = format!("voxels of block {at:?} (supervoxels {our} and {their})");
+            sides.insert((our, their), self.takes(&what, side)?);
         }
         Ok(sides)
     }

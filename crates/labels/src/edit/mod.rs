@@ -71,6 +71,9 @@ pub enum Edit {
         /// The id of the new body.
         #[serde(default)]
         new_body: Option<u64>,
+        /// Ids for supervoxels that are cut: the supervoxel, what is cut out, what is left.
+        #[serde(default)]
+        halves: Vec<(u64, u64, u64)>,
     },
     /// A body gets another id.
     Renumber {
@@ -123,8 +126,8 @@ impl Labelmap {
             Edit::SplitSupervoxel { supervoxel, voxels, part, rest } => {
                 self.split_supervoxel(*supervoxel, voxels, *part, *rest).await
             }
-            Edit::SplitBody { body, voxels, new_body } => {
-                self.split_body(*body, voxels, *new_body).await
+            Edit::SplitBody { body, voxels, new_body, halves } => {
+                self.split_body(*body, voxels, *new_body, halves).await
             }
             Edit::Renumber { body, new_body } => self.renumber(*body, *new_body).await,
             Edit::Map { mapping } => self.map(mapping).await,

@@ -64,6 +64,7 @@ impl Labelmap {
         body: u64,
         runs: &Runs,
         new_body: Option<u64>,
+        halves: &[(u64, u64, u64)],
     ) -> Result<Changes> {
         runs.check(self.layout.shape)?;
         let found = self.body(body).await?;
@@ -89,9 +90,10 @@ impl Labelmap {
                 whole.insert(id);
                 continue;
             }
-            let part = self.fresh_id(&taken).await?;
+            let wish = halves.iter().find(|(cut, ..)| *cut == id);
+            let part = self.new_id(wish.map(|(_, part, _)| *part), &taken).await?;
             taken.insert(part);
-            let rest = self.fresh_id(&taken).await?;
+            let rest = self.new_id(wish.map(|(.., rest)| *rest), &taken).await?;
             taken.insert(rest);
             cuts.insert(id, Halves { part, rest });
         }
@@ -99,7 +101,6 @@ impl Labelmap {
         self.cut(&index, runs, &cuts, &mut changes).await?;
         self.finish_cuts(body, &cuts, &mut changes).await?;
         self.move_to_new_body(body, new_body, &whole, &cuts, &index, &mut changes).await?;
-        changes.mapping.insert(new_body, 0);
         changes.name(Kind::SplitBody, body, new_body);
         Ok(changes)
     }

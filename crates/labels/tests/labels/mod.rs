@@ -1,0 +1,9 @@
+//! Against a real DVID, against a naive model, by several writers, through deaths.
+
+mod crash;
+mod dvid;
+mod edits;
+mod naive;
+mod several_writers;
+mod stateful;
+mod support;
