@@ -47,6 +47,10 @@ impl Array {
         Self { reader, writer: None }
     }
 
+    pub(crate) fn reader(&self) -> &Reader {
+        &self.reader
+    }
+
     fn writer(&self) -> PyResult<&Writer> {
         let refused = || Error::unsupported(format!("writing to {} here", self.reader.path()));
         self.writer.as_ref().ok_or_else(|| to_python(refused()))

@@ -20,6 +20,7 @@ mod error;
 mod json;
 mod keys;
 mod label_blocks;
+mod labels;
 mod memory;
 mod options;
 mod refs;
@@ -29,6 +30,8 @@ mod selection;
 mod session;
 mod source;
 mod spec;
+mod table;
+mod volume;
 mod watch;
 mod workers;
 
@@ -54,6 +57,8 @@ mod _engine {
     #[pymodule_export]
     use crate::label_blocks::{LabelBlocks, from_segmentation, to_segmentation};
     #[pymodule_export]
+    use crate::labels::{Labelmap, diff_labels, merge_labels};
+    #[pymodule_export]
     use crate::repository::Repository;
     #[pymodule_export]
     use crate::runtime::shut_down;
@@ -63,6 +68,8 @@ mod _engine {
     use crate::source::{Source, open_source};
     #[pymodule_export]
     use crate::spec::array_document;
+    #[pymodule_export]
+    use crate::table::TableScan;
     #[pymodule_export]
     use crate::workers::{Coordinator, Tasks, Worker};
 

@@ -17,6 +17,12 @@ pub(crate) struct Repository {
     inner: repo::Repository,
 }
 
+impl Repository {
+    pub(crate) fn inner(&self) -> &repo::Repository {
+        &self.inner
+    }
+}
+
 #[pymethods]
 impl Repository {
     /// Creates one. `config` and `properties` are documents.

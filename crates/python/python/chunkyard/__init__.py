@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import atexit
 
-from chunkyard import exceptions
+from chunkyard import exceptions, labels
 from chunkyard._array import Array
 from chunkyard._blz import Blz, create_blz
 from chunkyard._container import Compacted, Container, Layer, Statistics
@@ -98,6 +98,7 @@ __all__ = [
     "create_blz",
     "exceptions",
     "info",
+    "labels",
     "link",
     "open",
     "verify",

@@ -48,13 +48,15 @@ class Conflict:
     path: str
     """The array or group."""
     kind: str
-    """The kind of conflict: `chunk`, `read-chunk`, `metadata`, `attributes`, `node-removed`, …"""
+    """The kind of conflict: `chunk`, `row`, `read-chunk`, `metadata`, `attributes`, `node-removed`, …"""
     chunks: tuple[tuple[int, ...], ...] = ()
     """The chunks concerned, the first hundred of them."""
     chunk_count: int = 0
-    """How many chunks are concerned in all."""
+    """How many chunks or rows are concerned in all."""
     theirs: tuple[str, ...] = field(default=())
     """The snapshots of the other writers, oldest first."""
+    keys: tuple[str, ...] = ()
+    """The keys of the rows of a table concerned, the first hundred of them; of bodies, their ids."""
 
 
 class ConflictError(ChunkyardError):
@@ -71,6 +73,7 @@ class ConflictError(ChunkyardError):
                 chunks=tuple(tuple(index) for index in one["chunks"]),
                 chunk_count=one["chunk_count"],
                 theirs=tuple(one["theirs"]),
+                keys=tuple(one.get("keys", ())),
             )
             for one in conflicts
         )
