@@ -33,6 +33,7 @@ Examples:
   chunkyard convert sea.zarr weather --into sea         any format to any other
   chunkyard link /data/sea.nc weather --into sea        the same without copying
   chunkyard info sea.zarr
+  chunkyard labels import brain segmentation.npy        a segmentation that people edit
 
 A place is a path or a URL: file://, memory://, s3://, gs://, az://, http(s)://.
 Exit codes: 1 store, 2 argument, 3 not found, 4 conflict, 5 corrupt, 6 not supported.";

@@ -136,7 +136,7 @@ async fn merge_once(
 
     let note = json!({"theirs": theirs.snapshot_id, "left-out": joined.left_out});
     let message = match author.note.is_empty() {
-        true => format!("merge {} edits into {branch}", joined.taken.len()),
+        true => format!("merge edits of {} into {branch}", theirs.snapshot_id),
         false => author.note.clone(),
     };
     let options = CommitOptions {

@@ -8,6 +8,7 @@ mod demo;
 mod facts;
 mod get;
 mod info;
+mod labels;
 mod link;
 mod ls;
 mod repo;
@@ -39,6 +40,8 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Repo(repo::Repo),
     #[command(subcommand)]
+    Labels(labels::Labels),
+    #[command(subcommand)]
     Af(af::Af),
     #[command(subcommand)]
     Blz(blz::Blz),
@@ -59,6 +62,7 @@ impl Command {
             Self::Convert(command) => command.run(context).await,
             Self::Link(command) => command.run(context).await,
             Self::Repo(command) => command.run(context).await,
+            Self::Labels(command) => command.run(context).await,
             Self::Af(command) => command.run(context).await,
             Self::Blz(command) => command.run(context).await,
         }

@@ -16,6 +16,8 @@ fn the_demo_runs_twice_and_shows_everything() {
             "goes on top of anna's",
             "main as of winter   90 days",
             "main now           360 days",
+            "alice merged body 2 into 1",
+            "~ body 1: 184320 → 368640 voxels",
             "sound: ",
             "tag: v1",
             "calibration",
@@ -33,6 +35,7 @@ fn the_demo_as_json_is_one_document() {
     let told = scratch.json(&["demo", "d"]);
     assert_eq!(told["conflict"][0]["kind"], "chunk");
     assert_eq!(told["readings"][0]["days"], 90);
+    assert_eq!(told["bodies"]["vanished"][0]["body"], 2);
     assert_eq!(told["verify"]["findings"], serde_json::json!([]));
 }
 

@@ -28,8 +28,31 @@ fn every_command_has_help_with_an_example() {
     ];
     let blz =
         ["create", "append", "get", "set", "trim", "resize", "attrs", "files", "move", "repair"];
+    let labels = [
+        "create",
+        "import",
+        "info",
+        "at",
+        "body",
+        "bodies",
+        "merge-bodies",
+        "cleave",
+        "split-supervoxel",
+        "split-body",
+        "renumber",
+        "map",
+        "edit",
+        "revert",
+        "diff",
+        "merge",
+        "blame",
+        "log",
+        "downres",
+        "verify",
+    ];
     let commands = top.iter().map(|name| vec![*name]);
     let commands = commands.chain(repo.iter().map(|name| vec!["repo", *name]));
+    let commands = commands.chain(labels.iter().map(|name| vec!["labels", *name]));
     let commands = commands.chain(af.iter().map(|name| vec!["af", *name]));
     for mut command in commands.chain(blz.iter().map(|name| vec!["blz", *name])) {
         command.push("--help");

@@ -17,6 +17,7 @@ mod exhaustion;
 mod formats;
 mod help;
 mod irregular;
+mod labels;
 mod link;
 mod maintain;
 mod overlap;

@@ -1,6 +1,7 @@
 //! `chunkyard demo`: commits, branches, conflicts, time travel and verification on generated data.
 
 mod climate;
+mod segmentation;
 mod story;
 
 use std::fs;
@@ -61,6 +62,7 @@ fn look_further(place: &str) -> String {
         format!("  chunkyard repo log {place} --all"),
         format!("  chunkyard repo diff {place} v1 main"),
         format!("  chunkyard repo get {place} /air/temperature -o day0.npy --region 0 --tag v1"),
+        format!("  chunkyard labels bodies {place}"),
         format!("  chunkyard verify {place} --level bytes"),
         "  chunkyard repo --help".into(),
     ]

@@ -3,13 +3,15 @@
 use anyhow::{Result, bail};
 use chunkyard_array::Region;
 use chunkyard_engine::Error;
+use chunkyard_engine::labels::LabelDiff;
 use chunkyard_engine::repo::{
     CommitOptions, Conflict, Diff, Level, Rebase, Report, Repository, Version,
 };
 use serde::Serialize;
 
 use super::climate::{self, DAYS, axes};
-use crate::cmd::{repo as commands, verify};
+use super::segmentation;
+use crate::cmd::{labels, repo as commands, verify};
 use crate::context::Context;
 use crate::output::Output;
 use crate::units::{count, short, size};
@@ -40,6 +42,7 @@ pub(super) struct Told {
     rebased: String,
     readings: Vec<Reading>,
     diff: Diff,
+    bodies: LabelDiff,
     verify: Report,
 }
 
@@ -66,6 +69,7 @@ impl<'a> Story<'a> {
         self.heading("What changed since v1: `chunkyard repo diff`")?;
         let diff = self.repo.diff(&Version::Tag("v1".into()), &Version::Default).await?;
         self.say(&commands::describe_diff(&diff, self.output))?;
+        let bodies = self.segment().await?;
         let verify = self.verify().await?;
         self.heading("History, newest first: `chunkyard repo log --all`")?;
         let state = self.repo.state().await?;
@@ -74,7 +78,16 @@ impl<'a> Story<'a> {
         self.say(&commands::describe_log(&snapshots, &state, self.output))?;
         let seasons = seasons.into_iter().map(|(id, _)| id).collect();
         let url = self.repo.store().url().to_owned();
-        Ok(Told { url, seasons, conflict, rebased, readings, diff, verify })
+        Ok(Told { url, seasons, conflict, rebased, readings, diff, bodies, verify })
+    }
+
+    /// A segmentation: two branches of edits that come together, and what they changed.
+    async fn segment(&self) -> Result<LabelDiff> {
+        self.heading("A segmentation, edited on two branches: `chunkyard labels`")?;
+        let report = segmentation::edit_on_two_branches(&self.repo).await?;
+        self.say(&report.lines.join("\n"))?;
+        self.say(&labels::describe_diff(&report.diff, self.output))?;
+        Ok(report.diff)
     }
 
     /// Creates the arrays and fills the year, season by season. Gives ids and times.
