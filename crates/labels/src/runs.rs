@@ -65,7 +65,10 @@ impl Runs {
             let mut x = 0;
             for same in line.chunk_by(|a, b| a == b) {
                 if same.first() == Some(&true) {
-                    let start = [origin[0] + z, origin[1] + y, origin[2] + x];
+                    // Positions that do not exist are refused with the volume, see `check`.
+                    let offset = [z, y, x];
+                    let start =
+                        std::array::from_fn(|axis| origin[axis].saturating_add(offset[axis]));
                     runs.push(Run { start, length: same.len() as u64 });
                 }
                 x += same.len() as u64;
@@ -141,7 +144,7 @@ impl Runs {
 
     /// How many voxels there are.
     pub fn voxels(&self) -> u64 {
-        self.0.iter().map(|run| run.length).sum()
+        self.0.iter().fold(0, |count, run| count.saturating_add(run.length))
     }
 
     /// Whether there is no voxel.

@@ -266,3 +266,25 @@ async fn a_body_that_both_branches_edited_is_a_conflict_until_it_is_decided() {
         assert_eq!(again.await.unwrap().snapshot, None);
     }
 }
+
+#[test]
+fn hostile_sparse_volumes_are_errors() {
+    let good = columns_of_two().render_dvid().unwrap();
+    assert_eq!(Runs::parse_dvid(&good).unwrap(), columns_of_two());
+    for cut in 0..good.len() {
+        Runs::parse_dvid(&good[..cut]).unwrap_err();
+    }
+    let mut promises = good.clone();
+    promises[8..12].copy_from_slice(&u32::MAX.to_le_bytes());
+    Runs::parse_dvid(&promises).unwrap_err();
+    let mut negative = good.clone();
+    negative[12..16].copy_from_slice(&(-1i32).to_le_bytes());
+    let error = Runs::parse_dvid(&negative).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corrupt);
+    let mut flat = good;
+    flat[1] = 2;
+    Runs::parse_dvid(&flat).unwrap_err();
+    let far = Runs::of_mask([u64::MAX; 3], [1, 1, 2], &[true, true]).unwrap();
+    assert_eq!(far.voxels(), 2);
+    Runs::of_mask([0; 3], [u64::MAX; 3], &[]).unwrap_err();
+}
