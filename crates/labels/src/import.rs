@@ -149,7 +149,10 @@ impl Labelmap {
         meter: &Meter,
     ) -> Result<Imported> {
         let mapping = Arc::new(mapping.clone());
-        meter.expect(self.layout.shape.iter().product::<u64>().saturating_mul(8));
+        // Of a huge, sparse volume the number is only for the bar.
+        meter.expect(
+            self.layout.shape.iter().fold(8, |bytes: u64, &axis| bytes.saturating_mul(axis)),
+        );
         let tiles = stream::iter(self.tiles()).map(|origin| {
             let mapping = mapping.clone();
             async move { self.encode_tile(volume, origin, mapping).await }

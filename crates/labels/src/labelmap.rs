@@ -11,8 +11,8 @@ use crate::layout::{self, Layout, array_name};
 use crate::rows::u64s;
 use crate::{Mapping, MappingBuilder};
 
-/// A labelmap as a session sees it. A writable session can edit it; [`Session::commit`] or
-/// [`Labelmap::commit`] make the edits visible.
+/// A labelmap as a session sees it. A writable session can edit it, and [`Labelmap::commit`] makes the edits
+/// visible; it refuses a session in which the store failed in the middle of an edit.
 #[derive(Debug)]
 pub struct Labelmap {
     pub(crate) session: Arc<Session>,

@@ -192,10 +192,15 @@ impl Labelmap {
         array.reader().check(region)?;
         let edge = self.layout.block.map(u64::from);
         let (start, end) = (region.origin(), region.end());
-        let blocks: Vec<At> = self.blocks_in(region);
+        let mut blocks = self.blocks_in(region);
         let mut found = BTreeSet::new();
-        for some in blocks.chunks(BLOCKS_AT_ONCE) {
-            for (at, block) in some.iter().zip(self.blocks(0, some).await?) {
+        loop {
+            // A box may have more blocks than fit in memory.
+            let some: Vec<At> = blocks.by_ref().take(BLOCKS_AT_ONCE).collect();
+            if some.is_empty() {
+                break;
+            }
+            for (at, block) in some.iter().zip(self.blocks(0, &some).await?) {
                 let Some(block) = block else { continue };
                 let origin: [u64; 3] = std::array::from_fn(|axis| u64::from(at[axis]) * edge[axis]);
                 let inside = (0..3).all(|axis| {
@@ -227,17 +232,19 @@ impl Labelmap {
         Ok(labels)
     }
 
-    fn blocks_in(&self, region: &Region) -> Vec<At> {
+    /// The positions of the blocks that a box meets.
+    fn blocks_in(&self, region: &Region) -> impl Iterator<Item = At> + use<> {
         let edge = self.layout.block.map(u64::from);
-        if region.is_empty() {
-            return Vec::new();
-        }
         let (start, end) = (region.origin(), region.end());
-        let range = |axis: usize| start[axis] / edge[axis]..end[axis].div_ceil(edge[axis]);
-        let at = |z: u64, y: u64, x: u64| [z as u32, y as u32, x as u32];
-        range(0)
-            .flat_map(|z| range(1).flat_map(move |y| range(2).map(move |x| at(z, y, x))))
-            .collect()
+        let range = |axis: usize| match region.is_empty() {
+            true => 0..0,
+            false => start[axis] / edge[axis]..end[axis].div_ceil(edge[axis]),
+        };
+        let [z, y, x] = [range(0), range(1), range(2)];
+        z.flat_map(move |z| {
+            let x = x.clone();
+            y.clone().flat_map(move |y| x.clone().map(move |x| [z, y, x].map(|at| at as u32)))
+        })
     }
 
     /// The block that a voxel is in.
