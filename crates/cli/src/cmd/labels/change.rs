@@ -295,7 +295,7 @@ impl Map {
 
 /// Make many edits as one commit
 ///
-/// Each line of the file is an edit as JSON, such as {"edit": "merge", "target": 17, "bodies": [23]}. All of
+/// Each line of the file is an edit as JSON, such as {"edit": "renumber", "body": 17, "new_body": 23}. All of
 /// them are committed, or none.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  chunkyard labels edit brain session.jsonl -m 'monday'")]
