@@ -20,7 +20,7 @@ use crate::blocks::{At, BLOCKS_AT_ONCE, voxels};
 use crate::diff::{Changed, changed_rows};
 use crate::labelmap::below;
 use crate::layout::{self, array_name};
-use crate::rows::{self, Body, HistoryRow, IndexRow, MappingRow, Mutation, Supervoxel};
+use crate::rows::{self, BlockKey, Body, HistoryRow, IndexRow, MappingRow, Mutation, Supervoxel};
 use crate::{Author, Labelmap};
 
 /// The property of a commit that says which edits it left out.
@@ -367,31 +367,19 @@ impl Merge<'_> {
         }
     }
 
-    /// Takes the rows of bodies, index, supervoxels and mapping.
-    async fn tables(&mut self) -> Result<()> {
-        let map = self.map;
+    /// The rows of a table to set, and the keys of those to delete, so that it has what is taken from theirs.
+    /// `judge` names a row, and says which side it is taken from.
+    async fn taken<R: rows::Row, K: Copy>(
+        &self,
+        table: &str,
+        key: impl Fn(&R) -> K,
+        judge: impl Fn(K) -> (String, Option<Side>),
+    ) -> Result<(Vec<R>, Vec<K>)> {
         let (mut set, mut gone) = (Vec::new(), Vec::new());
-        for (ours, theirs) in self.changed::<Body>(layout::BODIES).await? {
-            let Some(body) = theirs.or(ours).map(|row| row.body) else { continue };
-            let side = self.sides.bodies.get(&body).copied();
-            if !self.takes(&format!("body {body}"), side)? {
-                continue;
-            }
-            self.bodies.insert(body);
-            match theirs {
-                Some(row) => set.push(row),
-                None => gone.push(body),
-            }
-        }
-        rows::upsert(&map.bodies, &set).await?;
-        rows::delete(&map.bodies, &gone).await?;
-
-        let (mut set, mut gone) = (Vec::new(), Vec::new());
-        for (ours, theirs) in self.changed::<IndexRow>(layout::INDEX).await? {
-            let key = theirs.as_ref().or(ours.as_ref()).map(|row| row.key);
-            let Some(key) = key else { continue };
-            let side = self.sides.bodies.get(&key.0).copied();
-            if !self.takes(&format!("the index of body {}", key.0), side)? {
+        for (ours, theirs) in self.changed::<R>(table).await? {
+            let Some(key) = theirs.as_ref().or(ours.as_ref()).map(&key) else { continue };
+            let (what, side) = judge(key);
+            if !self.takes(&what, side)? {
                 continue;
             }
             match theirs {
@@ -399,37 +387,39 @@ impl Merge<'_> {
                 None => gone.push(key),
             }
         }
+        Ok((set, gone))
+    }
+
+    /// Takes the rows of bodies, index, supervoxels and mapping.
+    async fn tables(&mut self) -> Result<()> {
+        let (map, sides) = (self.map, &self.sides);
+        let side_of = |body: u64| sides.bodies.get(&body).copied();
+
+        let judge = |id: u64| (format!("body {id}"), side_of(id));
+        let (set, gone) = self.taken(layout::BODIES, |row: &Body| row.body, judge).await?;
+        let taken: Vec<u64> = set.iter().map(|row| row.body).chain(gone.iter().copied()).collect();
+        rows::upsert(&map.bodies, &set).await?;
+        rows::delete(&map.bodies, &gone).await?;
+
+        let judge = |key: BlockKey| (format!("the index of body {}", key.0), side_of(key.0));
+        let (set, gone) = self.taken(layout::INDEX, |row: &IndexRow| row.key, judge).await?;
         rows::upsert(&map.index, &set).await?;
         IndexRow::delete(&map.index, &gone).await?;
 
-        let (mut set, mut gone) = (Vec::new(), Vec::new());
-        for (ours, theirs) in self.changed::<Supervoxel>(layout::SUPERVOXELS).await? {
-            let Some(id) = theirs.or(ours).map(|row| row.supervoxel) else { continue };
-            if !self.takes(&format!("supervoxel {id}"), self.sides.of_supervoxel(id))? {
-                continue;
-            }
-            match theirs {
-                Some(row) => set.push(row),
-                None => gone.push(id),
-            }
-        }
+        let judge = |id: u64| (format!("supervoxel {id}"), sides.of_supervoxel(id));
+        let key = |row: &Supervoxel| row.supervoxel;
+        let (set, gone) = self.taken(layout::SUPERVOXELS, key, judge).await?;
         rows::upsert(&map.supervoxels, &set).await?;
         rows::delete(&map.supervoxels, &gone).await?;
 
-        let (mut set, mut gone) = (Vec::new(), Vec::new());
-        for (ours, theirs) in self.changed::<MappingRow>(layout::MAPPING).await? {
-            let Some(id) = theirs.or(ours).map(|row| row.supervoxel) else { continue };
-            let side = self.sides.of_supervoxel(id);
-            if !self.takes(&format!("the mapping of supervoxel {id}"), side)? {
-                continue;
-            }
-            match theirs {
-                Some(row) => set.push(row),
-                None => gone.push(id),
-            }
-        }
+        let judge = |id: u64| (format!("the mapping of supervoxel {id}"), sides.of_supervoxel(id));
+        let key = |row: &MappingRow| row.supervoxel;
+        let (set, gone) = self.taken(layout::MAPPING, key, judge).await?;
         rows::upsert(&map.mapping, &set).await?;
-        rows::delete(&map.mapping, &gone).await
+        rows::delete(&map.mapping, &gone).await?;
+
+        self.bodies.extend(taken);
+        Ok(())
     }
 
     /// Takes the log of edits that come over, and forgets that of edits that are given up.

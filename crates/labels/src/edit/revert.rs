@@ -13,18 +13,18 @@ use crate::rows::{
     self, BlockKey, HistoryRow, IndexRow, Kind, Mutation, Part, Parts, Supervoxel, insert,
 };
 
+/// Which mutation each mutation undid, as far as it was asked for; `None` if it undid none.
+type Undone = BTreeMap<u64, Option<u64>>;
+
 impl Labelmap {
-    /// Refuses if a later mutation decided about one of the supervoxels: that one has to be undone first.
+    /// Refuses if a later mutation that still counts decided about one of the supervoxels: that one has to be
+    /// undone first.
     pub(super) async fn revert(&self, mutation: u64) -> Result<Changes> {
         let logged = self.mutation(mutation).await?;
         let mut done = Vec::with_capacity(logged.supervoxels.len());
+        let mut undone = Undone::default();
         for &supervoxel in &logged.supervoxels {
-            let history: Vec<HistoryRow> = rows::scan(&self.history, &rows::of(supervoxel)).await?;
-            // Ids of mutations grow within a branch, but a merge of branches may interleave them.
-            match history.last() {
-                Some(last) if last.mutation == mutation => done.push(*last),
-                last => return Err(overtaken(&logged, supervoxel, last)),
-            }
+            done.push(self.last_decision(&logged, supervoxel, &mut undone).await?);
         }
         let mut changes = match logged.kind {
             Kind::SplitSupervoxel | Kind::SplitBody => self.join(&done).await?,
@@ -37,6 +37,49 @@ impl Labelmap {
         };
         changes.name(Kind::Revert, logged.body, mutation);
         Ok(changes)
+    }
+
+    /// What the mutation did to a supervoxel, if no later one decided about it since. A mutation and the one that
+    /// undid it count for nothing together.
+    async fn last_decision(
+        &self,
+        logged: &Mutation,
+        supervoxel: u64,
+        undone: &mut Undone,
+    ) -> Result<HistoryRow> {
+        let history: Vec<HistoryRow> = rows::scan(&self.history, &rows::of(supervoxel)).await?;
+        let mut cancelled = BTreeMap::new();
+        // Ids of mutations grow within a branch, but a merge of branches may interleave them.
+        for row in history.into_iter().rev() {
+            if let Some(by) = cancelled.get(&row.mutation) {
+                if row.mutation == logged.mutation {
+                    return Err(undone_already(logged, *by));
+                }
+            } else if row.mutation == logged.mutation {
+                return Ok(row);
+            } else if let Some(target) = self.undone_by(row.mutation, undone).await? {
+                cancelled.insert(target, row.mutation);
+            } else {
+                return Err(overtaken(logged, supervoxel, row.mutation));
+            }
+        }
+        Err(Error::Corrupt {
+            file: self.path.clone(),
+            what: format!("history of supervoxel {supervoxel}"),
+            expected: format!("a row of mutation {}", logged.mutation),
+            found: "none".to_owned(),
+        })
+    }
+
+    /// The mutation that a mutation undid, if that is what it did.
+    async fn undone_by(&self, mutation: u64, undone: &mut Undone) -> Result<Option<u64>> {
+        if let Some(known) = undone.get(&mutation) {
+            return Ok(*known);
+        }
+        let logged = self.mutation(mutation).await?;
+        let target = (logged.kind == Kind::Revert).then_some(logged.other);
+        undone.insert(mutation, target);
+        Ok(target)
     }
 
     async fn move_back(&self, done: &[HistoryRow]) -> Result<Changes> {
@@ -130,14 +173,18 @@ impl Labelmap {
     }
 }
 
-fn overtaken(logged: &Mutation, supervoxel: u64, last: Option<&HistoryRow>) -> Error {
-    let by = last.map_or("another".to_owned(), |last| last.mutation.to_string());
-    Error::Conflict {
-        message: format!(
-            "mutation {} cannot be undone: supervoxel {supervoxel} was changed again by mutation {by}; undo \
-             that one first",
-            logged.mutation
-        ),
-        conflicts: Vec::new(),
-    }
+fn undone_already(logged: &Mutation, by: u64) -> Error {
+    conflict(format!("mutation {} was undone already, by mutation {by}", logged.mutation))
+}
+
+fn overtaken(logged: &Mutation, supervoxel: u64, by: u64) -> Error {
+    conflict(format!(
+        "mutation {} cannot be undone: supervoxel {supervoxel} was changed again by mutation {by}; undo that one \
+         first",
+        logged.mutation
+    ))
+}
+
+fn conflict(message: String) -> Error {
+    Error::Conflict { message, conflicts: Vec::new() }
 }

@@ -185,7 +185,6 @@ async fn blame_names_the_edits_that_decided() {
     assert_eq!(error.kind(), ErrorKind::Conflict);
     assert!(error.to_string().contains(&second.mutation.to_string()), "{error}");
     edit(&repo, "main", Edit::Revert { mutation: second.mutation }).await.unwrap();
-    edit(&repo, "main", Edit::Revert { mutation: first.mutation }).await.unwrap_err();
     let map = tip(&repo, "main").await;
     assert_eq!(map.bodies_of(&[2]).await.unwrap(), [1]);
     assert_sound(&map).await;
@@ -287,4 +286,28 @@ fn hostile_sparse_volumes_are_errors() {
     let far = Runs::of_mask([u64::MAX; 3], [1, 1, 2], &[true, true]).unwrap();
     assert_eq!(far.voxels(), 2);
     Runs::of_mask([0; 3], [u64::MAX; 3], &[]).unwrap_err();
+}
+
+/// A mutation and the one that undid it count for nothing together: what came before them can be undone.
+#[tokio::test]
+async fn edits_that_were_undone_do_not_stand_in_the_way_of_older_ones() {
+    let (repo, _) = small().await;
+    let merge = edit(&repo, "main", Edit::Merge { target: 1, bodies: vec![2] }).await.unwrap();
+    let cleave = Edit::Cleave { body: 1, supervoxels: vec![2], new_body: None };
+    let cleave = edit(&repo, "main", cleave).await.unwrap();
+    let undo = |mutation| Edit::Revert { mutation };
+
+    let error = edit(&repo, "main", undo(merge.mutation)).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
+    assert!(error.to_string().contains(&format!("mutation {}; undo that one", cleave.mutation)));
+
+    let undone = edit(&repo, "main", undo(cleave.mutation)).await.unwrap();
+    let error = edit(&repo, "main", undo(cleave.mutation)).await.unwrap_err();
+    assert!(error.to_string().contains("undone already"), "{error}");
+    assert!(error.to_string().contains(&undone.mutation.to_string()), "{error}");
+
+    edit(&repo, "main", undo(merge.mutation)).await.unwrap();
+    let map = tip(&repo, "main").await;
+    assert_eq!(map.load_mapping().await.unwrap().body(2), 2);
+    assert_sound(&map).await;
 }
