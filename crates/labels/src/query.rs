@@ -8,6 +8,7 @@ use chunkyard_repo::KeyRange;
 use chunkyard_store::{Error, Noun, Result};
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt};
+use serde::{Deserialize, Serialize};
 
 use crate::Labelmap;
 use crate::blocks::{At, BLOCKS_AT_ONCE, voxels};
@@ -15,7 +16,8 @@ use crate::rows::{self, Body, HistoryRow, IndexRow, MappingRow, Mutation, Row, S
 use crate::runs::{Run, Runs};
 
 /// What the voxels of an answer are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Ids {
     /// Bodies at the version.
     #[default]

@@ -31,7 +31,7 @@ pub async fn run(
     durability: Durability,
 ) -> Result<Plan, Box<dyn Error>> {
     let format = format_named(format)?;
-    let plan = Plan::new(&**source, wishes, format, "a")?;
+    let plan = Plan::new(source, wishes, format, "a").await?;
     let store = store::Options { durability, ..store::Options::default() };
     let place = Place::new(target, &store)?;
     let options = CreateOptions { plan: plan.name.clone(), store, ..CreateOptions::default() };

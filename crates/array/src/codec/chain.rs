@@ -40,6 +40,8 @@ struct Bound {
     chunk_bytes: Option<usize>,
     options: CodecOptions,
     fast: Option<Fast>,
+    /// How voxels lie in a chunk, if chunks are label blocks.
+    labels: Option<label_block::zarr::Layout>,
     /// Whether the chain is only a table of offsets and the elements behind it.
     offsets: bool,
     shard: Option<Shard>,
@@ -116,6 +118,9 @@ impl Codecs {
         })?;
         let bound = Bound {
             fast: Fast::recognise(codecs, &dtype, chunk_shape),
+            labels: codecs
+                .first()
+                .and_then(|first| label_block::zarr::Layout::recognise(first, &dtype, chunk_shape)),
             offsets: offsets::is_all_of(codecs, &dtype),
             shard: Shard::recognise(codecs, &dtype, &fill_element, chunk_shape)?,
             chain,
@@ -204,18 +209,30 @@ impl Codecs {
         }
     }
 
+    /// Whether chunks are label blocks, compressed or not.
+    pub fn has_label_blocks(&self) -> bool {
+        self.0.labels.is_some()
+    }
+
     /// The [label block](super::label_block) that an encoded chunk is, checked and not decoded any further.
     pub fn label_block(&self, encoded: &[u8]) -> Result<Vec<u8>> {
-        let block = self.0.fast.as_ref().and_then(|fast| fast.label_block(encoded));
-        block.unwrap_or_else(|| Err(no_label_blocks()))
+        let bound = &*self.0;
+        let labels = bound.labels.as_ref().ok_or_else(no_label_blocks)?;
+        match bound.fast.as_ref().and_then(|fast| fast.label_block(encoded)) {
+            Some(block) => block,
+            None => label_block::chain::unpack(&bound.chain, labels, encoded, &bound.options),
+        }
     }
 
     /// The encoded chunk that a [label block](super::label_block) is.
     pub fn encode_label_block(&self, block: &[u8]) -> Result<Vec<u8>> {
+        let bound = &*self.0;
+        let labels = bound.labels.as_ref().ok_or_else(no_label_blocks)?;
         let mut out = Vec::new();
-        let fast = self.0.fast.as_ref();
-        let done = fast.and_then(|fast| fast.encode_label_block(block, &mut out));
-        done.unwrap_or_else(|| Err(no_label_blocks())).map(|()| out)
+        match bound.fast.as_ref().and_then(|fast| fast.encode_label_block(block, &mut out)) {
+            Some(done) => done.map(|()| out),
+            None => label_block::chain::pack(&bound.chain, labels, block, &bound.options),
+        }
     }
 
     /// Decodes a whole chunk.
@@ -485,7 +502,5 @@ impl Codecs {
 }
 
 fn no_label_blocks() -> Error {
-    Error::invalid(
-        "chunks of this array are no label blocks, or are compressed by more than zstd or lz4",
-    )
+    Error::invalid("chunks of this array are no label blocks")
 }

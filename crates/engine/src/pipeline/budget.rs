@@ -95,7 +95,7 @@ fn working_bytes(plan: &ArrayPlan, held_bytes_max: u64, fetching: Fetching) -> u
     let source_chunk = plan.from.spec.chunk_shape().unwrap_or_default();
     let target_chunk = plan.to.spec.chunk_shape().unwrap_or_default();
     let batch = match plan.movement {
-        Movement::Copy | Movement::Transcode => {
+        Movement::Copy | Movement::Rewrite | Movement::Transcode => {
             bytes(source_chunk, source_item).max(8 << 20).saturating_mul(2)
         }
         // Only the encoded result: chunks are gathered from where the elements are.
@@ -118,7 +118,7 @@ fn working_bytes(plan: &ArrayPlan, held_bytes_max: u64, fetching: Fetching) -> u
     // Each chunk costs something besides its bytes: chunks under way, and chunks of the pack, which
     // are named in its receipt or in the index of its shard.
     let at_once = match plan.movement {
-        Movement::Copy | Movement::Transcode => BATCH_CHUNKS,
+        Movement::Copy | Movement::Rewrite | Movement::Transcode => BATCH_CHUNKS,
         Movement::Regrid => CHUNKS_AT_ONCE,
     };
     let named = if plan.to.sharding.is_some() { NAMED_IN_INDEX } else { NAMED_IN_RECEIPT };

@@ -92,7 +92,7 @@ impl Conversion {
         let is_array = matches!(source.dataset().nodes.get("/"), Some(Node::Array(_)));
         let named = to.names_every_array() || !request.wishes.into.is_empty();
         let name = if is_array && named { stem(&request.source) } else { "" }.to_owned();
-        let plan = Plan::new(&*source, &request.wishes, to, &name)?;
+        let plan = Plan::new(&source, &request.wishes, to, &name).await?;
         plan.check_fill(&source).await?;
         Ok(Self { source, from, to, plan, request, places: (place, target), name })
     }

@@ -7,10 +7,14 @@ use chunkyard_array::{Cast, Codecs, Region, contiguous_bytes, copy_region, fill_
 use chunkyard_format::{ChunkCodecs, encode_chunk};
 use chunkyard_store::Result;
 
-/// Casts and encodes. Cheap to clone.
+use super::relabel::Relabel;
+
+/// Relabels, casts and encodes. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(super) struct Encoder {
     pub(super) codecs: ChunkCodecs,
+    /// What becomes of labels, before the cast.
+    pub(super) relabel: Option<Relabel>,
     pub(super) cast: Option<Cast>,
     /// Fill value of the source, which its padding is made of.
     pub(super) source_fill: Vec<u8>,
@@ -36,7 +40,7 @@ impl Encoder {
         if part == chunk
             && let Some(elements) = contiguous_bytes(elements, place.shape(), &given, item_size)?
         {
-            return self.cast_and_encode(&codecs, elements);
+            return self.change_and_encode(&codecs, elements);
         }
         let size = chunk.num_bytes(item_size)?;
         CHUNK.with_borrow_mut(|buffer| {
@@ -47,12 +51,27 @@ impl Encoder {
             let at = part.relative_to(chunk.origin())?;
             let (to, shape) = (at.origin(), chunk.shape());
             copy_region(elements, place.shape(), &given, buffer, shape, to, item_size)?;
-            self.cast_and_encode(&codecs, buffer)
+            self.change_and_encode(&codecs, buffer)
         })
     }
 
-    /// Casts and encodes a chunk that is complete.
-    pub(super) fn cast_and_encode(&self, codecs: &Codecs, decoded: &[u8]) -> Result<Option<Bytes>> {
+    /// Relabels, casts and encodes a chunk that is complete.
+    pub(super) fn change_and_encode(
+        &self,
+        codecs: &Codecs,
+        decoded: &[u8],
+    ) -> Result<Option<Bytes>> {
+        thread_local! {
+            static LABELS: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+        }
+        let Some(relabel) = &self.relabel else { return self.cast_and_encode(codecs, decoded) };
+        LABELS.with_borrow_mut(|labels| {
+            relabel.elements_into(decoded, labels);
+            self.cast_and_encode(codecs, labels)
+        })
+    }
+
+    fn cast_and_encode(&self, codecs: &Codecs, decoded: &[u8]) -> Result<Option<Bytes>> {
         thread_local! {
             static CAST: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
         }

@@ -46,7 +46,7 @@ pub async fn link(
     meter: &Meter,
 ) -> Result<Linked> {
     refuse_overlap(&**source, from, place)?;
-    let plan = Plan::new(&**source, wishes, &RepoFormat, name)?;
+    let plan = Plan::new(source, wishes, &RepoFormat, name).await?;
     let changed: Vec<String> = plan
         .arrays
         .iter()

@@ -8,10 +8,12 @@
 //!        locate ▶ fetch ▶ decode ▶ cast ▶ encode ▶ push          per pack, in bounded memory
 //! ```
 //!
-//! There are three movements, and the [`Plan`] says which one an array takes and why:
+//! There are four movements, and the [`Plan`] says which one an array takes and why:
 //!
 //! - [`Movement::Copy`]: source and target encode chunks the same way; bytes are copied verbatim,
 //!   after a check that they decode.
+//! - [`Movement::Rewrite`]: the same grid, and label blocks on both sides; their compression or their labels
+//!   change, and no voxel is decoded.
 //! - [`Movement::Transcode`]: the same grid; each chunk is decoded and encoded.
 //! - [`Movement::Regrid`]: n chunks to m. Tiles that hold whole chunks of both grids, where that is
 //!   affordable, so that no chunk is decoded twice.
@@ -36,6 +38,8 @@ mod pack_shape;
 mod pieces;
 mod plan;
 mod regrid;
+mod relabel;
+mod rewrite;
 mod route;
 mod run;
 mod transcode;

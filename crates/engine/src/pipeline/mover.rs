@@ -1,4 +1,4 @@
-//! Moves the packs of one array: the common part of the three movements.
+//! Moves the packs of one array: the common part of the movements.
 
 use std::sync::Arc;
 
@@ -58,6 +58,9 @@ impl Mover {
     ) -> Result<()> {
         match (self.plan.movement, &self.handling) {
             (Movement::Copy, _) => self.copy(pieces, writer).await,
+            (Movement::Rewrite, Handling::Fixed { encoder, reader }) => {
+                self.rewrite(pieces, writer, reader, encoder).await
+            }
             (Movement::Transcode, Handling::Fixed { encoder, reader }) => {
                 self.transcode(pieces, writer, reader, encoder).await
             }
@@ -132,7 +135,8 @@ impl Handling {
             return Ok(Self::Variable { reader, codecs });
         }
         let source_fill = reader.codecs().whole().fill_element().to_vec();
-        let encoder = Box::new(Encoder { codecs, cast: plan.cast.clone(), source_fill });
+        let (relabel, cast) = (plan.relabel.clone(), plan.cast.clone());
+        let encoder = Box::new(Encoder { codecs, relabel, cast, source_fill });
         Ok(Self::Fixed { reader, encoder })
     }
 }

@@ -4,12 +4,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use chunkyard_array::{Cast, Grid, Region};
-use chunkyard_format::{ArrayNode, Dataset, Edges, Format, Node, Pack, Source};
+use chunkyard_format::{ArrayNode, ChunkCodecs, Dataset, Edges, Format, Node, Pack, Source};
 use chunkyard_store::{Error, Result};
 use serde_json::{Value, json};
 
 use super::budget::Fetching;
 use super::pack_shape::{ALIGNED_BYTES_MAX, grow};
+use super::relabel::{Relabel, relabels};
 use super::wishes::{ArrayWish, Wishes};
 
 /// Decoded bytes of a pack, unless the target's own packs are larger.
@@ -26,6 +27,8 @@ const TILE_BYTES: u64 = 16 << 20;
 pub enum Movement {
     /// Bytes verbatim.
     Copy,
+    /// Label blocks with another compression or other labels, without decoding their voxels.
+    Rewrite,
     /// Chunk by chunk, decoded and encoded.
     Transcode,
     /// n chunks to m.
@@ -36,6 +39,7 @@ impl fmt::Display for Movement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Copy => "copy",
+            Self::Rewrite => "rewrite",
             Self::Transcode => "transcode",
             Self::Regrid => "regrid",
         })
@@ -68,6 +72,8 @@ pub struct ArrayPlan {
     /// Where the target's first element is in the source.
     pub(super) offset: Vec<u64>,
     pub(super) cast: Option<Cast>,
+    /// What becomes of labels, before a cast.
+    pub(super) relabel: Option<Relabel>,
     /// Whether the target stores all chunks, even ones that hold only the fill value.
     pub every: bool,
     /// Whether the source's elements are in memory already.
@@ -88,13 +94,16 @@ pub struct Plan {
 
 impl Plan {
     /// Plans to bring the wished part of a source into a format. `name` is for an array at the
-    /// root, which has none, where the target needs one.
-    pub fn new(
-        source: &dyn Source,
+    /// root, which has none, where the target needs one. Reads the mapping of a segmentation whose bodies
+    /// are wished for.
+    pub async fn new(
+        source: &Arc<dyn Source>,
         wishes: &Wishes,
         format: &dyn Format,
         name: &str,
     ) -> Result<Self> {
+        let relabels = relabels(source, wishes).await?;
+        let source = &**source;
         let wanted = wishes.apply(source, name)?;
         let dataset = format.express(wanted.dataset)?;
         let pack_bytes = wishes.pack_bytes.unwrap_or(PACK_BYTES);
@@ -104,7 +113,9 @@ impl Plan {
             let source_node = source.dataset().array(&from.source)?.clone();
             let from_memory = source.is_memory(&from.source);
             let nodes = (source_node, to);
-            let planned = ArrayPlan::new(&target, from, nodes, format, from_memory, pack_bytes);
+            let relabel = relabels.get(&from.source).cloned();
+            let planned =
+                ArrayPlan::new(&target, from, relabel, nodes, format, from_memory, pack_bytes);
             arrays.push(planned.map_err(|error| Error::for_array(&target, error))?);
         }
         let description = describe(source, &dataset, &arrays, format)?;
@@ -144,6 +155,7 @@ impl ArrayPlan {
     fn new(
         target: &str,
         wanted: ArrayWish,
+        relabel: Option<Relabel>,
         (from, to): (Arc<ArrayNode>, Arc<ArrayNode>),
         format: &dyn Format,
         from_memory: bool,
@@ -151,7 +163,7 @@ impl ArrayPlan {
     ) -> Result<Self> {
         let (source_grid, target_grid) = (from.grid()?, to.grid()?);
         let offset = wanted.region.origin().to_vec();
-        let (movement, why) = choose(&from, &to, &wanted)?;
+        let (movement, why) = choose(&from, &to, &wanted, relabel.is_some())?;
         let item_size = to.item_bytes();
         let shape = target_grid.array_shape();
         let grain = format.grain(&to)?;
@@ -175,6 +187,7 @@ impl ArrayPlan {
             bytes: to.logical_bytes(),
             offset,
             cast: wanted.cast,
+            relabel,
             every: format.stores_every_chunk(),
             from_memory,
             from,
@@ -232,7 +245,12 @@ impl ArrayPlan {
 }
 
 /// Which movement, and why.
-fn choose(from: &ArrayNode, to: &ArrayNode, wanted: &ArrayWish) -> Result<(Movement, String)> {
+fn choose(
+    from: &ArrayNode,
+    to: &ArrayNode,
+    wanted: &ArrayWish,
+    relabelled: bool,
+) -> Result<(Movement, String)> {
     let (source, target) = (from.grid()?, to.grid()?);
     let chunk = source.chunk_shape();
     if chunk != target.chunk_shape() {
@@ -257,6 +275,15 @@ fn choose(from: &ArrayNode, to: &ArrayNode, wanted: &ArrayWish) -> Result<(Movem
         let why = format!("{} becomes {}", cast.source(), cast.target());
         return Ok((Movement::Transcode, why));
     }
+    let blocks =
+        |node: &ArrayNode| Ok::<_, Error>(ChunkCodecs::new(node)?.whole().has_label_blocks());
+    if relabelled {
+        let movement = match blocks(from)? && blocks(to)? {
+            true => Movement::Rewrite,
+            false => Movement::Transcode,
+        };
+        return Ok((movement, "supervoxels become bodies".to_owned()));
+    }
     if from.spec.same_encoding(&to.spec) {
         let why = "chunks are the same in source and target".to_owned();
         return Ok((Movement::Copy, why));
@@ -265,7 +292,13 @@ fn choose(from: &ArrayNode, to: &ArrayNode, wanted: &ArrayWish) -> Result<(Movem
         let codecs = &node.spec.metadata().codecs;
         codecs.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
     };
-    Ok((Movement::Transcode, format!("codecs {} become {}", names(from), names(to))))
+    let why = format!("codecs {} become {}", names(from), names(to));
+    // Codecs that this program does not know cannot be label blocks, and fail where they are used.
+    let same = from.spec.dtype()? == to.spec.dtype()?;
+    match same && blocks(from).unwrap_or(false) && blocks(to).unwrap_or(false) {
+        true => Ok((Movement::Rewrite, why)),
+        false => Ok((Movement::Transcode, why)),
+    }
 }
 
 fn shape(extents: &[u64]) -> String {
@@ -298,6 +331,7 @@ fn describe(
                 "target": *array.target,
                 "offset": array.offset,
                 "pack": array.packs.chunk_shape(),
+                "bodies": array.relabel.is_some(),
             })
         })
         .collect();

@@ -65,7 +65,7 @@ fn transcode_chunk(
         if encoder.cast.is_some() {
             clear_padding(&encoder.codecs, chunk, decoded, &encoder.source_fill)?;
         }
-        encoder.cast_and_encode(&target, decoded)
+        encoder.change_and_encode(&target, decoded)
     })
 }
 

@@ -61,8 +61,16 @@ async fn compare(plan: &ArrayPlan, region: &Region, from: &Reader, to: &Reader) 
     let within = plan.in_source(region)?;
     let (source, target) =
         future::try_join(from.read_elements(&within), to.read_elements(region)).await?;
-    let cast = plan.cast.clone();
+    let (relabel, cast) = (plan.relabel.clone(), plan.cast.clone());
     let (expected, found) = cpu(move || {
+        let source = match (relabel, source) {
+            (Some(relabel), ElementsBuf::Fixed(bytes)) => {
+                let mut labels = Vec::new();
+                relabel.elements_into(&bytes, &mut labels);
+                ElementsBuf::Fixed(labels)
+            }
+            (_, source) => source,
+        };
         let source = match (cast, source) {
             (Some(cast), ElementsBuf::Fixed(bytes)) => {
                 let ElementsBuf::Fixed(target) = &target else {

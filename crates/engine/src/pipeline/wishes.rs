@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use chunkyard_array::{Cast, DType, Region, Sharding, codec};
 use chunkyard_format::{ArrayNode, Dataset, Fate, Loss, Node, Source, carry_array, carry_group};
+use chunkyard_labels::Ids;
 use chunkyard_store::{Error, Noun, Result};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
@@ -26,6 +27,8 @@ pub struct Wishes {
     pub codec: Option<String>,
     /// Name of a data type.
     pub dtype: Option<String>,
+    /// Which labels the voxels of a segmentation have; unset, those that the source stores.
+    pub ids: Option<Ids>,
     /// Losses that are accepted, by name.
     pub lossy: BTreeSet<String>,
     /// The group that everything goes into; `/` when empty.

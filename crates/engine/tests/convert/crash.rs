@@ -54,7 +54,7 @@ impl Work {
     pub(crate) async fn run(&self, store: &Store) -> Result<Outcome> {
         let format = format_named(self.to.format)?;
         let wishes = self.to.packs(self.sample.spec.shape(), &self.chunks);
-        let plan = Plan::new(&*self.source, &wishes, format, "")?;
+        let plan = Plan::new(&self.source, &wishes, format, "").await?;
         let place = self.place(store);
         let options = CreateOptions {
             plan: plan.name.clone(),

@@ -64,12 +64,12 @@ async fn files_are_converted_and_resharded() {
     let file = in_memory("hdf5-converted", "user_block.h5").await;
     let wishes = Wishes { lossy: ["/virtual".to_owned()].into(), ..Wishes::default() };
     let (format, hdf5) = (format_named("zarr3").unwrap(), source(&file, "").await);
-    let refused = Plan::new(&*hdf5, &Wishes::default(), format, "").unwrap_err();
+    let refused = Plan::new(&hdf5, &Wishes::default(), format, "").await.unwrap_err();
     assert!(
         matches!(&refused, Error::Unsupported { what } if what.contains("/virtual")),
         "{refused}"
     );
-    let plan = Plan::new(&*hdf5, &wishes, format, "").unwrap();
+    let plan = Plan::new(&hdf5, &wishes, format, "").await.unwrap();
     let place = Place::new("memory://hdf5-converted/out.zarr", &Options::default()).unwrap();
     let sink = format.create(&place, plan.dataset.clone(), CreateOptions::default()).await.unwrap();
     run(&hdf5, sink, &plan, &RunOptions { verify: true, ..RunOptions::default() }).await.unwrap();
@@ -95,7 +95,7 @@ async fn only_stored_chunks_of_a_file_are_visited() {
         let format = format_named("zarr3").unwrap();
         for (number, chunks) in [vec![2, 2], vec![3, 5]].into_iter().enumerate() {
             let wishes = Wishes { chunks: Some(chunks), ..Wishes::default() };
-            let plan = Plan::new(&*hdf5, &wishes, format, "").unwrap();
+            let plan = Plan::new(&hdf5, &wishes, format, "").await.unwrap();
             let target = format!("{root}/{number}.zarr");
             let place = Place::new(&target, &Options::default()).unwrap();
             let sink = format.create(&place, plan.dataset.clone(), CreateOptions::default()).await;

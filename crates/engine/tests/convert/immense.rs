@@ -82,7 +82,7 @@ async fn convert(
     let ((from, _), (target, _)) = (place(yard, from), place(yard, name));
     let source = source(&from).await;
     let format = format_named(to.format).unwrap();
-    let plan = Plan::new(&*source, &to.wishes(chunks), format, "").unwrap();
+    let plan = Plan::new(&source, &to.wishes(chunks), format, "").await.unwrap();
     let create = CreateOptions { plan: plan.name.clone(), ..CreateOptions::default() };
     let sink = format.create(&target, plan.dataset.clone(), create).await.unwrap();
     let meter = Arc::<Meter>::default();
@@ -140,7 +140,7 @@ async fn a_region_and_a_cast_of_it_visit_only_stored_chunks() {
     let region = Some(format!("3:{},1:{}", SHAPE[0] - 1, SHAPE[1]));
     let wishes = Wishes { region, dtype: Some("int64".into()), ..Wishes::default() };
     let format = format_named("zarr3").unwrap();
-    let plan = Plan::new(&*source, &wishes, format, "").unwrap();
+    let plan = Plan::new(&source, &wishes, format, "").await.unwrap();
     let sink = format.create(&target, plan.dataset.clone(), CreateOptions::default());
     let how = RunOptions { verify: true, ..RunOptions::default() };
     run(&source, sink.await.unwrap(), &plan, &how).await.unwrap();
@@ -221,7 +221,7 @@ async fn an_interrupted_conversion_goes_on_with_stored_chunks_only() {
     write(&yard, "plain").await;
     let source = opened(&yard.at("plain")).await;
     let format = format_named("zarr3").unwrap();
-    let plan = Plan::new(&*source, &named("zarr3").wishes(&CHUNK), format, "").unwrap();
+    let plan = Plan::new(&source, &named("zarr3").wishes(&CHUNK), format, "").await.unwrap();
     for last in 0.. {
         let dies = fault::Plan::new(last, Mode::Die);
         let (store, fault) = Fault::wrap(&yard.store(""), dies);
@@ -255,14 +255,14 @@ async fn a_format_that_stores_every_chunk_refuses_terabytes_of_nothing() {
     let (from, _) = place(&yard, "plain");
     let source = source(&from).await;
     let blz = format_named("blz").unwrap();
-    let plan = Plan::new(&*source, &Wishes::default(), blz, "").unwrap();
+    let plan = Plan::new(&source, &Wishes::default(), blz, "").await.unwrap();
     let error = plan.check_fill(&source).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
     assert!(error.to_string().contains("fill values"), "{error}");
     let little = Wishes { region: Some("0:100,:".into()), ..Wishes::default() };
-    let plan = Plan::new(&*source, &little, blz, "").unwrap();
+    let plan = Plan::new(&source, &little, blz, "").await.unwrap();
     plan.check_fill(&source).await.unwrap();
     let zarr = format_named("zarr3").unwrap();
-    let plan = Plan::new(&*source, &Wishes::default(), zarr, "").unwrap();
+    let plan = Plan::new(&source, &Wishes::default(), zarr, "").await.unwrap();
     plan.check_fill(&source).await.unwrap();
 }

@@ -33,7 +33,8 @@ fn wishes(to: &Entry, movement: Movement, spec: &ArraySpec) -> Wishes {
     let (shape, chunks) = (spec.shape(), spec.chunk_shape().unwrap());
     match movement {
         Movement::Copy => to.near(shape, chunks),
-        Movement::Transcode => {
+        // Only label blocks are rewritten: `rewrite.rs` has them.
+        Movement::Rewrite | Movement::Transcode => {
             Wishes { codec: Some("blosc:lz4:5+crc32c".into()), ..to.near(shape, chunks) }
         }
         Movement::Regrid => {

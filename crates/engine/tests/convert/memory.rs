@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use chunkyard_array::{ArraySpec, Region};
-use chunkyard_engine::format::{CreateOptions, MemorySource, OpenOptions, Place, Reader};
+use chunkyard_engine::format::{CreateOptions, MemorySource, OpenOptions, Place, Reader, Source};
 use chunkyard_engine::open::{format_named, open};
 use chunkyard_engine::pipeline::{Plan, RunOptions, Wishes, run};
 use chunkyard_engine::store::Limits;
@@ -26,9 +26,10 @@ fn spec() -> ArraySpec {
 
 /// Writes the values as wished and reads everything back, padding included.
 async fn written(target: &str, to: &str, wishes: Wishes, options: &RunOptions) -> Vec<u8> {
-    let source = Arc::new(MemorySource::new("/a", &spec(), values().into()).unwrap()) as Arc<_>;
+    let source: Arc<dyn Source> =
+        Arc::new(MemorySource::new("/a", &spec(), values().into()).unwrap());
     let format = format_named(to).unwrap();
-    let plan = Plan::new(&*source, &wishes, format, "").unwrap();
+    let plan = Plan::new(&source, &wishes, format, "").await.unwrap();
     let place = Place::new(target, &Default::default()).unwrap();
     let sink = format.create(&place, plan.dataset.clone(), CreateOptions::default()).await.unwrap();
     run(&source, sink, &plan, options).await.unwrap();
@@ -86,10 +87,10 @@ async fn a_region_of_memory_is_written_and_nothing_beside_it() {
 async fn memory_may_be_larger_than_the_limit_of_bytes_in_flight() {
     let source = vec![7; 64 << 20];
     let spec = ArraySpec::builder(&[64, 1 << 20], &[1, 1 << 20], "uint8").build().unwrap();
-    let source = Arc::new(MemorySource::new("/a", &spec, source.into()).unwrap()) as Arc<_>;
+    let source: Arc<dyn Source> = Arc::new(MemorySource::new("/a", &spec, source.into()).unwrap());
     let format = format_named("zarr3").unwrap();
     let wishes = Wishes { chunks: Some(vec![1, 1 << 20]), ..Wishes::default() };
-    let plan = Plan::new(&*source, &wishes, format, "").unwrap();
+    let plan = Plan::new(&source, &wishes, format, "").await.unwrap();
     let place = Place::new("memory://convert-much-memory/a.zarr", &Default::default()).unwrap();
     let sink = format.create(&place, plan.dataset.clone(), CreateOptions::default()).await.unwrap();
     let limits = Limits { bytes_in_flight: 128 << 20, ..Limits::default() };

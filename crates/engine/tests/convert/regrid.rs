@@ -16,7 +16,7 @@ fn values() -> Vec<u8> {
 
 async fn convert(source: &Arc<dyn Source>, target: &str, wishes: &Wishes) -> Arc<dyn Source> {
     let format = format_named("zarr3").unwrap();
-    let plan = Plan::new(&**source, wishes, format, "").unwrap();
+    let plan = Plan::new(source, wishes, format, "").await.unwrap();
     assert_eq!(plan.arrays[0].movement, Movement::Regrid);
     let place = Place::new(target, &Default::default()).unwrap();
     let sink = format.create(&place, plan.dataset.clone(), CreateOptions::default()).await.unwrap();
@@ -72,7 +72,7 @@ async fn a_layer_that_does_not_fit_is_read_batch_by_batch() {
 
     let format = format_named("zarr3").unwrap();
     let rows = Wishes { chunks: Some(vec![1, 1024, 2048]), codec, ..Wishes::default() };
-    let plan = Plan::new(&*source, &rows, format, "").unwrap();
+    let plan = Plan::new(&source, &rows, format, "").await.unwrap();
     let target = "memory://convert-layer/rows";
     let place = Place::new(target, &Default::default()).unwrap();
     let sink = format.create(&place, plan.dataset.clone(), CreateOptions::default()).await.unwrap();

@@ -119,7 +119,7 @@ pub(crate) async fn convert_as(
 ) -> Result<Done> {
     let format = format_named(to).unwrap();
     let name = if format.names_every_array() { name } else { "" };
-    let plan = Plan::new(&**source, wishes, format, name)?;
+    let plan = Plan::new(source, wishes, format, name).await?;
     let place = Place::new(target, &options())?;
     let create =
         CreateOptions { plan: plan.name.clone(), store: options(), ..CreateOptions::default() };

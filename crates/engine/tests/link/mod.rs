@@ -30,7 +30,7 @@ async fn zarr(root: &Path, shards: Option<Vec<u64>>) -> String {
     let source = open(made.to_str().unwrap(), &OpenOptions::default()).await.unwrap().source;
     let format = format_named("zarr3").unwrap();
     let wishes = Wishes { shards: Some(shards), ..Wishes::default() };
-    let plan = Plan::new(&*source, &wishes, format, "").unwrap();
+    let plan = Plan::new(&source, &wishes, format, "").await.unwrap();
     let target = root.join("data.zarr").to_str().unwrap().to_owned();
     let place = Place::new(&target, &Default::default()).unwrap();
     let sink = format.create(&place, plan.dataset.clone(), CreateOptions::default()).await.unwrap();

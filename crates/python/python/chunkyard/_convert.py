@@ -124,6 +124,7 @@ def convert(
     shards: Shape | Literal["none"] | None = None,
     codecs: str | None = None,
     dtype: npt.DTypeLike | None = None,
+    ids: Literal["bodies", "supervoxels"] | None = None,
     lossy: Iterable[str] = (),
     into: str = "",
     to: str | None = None,
@@ -155,7 +156,8 @@ def convert(
 
     `arrays` are paths, of arrays or of groups for all in them; `selection` is a box of each, such as
     `np.s_[0:10, :, 5:]`; `branch`, `tag`, `snapshot` and `as_of` choose the version of a repository that
-    is read; `lossy` accepts losses by the names that a refusal gives them; `verify` reads everything
+    is read; `ids` says whether the voxels of a segmentation become the bodies of that version or stay
+    supervoxels; `lossy` accepts losses by the names that a refusal gives them; `verify` reads everything
     back and compares before anything is visible; `progress` is a function that gets the progress, or
     says whether to show it.
 
@@ -179,6 +181,7 @@ def convert(
         "region": _box(selection),
         "codec": codecs,
         "dtype": None if dtype is None else np.dtype(dtype).name,
+        "ids": ids,
         "lossy": _listed(lossy),
         "into": into,
         "pack_bytes": pack_bytes,

@@ -43,6 +43,7 @@
 mod bits;
 mod builder;
 mod cells;
+pub(super) mod chain;
 mod decode;
 mod downsample;
 mod draft;

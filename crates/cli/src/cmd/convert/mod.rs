@@ -9,9 +9,10 @@ use std::time::Instant;
 use anyhow::{Context as _, Result};
 use chunkyard_engine::Meter;
 use chunkyard_engine::format::{CreateOptions, Place};
+use chunkyard_engine::labels::Ids;
 use chunkyard_engine::pipeline::{Conversion, Origin, Request, RunOptions, Wishes};
 use chunkyard_engine::store::Limits;
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use self::describe::Sides;
 use crate::args::VersionArgs;
@@ -34,6 +35,7 @@ Examples:
   chunkyard convert in.zarr out.zarr --chunks 64,64,64 --shards 512,512,512 --codec zstd:3
   chunkyard convert in.zarr s3://bucket/out.zarr --dtype float32 --lossy rounding --verify
   chunkyard convert in.zarr/ocean out.blp                     one array, a single Bloscpack file
+  chunkyard convert brain.repo bodies.zarr --array /labels/s0 --ids bodies
   chunkyard convert in.zarr out.zarr --region 0:10,: --dry-run")]
 pub(crate) struct Convert {
     /// What to convert
@@ -86,6 +88,10 @@ struct Wished {
     #[arg(long, value_name = "NAME")]
     dtype: Option<String>,
 
+    /// Labels of a segmentation: the bodies of the version, or the supervoxels as stored
+    #[arg(long, value_name = "IDS", value_enum)]
+    ids: Option<IdsArg>,
+
     /// Accept this loss, by the name that the refusal gives it; may be repeated
     #[arg(long, value_name = "NAME")]
     lossy: Vec<String>,
@@ -93,6 +99,24 @@ struct Wished {
     /// Put everything into this group of the target
     #[arg(long, value_name = "GROUP")]
     into: Option<String>,
+}
+
+/// Which labels the voxels of a segmentation have.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum IdsArg {
+    /// Bodies at the version that is read
+    Bodies,
+    /// Supervoxels, as they are stored
+    Supervoxels,
+}
+
+impl From<IdsArg> for Ids {
+    fn from(ids: IdsArg) -> Self {
+        match ids {
+            IdsArg::Bodies => Self::Bodies,
+            IdsArg::Supervoxels => Self::Supervoxels,
+        }
+    }
 }
 
 /// How the target is written.
@@ -203,6 +227,7 @@ impl Wished {
             shards,
             codec: self.codec.clone(),
             dtype: self.dtype.clone(),
+            ids: self.ids.map(Ids::from),
             lossy: self.lossy.iter().cloned().collect(),
             into: self.into.clone().unwrap_or_default(),
             ..Wishes::default()

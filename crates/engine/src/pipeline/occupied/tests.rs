@@ -23,7 +23,7 @@ async fn planned(stored: &[u64], wishes: Wishes) -> (Arc<dyn Source>, Arc<ArrayP
     }
     let source: Arc<dyn Source> = Arc::new(Zarr3Source::open(store).await.unwrap());
     let wishes = Wishes { pack_bytes: Some(256), ..wishes };
-    let plan = Plan::new(&*source, &wishes, &Zarr3, "").unwrap();
+    let plan = Plan::new(&source, &wishes, &Zarr3, "").await.unwrap();
     (source, Arc::new(plan.arrays.into_iter().next().unwrap()))
 }
 

@@ -54,7 +54,7 @@ impl Worker {
             OpenOptions { store, allowed: order.allowed.clone(), version: order.version.clone() };
         let source = format_named(&order.source.format)?.open(&from, &open).await?;
         let format = format_named(&order.target.format)?;
-        let plan = Plan::new(&*source, &order.wishes, format, &order.name)?;
+        let plan = Plan::new(&source, &order.wishes, format, &order.name).await?;
         if plan.name != order.plan {
             return Err(Error::Conflict {
                 message: format!(

@@ -1,0 +1,70 @@
+//! Other labels on the way: supervoxels become the bodies they belong to at the version that is read.
+//!
+//! The voxels of a segmentation are supervoxels, and people look at bodies. A conversion with
+//! [`Ids::Bodies`] looks every label up in the mapping of the version. In label blocks that is their table
+//! and nothing else; in decoded elements it is every voxel.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use chunkyard_array::codec::label_block;
+use chunkyard_format::Source;
+use chunkyard_labels::{Ids, Labelmap, Mapping};
+use chunkyard_repo::RepoSource;
+use chunkyard_store::{Error, Result};
+
+use super::wishes::Wishes;
+
+/// The mapping that the labels of an array go through. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(super) struct Relabel(Arc<Mapping>);
+
+/// The arrays whose labels change, by their paths in the source.
+pub(super) type Relabels = BTreeMap<String, Relabel>;
+
+impl Relabel {
+    /// Changes a label block, in its table.
+    pub(super) fn block(&self, block: &mut [u8]) -> Result<()> {
+        label_block::relabel(block, |label| self.0.body(label))?;
+        Ok(())
+    }
+
+    /// Writes the new labels of decoded `uint64` elements to `out`, whose content is dropped.
+    pub(super) fn elements_into(&self, elements: &[u8], out: &mut Vec<u8>) {
+        out.clear();
+        out.reserve(elements.len());
+        // Neighbours mostly belong to one supervoxel.
+        let (mut last, mut body) = (0, self.0.body(0));
+        for element in elements.as_chunks::<8>().0 {
+            let label = u64::from_le_bytes(*element);
+            if label != last {
+                (last, body) = (label, self.0.body(label));
+            }
+            out.extend_from_slice(&body.to_le_bytes());
+        }
+    }
+}
+
+/// What the wish for ids means for a source: the mappings of the segmentations that are in it.
+pub(super) async fn relabels(source: &Arc<dyn Source>, wishes: &Wishes) -> Result<Relabels> {
+    let Some(Ids::Bodies) = wishes.ids else { return Ok(Relabels::new()) };
+    let any: &dyn Any = &**source;
+    let mut found = Relabels::new();
+    if let Some(repo) = any.downcast_ref::<RepoSource>() {
+        let session = repo.session();
+        for path in Labelmap::list(session).await? {
+            let map = Labelmap::open(session, &path).await?;
+            let relabel = Relabel(Arc::new(map.load_mapping().await?));
+            for scale in 0..map.layout().scales {
+                found.insert(map.array(scale)?.node().path.clone(), relabel.clone());
+            }
+        }
+    }
+    if found.is_empty() {
+        return Err(Error::invalid(
+            "there is no segmentation with bodies in the source; without ids, labels stay as they are",
+        ));
+    }
+    Ok(found)
+}
