@@ -5,6 +5,11 @@
 
 pub use crate::hdf5::hostile::{Hdf5Content, read_hdf5};
 
+/// The files of a Badger directory.
+pub mod badger {
+    pub use crate::badger::hostile::*;
+}
+
 /// The parts of a container's files.
 pub mod container {
     /// Archived footers, read without trust.

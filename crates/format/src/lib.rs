@@ -50,6 +50,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod badger;
 mod check;
 mod chunk_codecs;
 pub mod container;

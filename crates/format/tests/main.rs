@@ -2,6 +2,8 @@
 
 // Clippy lets functions outside `#[test]` unwrap only below a `cfg(test)`.
 #[cfg(test)]
+mod badger;
+#[cfg(test)]
 mod container;
 #[cfg(test)]
 mod superchunk;

@@ -20,14 +20,36 @@ pub enum Check {
     Crc32c(u32),
     /// A digest of these bytes lies right behind them in the object.
     Behind(Digest),
+    /// The chunk is the end of an entry of a log: `before` bytes ahead of it belong to the entry, and
+    /// a CRC-32C of all of them, big-endian, lies right behind it. Of the bytes ahead, the last
+    /// `known` have the CRC-32C `head`; so an entry that is whole but another one is noticed.
+    Entry {
+        /// How many bytes of the entry lie before the chunk.
+        before: u32,
+        /// How many of these are known beforehand.
+        known: u32,
+        /// CRC-32C of the known bytes.
+        head: u32,
+    },
 }
+
+/// Bytes of the CRC-32C behind an entry of a log.
+const ENTRY_CRC_BYTES: usize = 4;
 
 impl Check {
     /// The checksum, if it is known before anything is read.
     pub fn crc32c(self) -> Option<u32> {
         match self {
             Self::Crc32c(crc) => Some(crc),
-            Self::Behind(_) => None,
+            Self::Behind(_) | Self::Entry { .. } => None,
+        }
+    }
+
+    /// How many bytes of the object before the chunk belong to it.
+    pub fn bytes_before(self) -> usize {
+        match self {
+            Self::Crc32c(_) | Self::Behind(_) => 0,
+            Self::Entry { before, .. } => before as usize,
         }
     }
 
@@ -36,6 +58,7 @@ impl Check {
         match self {
             Self::Crc32c(_) => 0,
             Self::Behind(digest) => digest.bytes(),
+            Self::Entry { .. } => ENTRY_CRC_BYTES,
         }
     }
 }
@@ -45,6 +68,8 @@ pub(super) struct Checked {
     /// Their index in the caller's list.
     pub(super) at: usize,
     pub(super) check: Check,
+    /// The bytes before in the object, as far as the check needs them.
+    pub(super) before: Bytes,
     pub(super) bytes: Bytes,
     /// The bytes that follow in the object, as far as the check needs them.
     pub(super) behind: Bytes,
@@ -79,7 +104,9 @@ impl Checked {
     fn effort(&self) -> usize {
         match self.check {
             Check::Behind(Digest::None) => 0,
-            Check::Crc32c(_) | Check::Behind(Digest::Adler32 | Digest::Crc32) => self.bytes.len(),
+            Check::Crc32c(_)
+            | Check::Behind(Digest::Adler32 | Digest::Crc32)
+            | Check::Entry { .. } => self.bytes.len(),
             Check::Behind(_) => self.bytes.len().saturating_mul(HASH_EFFORT),
         }
     }
@@ -95,6 +122,17 @@ impl Checked {
             Check::Behind(digest) => {
                 let found = digest.of(&self.bytes);
                 (found != self.behind).then(|| wrong(digest.name(), hex(&self.behind), hex(&found)))
+            }
+            Check::Entry { known, head, .. } => {
+                let found = crc32c::crc32c_append(crc32c::crc32c(&self.before), &self.bytes);
+                if found.to_be_bytes() != *self.behind {
+                    return Some(wrong("checksum", hex(&self.behind), format!("{found:08x}")));
+                }
+                let known = self.before.len().saturating_sub(known as usize);
+                let found = crc32c::crc32c(self.before.get(known..).unwrap_or_default());
+                (found != head).then(|| {
+                    wrong("key and lengths", format!("{head:08x}"), format!("{found:08x}"))
+                })
             }
         }
     }
@@ -118,6 +156,7 @@ mod tests {
                 let one = |(at, expected)| Checked {
                     at,
                     check: Check::Crc32c(expected),
+                    before: Bytes::new(),
                     bytes: bytes.clone(),
                     behind: Bytes::new(),
                 };
@@ -138,7 +177,9 @@ mod tests {
                 let behind: Bytes = digest.of(&bytes).into();
                 let check = Check::Behind(digest);
                 assert_eq!(check.bytes_behind(), behind.len());
-                let checked = |bytes, behind| vec![Checked { at: 5, check, bytes, behind }];
+                let checked = |bytes, behind| {
+                    vec![Checked { at: 5, check, before: Bytes::new(), bytes, behind }]
+                };
                 let right = first_mismatch(checked(bytes.clone(), behind.clone()));
                 assert_eq!(right.await.unwrap(), None);
                 if digest != Digest::None {

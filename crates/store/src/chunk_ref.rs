@@ -68,12 +68,13 @@ impl ChunkRef {
         }
     }
 
-    /// The bytes that it takes in its store, including a digest behind it; for a chunk of a packed
-    /// block, its share.
+    /// The bytes that it takes in its store, including what its check needs before and behind it; for
+    /// a chunk of a packed block, its share.
     pub fn stored_len(&self) -> Option<u64> {
         let Self::Slice { block, within } = self else {
-            let behind = self.check().map_or(0, Check::bytes_behind) as u64;
-            return Some(self.len()?.saturating_add(behind));
+            let around = |check: Check| check.bytes_before() + check.bytes_behind();
+            let around = self.check().map_or(0, around) as u64;
+            return Some(self.len()?.saturating_add(around));
         };
         let packed = block.range.end.saturating_sub(block.range.start);
         let part = within.end.saturating_sub(within.start);

@@ -3,7 +3,8 @@
 //! All references of a call are on their way together, whichever store they are in: ranges
 //! coalesced by [`Store::fetch`]'s rules, whole files several to a call, and no more calls under
 //! way at once than the limits say. Bytes are checked against the checksum in their reference or
-//! the one right behind them, which comes along in the same read. Chunks in packed blocks are
+//! the one right behind them, which comes along in the same read, as do bytes before them that it
+//! covers. Chunks in packed blocks are
 //! unpacked; see [`slices`](super::slices).
 
 use std::collections::{HashMap, HashSet};
@@ -21,7 +22,7 @@ use super::fetch::plan;
 use super::group::{Group, Shares};
 use super::local::check_range;
 use super::slices::{self, Blocks, Slices};
-use super::{Block, Check, ChunkRef, Limits, Remotes, Store};
+use super::{Block, ChunkRef, Limits, Remotes, Store};
 use crate::error::{Error, Result};
 
 /// The most files that are read by one call, one after the other, on a file system.
@@ -148,13 +149,16 @@ impl Fetcher {
         Ok(answer)
     }
 
-    /// What to read for a chunk: its range and the digest behind it, so that neighbours stay one
-    /// read.
+    /// What to read for a chunk: its range, the digest behind it and the bytes before it that the
+    /// digest covers, so that neighbours stay one read.
     fn with_check(&self, reference: &ChunkRef, range: &Range<u64>) -> Range<u64> {
-        let behind = reference.check().filter(|_| self.check).map_or(0, Check::bytes_behind);
+        let Some(check) = reference.check().filter(|_| self.check) else { return range.clone() };
         // A reversed range stays as it is, and is refused later.
         match range.start <= range.end {
-            true => range.start..range.end.saturating_add(behind as u64),
+            true => {
+                let start = range.start.saturating_sub(check.bytes_before() as u64);
+                start..range.end.saturating_add(check.bytes_behind() as u64)
+            }
             false => range.clone(),
         }
     }
@@ -324,7 +328,8 @@ async fn check(
         // The packed bytes of a block are checked already.
         let (Some(check), Some(bytes)) = (reference.check(), bytes) else { continue };
         let behind = bytes.split_off(bytes.len().saturating_sub(check.bytes_behind()));
-        checked.push(Checked { at, check, bytes: bytes.clone(), behind });
+        let before = bytes.split_to(check.bytes_before().min(bytes.len()));
+        checked.push(Checked { at, check, before, bytes: bytes.clone(), behind });
     }
     match checksum::first_mismatch(checked).await? {
         None => Ok(()),

@@ -4,6 +4,8 @@
 //! [`lz4_pack`] makes, `zstd` exactly what [`zstd_pack`] makes. A length inside packed bytes is
 //! compared with the expected length and never allocated.
 
+use std::io::Read;
+
 use lz4_flex::block::{compress_into, decompress_into, get_maximum_output_size};
 use serde_json::json;
 use zarrs::metadata::v3::MetadataV3;
@@ -158,6 +160,36 @@ pub(super) fn snappy_len(packed: &[u8]) -> Result<usize> {
     }
     let found = format!("{} bytes", packed.len());
     Err(Error::corrupt("chunk", "a snappy block after its length", found))
+}
+
+/// The bytes of a Snappy block that begins with their number, of which there may be at most
+/// `bytes_max`.
+pub fn snappy_unpacked(packed: &[u8], bytes_max: usize) -> Result<Vec<u8>> {
+    let len = snappy_len(packed)?;
+    if len > bytes_max {
+        let expected = format!("at most {bytes_max} bytes");
+        return Err(Error::corrupt("snappy block", expected, format!("{len} bytes")));
+    }
+    let mut plain = super::zeroed(len)?;
+    snappy_unpack(packed, &mut plain)?;
+    Ok(plain)
+}
+
+/// The bytes of Zstandard frames, of which there may be at most `bytes_max`. Memory grows with what
+/// is decompressed.
+pub fn zstd_unpacked(packed: &[u8], bytes_max: usize) -> Result<Vec<u8>> {
+    let wrong = |cause: std::io::Error| {
+        Error::corrupt("zstd frames", "a whole frame", cause.to_string()).because(cause)
+    };
+    let decoder = zstd::stream::read::Decoder::with_buffer(packed).map_err(wrong)?;
+    let mut plain = Vec::new();
+    let most = u64::try_from(bytes_max).unwrap_or(u64::MAX).saturating_add(1);
+    decoder.take(most).read_to_end(&mut plain).map_err(wrong)?;
+    if plain.len() > bytes_max {
+        let expected = format!("at most {bytes_max} bytes");
+        return Err(Error::corrupt("zstd frames", expected, "more"));
+    }
+    Ok(plain)
 }
 
 /// Appends to `out` one Zstandard frame with its content size and without a checksum. Reuses the

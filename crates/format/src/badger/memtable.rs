@@ -1,0 +1,201 @@
+//! `NNNNN.mem`: what was written last and is in no table yet.
+//!
+//! A server that is closed writes its memtables to tables and deletes their logs; one that runs, or
+//! died, has logs. Entries of a transaction count once its end is there.
+
+use std::cmp::Ordering;
+
+use bytes::Bytes;
+use chunkyard_store::{Result, Store};
+
+use super::key;
+use super::log::{self, HEAD_BYTES, LogEntry, Parsed};
+use super::record::{Record, TRANSACTION, TRANSACTION_END};
+use super::wire::corrupt;
+
+/// How much of a log is read at a time.
+const PIECE_BYTES: u64 = 1 << 20;
+
+/// A version of a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct MemoryEntry {
+    pub(super) user: Vec<u8>,
+    pub(super) version: u64,
+    pub(super) record: Record,
+}
+
+impl MemoryEntry {
+    /// By key, newer versions first.
+    fn order(&self, other: &Self) -> Ordering {
+        self.user.cmp(&other.user).then(other.version.cmp(&self.version))
+    }
+}
+
+/// What a log says, sorted.
+#[derive(Debug, Default)]
+pub(super) struct Memtable {
+    pub(super) entries: Vec<MemoryEntry>,
+    /// Why reading ended before the log did, and where.
+    pub(super) torn: Option<(u64, &'static str)>,
+}
+
+/// Reads a log.
+pub(super) async fn open(store: &Store, file: &str, size: u64) -> Result<Replay> {
+    let mut replay = Replay::new(file);
+    let head = store.get_range(file, 0..size.min(HEAD_BYTES)).await?;
+    log::check_head(file, &head)?;
+    let (mut at, mut window) = (size.min(HEAD_BYTES), Vec::new());
+    while !replay.is_done() {
+        // A large entry is read in few steps.
+        let more = PIECE_BYTES.max(window.len() as u64).min(size - at);
+        window.extend_from_slice(&store.get_range(file, at..at + more).await?);
+        at += more;
+        let used = replay.feed(&window, at == size);
+        window.drain(..used);
+    }
+    Ok(replay)
+}
+
+/// Reads a log step by step.
+#[derive(Debug)]
+pub(super) struct Replay {
+    file: String,
+    /// Where the next entry begins.
+    at: u64,
+    /// The transaction that has begun, and its entries.
+    transaction: Option<(u64, Vec<MemoryEntry>)>,
+    /// Where that transaction begins.
+    began_at: u64,
+    entries: Vec<MemoryEntry>,
+    torn: Option<(u64, &'static str)>,
+    damaged: Option<(u64, usize)>,
+    done: bool,
+}
+
+impl Replay {
+    pub(super) fn new(file: &str) -> Self {
+        Self {
+            file: file.to_owned(),
+            at: HEAD_BYTES,
+            transaction: None,
+            began_at: HEAD_BYTES,
+            entries: Vec::new(),
+            torn: None,
+            damaged: None,
+            done: false,
+        }
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        self.done
+    }
+
+    /// Takes the entries at the start of `window`, which is the rest of the log if `is_last`, and says
+    /// how many bytes it needs no longer.
+    pub(super) fn feed(&mut self, window: &[u8], is_last: bool) -> usize {
+        let mut used = 0;
+        while !self.done {
+            let rest = window.get(used..).unwrap_or_default();
+            match log::entry(rest) {
+                Parsed::Short if !is_last => break,
+                Parsed::Short if rest.is_empty() => self.end(),
+                Parsed::Short => self.stop("the log ends within an entry"),
+                Parsed::Bad => self.stop("there is no entry"),
+                Parsed::End if rest.iter().any(|byte| *byte != 0) => {
+                    self.stop("zeros are followed by other bytes");
+                }
+                Parsed::End => self.end(),
+                Parsed::Entry(entry) if !entry.is_intact => {
+                    match rest.get(entry.len..).map(log::entry) {
+                        Some(Parsed::Short) if !is_last => break,
+                        // A torn log has nothing behind the tear.
+                        Some(Parsed::Entry(next)) if next.is_intact => {
+                            self.damaged = Some((self.at, entry.len));
+                            self.done = true;
+                        }
+                        _ => self.stop("an entry has a wrong checksum"),
+                    }
+                }
+                Parsed::Entry(entry) => {
+                    if self.take(&entry) {
+                        used += entry.len;
+                        self.at += entry.len as u64;
+                    }
+                }
+            }
+        }
+        used
+    }
+
+    /// The entry counts, or the log ends before it.
+    fn take(&mut self, entry: &LogEntry<'_>) -> bool {
+        let Some((user, version)) = key::split(entry.key) else {
+            self.stop("a key has no time");
+            return false;
+        };
+        let record = Record {
+            meta: entry.meta,
+            expires_at: entry.expires_at,
+            value: Bytes::copy_from_slice(entry.value),
+        };
+        let kept = MemoryEntry { user: user.to_vec(), version, record };
+        if entry.meta & TRANSACTION != 0 {
+            match &mut self.transaction {
+                None => {
+                    self.began_at = self.at;
+                    self.transaction = Some((version, vec![kept]));
+                }
+                Some((time, entries)) if *time == version => entries.push(kept),
+                Some(_) => {
+                    self.stop("a transaction begins within another");
+                    return false;
+                }
+            }
+        } else if entry.meta & TRANSACTION_END != 0 {
+            let time = std::str::from_utf8(entry.value).ok().and_then(|text| text.parse().ok());
+            match self.transaction.take() {
+                Some((began, entries)) if time == Some(began) => self.entries.extend(entries),
+                other => {
+                    self.transaction = other;
+                    self.stop("a transaction ends that did not begin");
+                    return false;
+                }
+            }
+        } else if self.transaction.is_some() {
+            self.stop("a transaction has no end");
+            return false;
+        } else {
+            self.entries.push(kept);
+        }
+        true
+    }
+
+    /// The end of what was written.
+    fn end(&mut self) {
+        if self.transaction.is_some() {
+            self.stop("a transaction has no end");
+        }
+        self.done = true;
+    }
+
+    fn stop(&mut self, why: &'static str) {
+        // Nothing of a transaction counts without its end.
+        let at = if self.transaction.is_some() { self.began_at } else { self.at };
+        self.torn = Some((at, why));
+        self.done = true;
+    }
+
+    /// What was read. The error is about an entry that is damaged though others follow it.
+    pub(super) fn finish(self) -> (Memtable, Option<chunkyard_store::Error>) {
+        let mut entries = self.entries;
+        // Of two entries with the same key and time the later one counts.
+        entries.reverse();
+        entries.sort_by(MemoryEntry::order);
+        entries.dedup_by(|later, first| later.order(first).is_eq());
+        let error = self.damaged.map(|(at, len)| {
+            let what = format!("checksum of the entry of {len} bytes at offset {at}");
+            corrupt(&self.file, what, "its own, as other entries follow", "another")
+        });
+        (Memtable { entries, torn: self.torn }, error)
+    }
+}
