@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Pack the store of a run of drive_dvid.py into one small file.
+"""Pack the store of a run of drive_dvid.py, or any folder with data/badger, into one small file.
 
     pack_store.py RUN OUT.store
 
-Packed are data/badger (without DISCARD, 1 MiB of garbage statistics), data/mutlog and repos_info.json. Holes of sparse files are
+Packed are data/badger (without DISCARD, 1 MiB of garbage statistics), data/mutlog and repos_info.json, as far as they are there. Holes of sparse files are
 left out: a running server has a value log of 2 GiB with next to nothing in it. The file is a Zstandard frame of
 
     repeat: u16 length of the path | path | u64 size of the file | u32 number of extents
@@ -48,7 +48,7 @@ def extents(file: Path):
 
 def main():
     run, out = Path(sys.argv[1]), Path(sys.argv[2])
-    files = [run / "repos_info.json"]
+    files = [file for file in [run / "repos_info.json"] if file.exists()]
     for folder in ("badger", "mutlog"):
         found = sorted((run / "data" / folder).glob("*"))
         files += [file for file in found if file.is_file() and file.name != "DISCARD"]

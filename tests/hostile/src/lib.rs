@@ -20,6 +20,7 @@
     reason = "a promise that does not hold must stop the test or the fuzzer"
 )]
 
+mod badger;
 mod blosc_buffer;
 mod choices;
 pub mod codec;
@@ -98,6 +99,10 @@ pub const TARGETS: &[Target] = &[
     target("label_block_segmentation", label_block::segmentation),
     target("label_block_value", label_block::stored),
     target("mutation_log", mutation_log::check),
+    target("badger_manifest", badger::manifest),
+    target("badger_table", badger::table),
+    target("badger_log_entry", badger::entry),
+    target("badger_memtable", badger::memtable),
 ];
 
 const fn target(name: &'static str, check: fn(&[u8])) -> Target {

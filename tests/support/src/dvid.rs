@@ -9,7 +9,11 @@ pub const DVID_STORES: [&str; 5] = ["basic", "edits", "branches", "offset-live",
 
 /// A store that goes away with the test: `data/badger`, `data/mutlog` and `repos_info.json`.
 pub fn dvid_store(name: &str) -> tempfile::TempDir {
-    let packed = dvid_testdata().join("stores").join(format!("{name}.store"));
+    unpack_store(&dvid_testdata().join("stores").join(format!("{name}.store")))
+}
+
+/// What `testdata/dvid/make/pack_store.py` packed; it goes away with the test.
+pub fn unpack_store(packed: &Path) -> tempfile::TempDir {
     let packed = zstd::decode_all(&std::fs::read(packed).unwrap()[..]).unwrap();
     let directory = tempfile::tempdir().unwrap();
     let mut rest = &packed[..];

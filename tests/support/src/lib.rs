@@ -9,7 +9,7 @@ mod places;
 use chunkyard_store::fault::{Mode, Unsynced};
 
 pub use self::cases::cases;
-pub use self::dvid::{DVID_STORES, dvid_store, dvid_testdata};
+pub use self::dvid::{DVID_STORES, dvid_store, dvid_testdata, unpack_store};
 pub use self::places::{
     AllPlaces, Place, Scratch, create_only, directory, duplicate, memory, repetitions, scratch,
     tick,

@@ -4,8 +4,6 @@
 //! [`lz4_pack`] makes, `zstd` exactly what [`zstd_pack`] makes. A length inside packed bytes is
 //! compared with the expected length and never allocated.
 
-use std::io::Read;
-
 use lz4_flex::block::{compress_into, decompress_into, get_maximum_output_size};
 use serde_json::json;
 use zarrs::metadata::v3::MetadataV3;
@@ -175,20 +173,15 @@ pub fn snappy_unpacked(packed: &[u8], bytes_max: usize) -> Result<Vec<u8>> {
     Ok(plain)
 }
 
-/// The bytes of Zstandard frames, of which there may be at most `bytes_max`. Memory grows with what
-/// is decompressed.
+/// The bytes of Zstandard frames, of which there may be at most `bytes_max`.
 pub fn zstd_unpacked(packed: &[u8], bytes_max: usize) -> Result<Vec<u8>> {
-    let wrong = |cause: std::io::Error| {
-        Error::corrupt("zstd frames", "a whole frame", cause.to_string()).because(cause)
-    };
-    let decoder = zstd::stream::read::Decoder::with_buffer(packed).map_err(wrong)?;
-    let mut plain = Vec::new();
-    let most = u64::try_from(bytes_max).unwrap_or(u64::MAX).saturating_add(1);
-    decoder.take(most).read_to_end(&mut plain).map_err(wrong)?;
-    if plain.len() > bytes_max {
-        let expected = format!("at most {bytes_max} bytes");
-        return Err(Error::corrupt("zstd frames", expected, "more"));
-    }
+    let most = zstd_bytes_max(packed).min(bytes_max);
+    // Decompressed at once, so no memory is taken for the window that a frame claims.
+    let mut plain = ::zstd::bulk::decompress(packed, most).map_err(|cause| {
+        let expected = format!("whole frames of at most {bytes_max} bytes");
+        Error::corrupt("zstd frames", expected, cause.to_string()).because(cause)
+    })?;
+    plain.shrink_to_fit();
     Ok(plain)
 }
 

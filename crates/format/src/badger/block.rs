@@ -16,7 +16,7 @@ use super::{checksum, key};
 
 /// The largest unpacked block that is read: blocks have 4 KiB, unless an entry or the writer's
 /// settings make them larger.
-const BYTES_MAX: usize = 64 << 20;
+const BYTES_MAX: usize = 16 << 20;
 
 /// A block, unpacked and checked.
 #[derive(Debug)]

@@ -32,3 +32,32 @@ pub(super) fn check(file: &str, what: &str, stored: &[u8], bytes: &[u8]) -> Resu
     let (expected, found) = (format!("{:08x}", stored.sum), format!("{found:08x}"));
     Err(corrupt(file, format!("checksum of {what}"), expected, found))
 }
+
+#[cfg(test)]
+mod tests {
+    use chunkyard_store::ErrorKind;
+
+    use super::*;
+
+    fn stored(algo: i32, sum: u64) -> Vec<u8> {
+        Stored { algo, sum }.encode_to_vec()
+    }
+
+    #[test]
+    fn both_kinds_are_compared_and_others_refused() {
+        // Published values of CRC-32C and of xxHash64 with seed 0.
+        for (algo, bytes, sum) in [
+            (0, "123456789", 0xe306_9283),
+            (1, "", 0xef46_db37_51d8_e999),
+            (1, "abc", 0x44bc_2cf5_ad77_0999),
+        ] {
+            check("a", "b", &stored(algo, sum), bytes.as_bytes()).unwrap();
+            let error = check("a", "b", &stored(algo, sum + 1), bytes.as_bytes()).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Corrupt);
+            assert!(error.to_string().contains("checksum of b"), "{error}");
+        }
+        let error = check("a", "b", &stored(2, 0), b"").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported);
+        assert_eq!(check("a", "b", &[0xff], b"").unwrap_err().kind(), ErrorKind::Corrupt);
+    }
+}

@@ -122,15 +122,18 @@ pub(super) fn parse(file: &str, bytes: &[u8], end: u64) -> Result<Index> {
     let (list, count) = flat.vector(list, 4).ok_or_else(|| wrong("list of blocks"))?;
     let mut index = Index::default();
     index.blocks.reserve_exact(count);
+    let mut free = 0;
     for at in 0..count {
         let block = flat.follow(list + at * 4);
         let block = block.and_then(|block| flat.block(block)).ok_or_else(|| wrong("block"))?;
         let what = || format!("block {at} in its index");
         let (start, len) = (u64::from(block.offset), u64::from(block.len));
-        if start + len > end {
+        // Blocks that share bytes would have more entries than the file has bytes.
+        if start < free || start + len > end {
             let found = format!("bytes {start}..{}", start + len);
-            return Err(corrupt(file, what(), format!("within {end} bytes"), found));
+            return Err(corrupt(file, what(), format!("within bytes {free}..{end}"), found));
         }
+        free = start + len;
         if key::split(block.key).is_none() {
             let found = format!("{} bytes", block.key.len());
             return Err(corrupt(file, what(), "a key with a time of 8 bytes", found));

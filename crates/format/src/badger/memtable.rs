@@ -199,3 +199,93 @@ impl Replay {
         (Memtable { entries, torn: self.torn }, error)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(meta: u8, user: &str, version: u64, value: &str) -> Vec<u8> {
+        let stored = [user.as_bytes(), &(!version).to_be_bytes()].concat();
+        let head = log::known_head(&stored, value.len() as u64, 0);
+        let mut entry = [&[meta, 0], &head[..], value.as_bytes()].concat();
+        let crc = crc32c::crc32c(&entry);
+        entry.extend(crc.to_be_bytes());
+        entry
+    }
+
+    fn end(version: u64) -> Vec<u8> {
+        entry(TRANSACTION_END, "!badger!txn", version, &version.to_string())
+    }
+
+    /// What a log says, read at once and byte by byte: `key@version=value`, and where it is torn.
+    fn replayed(parts: &[Vec<u8>]) -> (Vec<String>, Option<u64>) {
+        let bytes = parts.concat();
+        let read = |piece: usize| {
+            let (entries, torn) = crate::badger::hostile::replay("a.mem", &bytes, piece).unwrap();
+            let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+            let one = |(user, version, value): (Vec<u8>, u64, Bytes)| {
+                format!("{}@{version}={}", text(&user), text(&value))
+            };
+            (entries.into_iter().map(one).collect::<Vec<_>>(), torn)
+        };
+        let read = [read(usize::MAX), read(1)];
+        assert_eq!(read[0], read[1]);
+        read.into_iter().next().unwrap()
+    }
+
+    fn length(parts: &[Vec<u8>]) -> u64 {
+        HEAD_BYTES + parts.concat().len() as u64
+    }
+
+    #[test]
+    fn a_transaction_counts_once_its_end_is_there() {
+        let parts = [
+            entry(0, "b", 3, "one"),
+            entry(TRANSACTION, "a", 5, "two"),
+            entry(TRANSACTION, "b", 5, "three"),
+            end(5),
+            entry(TRANSACTION, "c", 6, "four"),
+        ];
+        let all = ["a@5=two", "b@5=three", "b@3=one"];
+        assert_eq!(replayed(&parts[..4]), (all.map(str::to_owned).to_vec(), None));
+        // The last transaction did not end, whether zeros follow or nothing.
+        let torn = Some(length(&parts[..4]));
+        assert_eq!(replayed(&parts), (all.map(str::to_owned).to_vec(), torn));
+        assert_eq!(replayed(&[&parts[..], &[vec![0; 64]]].concat()).1, torn);
+        assert_eq!(replayed(&parts[..3]), (vec!["b@3=one".to_owned()], Some(length(&parts[..1]))));
+        assert_eq!(replayed(&[&parts[..4], &[vec![0; 64]]].concat()).1, None);
+    }
+
+    #[test]
+    fn transactions_that_do_not_fit_end_the_log() {
+        let begun = entry(TRANSACTION, "a", 5, "x");
+        for other in [entry(TRANSACTION, "b", 6, "y"), end(6), entry(0, "b", 5, "z")] {
+            assert_eq!(replayed(&[begun.clone(), other]), (vec![], Some(HEAD_BYTES)));
+        }
+        assert_eq!(replayed(&[end(6)]), (vec![], Some(HEAD_BYTES)));
+    }
+
+    #[test]
+    fn of_the_same_key_and_time_the_later_counts() {
+        let parts = [entry(0, "a", 1, "first"), entry(0, "a", 1, "second")];
+        assert_eq!(replayed(&parts), (vec!["a@1=second".to_owned()], None));
+    }
+
+    #[test]
+    fn an_entry_that_is_bent_is_torn_at_the_end_and_damaged_before_others() {
+        let parts =
+            [entry(0, "a", 1, "first"), entry(0, "b", 1, "second"), entry(0, "c", 1, "third")];
+        let bent = |at: usize| {
+            let mut parts = parts.to_vec();
+            let last = parts[at].len() - 6;
+            parts[at][last] ^= 1;
+            parts
+        };
+        let expected = vec!["a@1=first".to_owned(), "b@1=second".to_owned()];
+        assert_eq!(replayed(&bent(2)), (expected, Some(length(&parts[..2]))));
+        let bytes = bent(1).concat();
+        let error = crate::badger::hostile::replay("a.mem", &bytes, 7).unwrap_err().to_string();
+        let at = length(&parts[..1]);
+        assert!(error.contains("a.mem") && error.contains(&format!("at offset {at}")), "{error}");
+    }
+}

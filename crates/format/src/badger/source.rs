@@ -188,7 +188,7 @@ impl Tables {
                     let Some(block) = table.index.block(next) else { break };
                     let first = table.index.first_key(next).map(key::user);
                     let wanted = first.is_some_and(|first| !range.is_before(first));
-                    // Blocks lie behind one another, unless an index lies.
+                    // Badger leaves no gaps between blocks.
                     if !wanted || block.start != end || block.end - at.start > self.run_bytes {
                         break;
                     }

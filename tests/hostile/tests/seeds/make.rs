@@ -9,9 +9,11 @@ use chunkyard_array::codec::blosc::{self, Compressor, Params, Shuffle};
 use chunkyard_array::codec::label_block::value::{Compression as Wrapping, wrap_onto};
 use chunkyard_array::codec::label_block::{Block, encode, encode_solid};
 use chunkyard_array::{ArraySpec, Codecs, ElementsBuf};
+use chunkyard_engine::format::hostile::badger::{Parsed, log_entry};
 use chunkyard_engine::format::hostile::container::seal::Seal;
 use chunkyard_engine::repo::{Coord, hostile};
 use chunkyard_hostile::codec::cases;
+use chunkyard_test_support::{dvid_store, unpack_store};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::basic::Compression;
@@ -71,6 +73,29 @@ fn make_seeds_of_mutation_logs() {
         let log = std::fs::read(root.join(scenario).join(version)).unwrap();
         keep("mutation_log", &format!("{scenario}-{version}"), &log);
     }
+}
+
+#[test]
+#[ignore = "writes fuzz/seeds"]
+fn make_seeds_of_badger_directories() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/badger");
+    for (at, name) in [(0u8, "none"), (2, "zstd")] {
+        let store = unpack_store(&root.join(format!("{name}.store")));
+        let read = |file: &str| std::fs::read(store.path().join("data/badger").join(file)).unwrap();
+        keep("badger_manifest", name, &read("MANIFEST"));
+        keep("badger_table", name, &[&[at], &read("000004.sst")[..]].concat());
+        // The first entry is behind the head of the file.
+        let log = &read("000001.vlog")[20..];
+        let Parsed::Entry(entry) = log_entry(log) else { panic!("{name} has no entry") };
+        keep("badger_log_entry", name, &log[..entry.len]);
+    }
+    let store = dvid_store("edits");
+    let read = |file: &str| std::fs::read(store.path().join("data/badger").join(file)).unwrap();
+    keep("badger_manifest", "dvid", &read("MANIFEST"));
+    keep("badger_table", "snappy", &[&[1], &read("000002.sst")[..]].concat());
+    let store = dvid_store("offset-live");
+    let log = std::fs::read(store.path().join("data/badger/00001.mem")).unwrap();
+    keep("badger_memtable", "dvid", &log[20..4096]);
 }
 
 #[test]

@@ -1,0 +1,240 @@
+//! Damage of every kind of file: the error names file and place, or the rest is read and what is
+//! missing is listed.
+
+use chunkyard_format::badger::{Badger, Entry, KeyRange, Skipped};
+use chunkyard_store::{ChunkRef, Error, ErrorKind};
+
+use super::{Unpacked, scanned};
+
+/// The file that an error is about, and all that it says.
+fn named(error: &Error) -> (&str, String) {
+    match error {
+        Error::Corrupt { file, .. } => (file, error.to_string()),
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn refused(unpacked: &Unpacked) -> Error {
+    Badger::open(&unpacked.store).await.unwrap_err()
+}
+
+/// Entries outside the keys that a part may concern.
+fn without(all: &[Entry], part: &Skipped) -> Vec<Entry> {
+    let (first, end) = (part.first_key.as_ref().unwrap(), part.end_key.as_ref());
+    let is_hit = |key: &Vec<u8>| key >= first && end.is_none_or(|end| key < end);
+    all.iter().filter(|entry| !is_hit(&entry.key)).cloned().collect()
+}
+
+#[tokio::test]
+async fn a_flipped_bit_in_the_manifest() {
+    let unpacked = Unpacked::dvid("basic");
+    unpacked.flip("MANIFEST", 26);
+    let error = refused(&unpacked).await;
+    let (file, text) = named(&error);
+    assert_eq!(file, "MANIFEST");
+    assert!(text.contains("checksum of the record at offset 16"), "{text}");
+}
+
+#[tokio::test]
+async fn a_manifest_that_is_cut_is_read_as_far_as_it_goes() {
+    let unpacked = Unpacked::dvid("edits");
+    let whole = unpacked.read("MANIFEST");
+    unpacked.cut("MANIFEST", whole.len() as u64 - 3);
+    let badger = unpacked.open().await;
+    let cautions = badger.cautions();
+    assert!(cautions[0].contains("MANIFEST is torn at offset 30"), "{cautions:?}");
+    assert!(cautions[1].contains("000002.sst is not read"), "{cautions:?}");
+    assert!(!scanned(&badger, KeyRange::all()).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_table_that_is_missing() {
+    let unpacked = Unpacked::badger("zstd");
+    let all = unpacked.all().await;
+    std::fs::remove_file(unpacked.path.join("000008.sst")).unwrap();
+    let error = refused(&unpacked).await;
+    let (file, text) = named(&error);
+    assert_eq!(file, "000008.sst");
+    assert!(text.contains("which MANIFEST names"), "{text}");
+
+    let badger = unpacked.open_damaged().await;
+    let found = scanned(&badger, KeyRange::all()).await.unwrap();
+    // It had the last two transactions; what they wrote over shows again.
+    let newest = |entries: &[Entry]| entries.iter().map(|entry| entry.version).max();
+    assert_eq!((newest(&all), newest(&found)), (Some(120), Some(100)));
+    let skipped = badger.skipped();
+    assert_eq!((skipped.len(), &*skipped[0].file, &skipped[0].bytes), (1, "000008.sst", &None));
+    assert_eq!(skipped[0].error, text);
+}
+
+#[tokio::test]
+async fn a_manifest_that_names_a_file_that_never_was() {
+    let unpacked = Unpacked::dvid("basic");
+    let change = [0x0a, 2, 0x08, 77];
+    let mut manifest = unpacked.read("MANIFEST");
+    manifest.extend(4u32.to_be_bytes());
+    manifest.extend(crc32c::crc32c(&change).to_be_bytes());
+    manifest.extend(change);
+    unpacked.write("MANIFEST", &manifest);
+    let error = refused(&unpacked).await;
+    let (file, text) = named(&error);
+    assert!(file == "000077.sst" && text.contains("MANIFEST"), "{text}");
+}
+
+#[tokio::test]
+async fn a_flipped_bit_in_the_index_of_a_table() {
+    let unpacked = Unpacked::dvid("basic");
+    let size = unpacked.read("000001.sst").len() as u64;
+    for (at, what) in [(size - 200, "checksum of the index"), (size - 2, "its footer")] {
+        unpacked.flip("000001.sst", at);
+        let error = refused(&unpacked).await;
+        let (file, text) = named(&error);
+        assert!(file == "000001.sst" && text.contains(what), "{text}");
+        let badger = unpacked.open_damaged().await;
+        assert_eq!(scanned(&badger, KeyRange::all()).await.unwrap(), []);
+        assert_eq!(badger.skipped()[0].error, text);
+        unpacked.flip("000001.sst", at);
+    }
+    assert_eq!(unpacked.all().await.len(), 2087);
+}
+
+#[tokio::test]
+async fn a_flipped_bit_in_a_block_of_a_table() {
+    for unpacked in [Unpacked::dvid("basic"), Unpacked::badger("zstd"), Unpacked::badger("none")] {
+        let all = unpacked.all().await;
+        let table = match unpacked.path.join("000001.sst").exists() {
+            true => "000001.sst",
+            false => "000008.sst",
+        };
+        unpacked.flip(table, 5000);
+        let badger = unpacked.open().await;
+        let error = scanned(&badger, KeyRange::all()).await.unwrap_err();
+        let (file, text) = named(&error);
+        assert!(file == table && text.contains("block at offset"), "{text}");
+
+        let badger = unpacked.open_damaged().await;
+        let found = scanned(&badger, KeyRange::all()).await.unwrap();
+        let skipped = badger.skipped();
+        assert_eq!((skipped.len(), &*skipped[0].file), (1, table));
+        let bytes = skipped[0].bytes.clone().unwrap();
+        assert!(bytes.contains(&5000), "{bytes:?}");
+        assert!(text.contains(&format!("offset {}", bytes.start)), "{text}");
+        // Everything else is there; of the keys concerned, other tables may have older versions.
+        let outside = without(&all, &skipped[0]);
+        assert!(outside.len() < all.len());
+        assert_eq!(without(&found, &skipped[0]), outside);
+        // The same damage is listed once, however often it is met.
+        scanned(&badger, KeyRange::all()).await.unwrap();
+        assert_eq!(badger.skipped(), skipped);
+    }
+}
+
+#[tokio::test]
+async fn a_value_log_that_is_cut() {
+    let unpacked = Unpacked::dvid("basic");
+    let all = unpacked.all().await;
+    let kept = 300_000;
+    unpacked.cut("000001.vlog", kept);
+    let badger = unpacked.open().await;
+    let error = scanned(&badger, KeyRange::all()).await.unwrap_err();
+    let (file, text) = named(&error);
+    assert_eq!(file, "000001.vlog");
+    assert!(text.contains("the entry at offset") && text.contains("bytes 20..300000"), "{text}");
+
+    let badger = unpacked.open_damaged().await;
+    let found = scanned(&badger, KeyRange::all()).await.unwrap();
+    let is_kept = |entry: &&Entry| match &entry.value {
+        ChunkRef::Object { range, .. } => range.end + 4 <= kept,
+        _ => true,
+    };
+    assert_eq!(found, all.iter().filter(is_kept).cloned().collect::<Vec<_>>());
+    assert_eq!(badger.skipped().len(), all.len() - found.len());
+
+    std::fs::remove_file(unpacked.path.join("000001.vlog")).unwrap();
+    let error = scanned(&unpacked.open().await, KeyRange::all()).await.unwrap_err();
+    let (file, text) = named(&error);
+    assert!(file == "000001.vlog" && text.contains("no such file"), "{text}");
+}
+
+/// Where the entries of a memtable log begin, and the end of the last.
+fn entries_of(log: &[u8]) -> Vec<usize> {
+    use chunkyard_format::hostile::badger::{Parsed, log_entry};
+    let mut starts = vec![20];
+    while let Some(Parsed::Entry(entry)) = log.get(*starts.last().unwrap()..).map(log_entry) {
+        starts.push(starts.last().unwrap() + entry.len);
+    }
+    starts
+}
+
+#[tokio::test]
+async fn a_flipped_bit_in_a_memtable_log() {
+    let unpacked = Unpacked::dvid("offset-live");
+    let all = unpacked.all().await;
+    let starts = entries_of(&unpacked.read("00001.mem"));
+    let start = starts[starts.len() / 2];
+    unpacked.flip("00001.mem", start as u64 + 12);
+    let error = refused(&unpacked).await;
+    let (file, text) = named(&error);
+    assert!(file == "00001.mem" && text.contains(&format!("at offset {start}:")), "{text}");
+
+    let badger = unpacked.open_damaged().await;
+    let found = scanned(&badger, KeyRange::all()).await.unwrap();
+    assert!(!found.is_empty() && found.len() < all.len());
+    assert_eq!(badger.skipped()[0].error, text);
+}
+
+#[tokio::test]
+async fn a_memtable_log_that_is_cut_loses_what_was_written_last() {
+    let unpacked = Unpacked::dvid("offset-live");
+    let all = unpacked.all().await;
+    let newest = all.iter().map(|entry| entry.version).max().unwrap();
+    let starts = entries_of(&unpacked.read("00001.mem"));
+    let cut = starts[starts.len() / 2] as u64 + 7;
+    unpacked.cut("00001.mem", cut);
+    let badger = unpacked.open().await;
+    let found = scanned(&badger, KeyRange::all()).await.unwrap();
+    let last = found.iter().map(|entry| entry.version).max().unwrap();
+    assert!(!found.is_empty() && last < newest);
+    // A key that was written once, and early, is what it was.
+    for entry in all.iter().filter(|entry| entry.version <= last) {
+        assert_eq!(badger.get(&entry.key).await.unwrap().as_ref(), Some(entry));
+    }
+    let caution = badger.cautions().iter().find(|text| text.contains("00001.mem")).unwrap();
+    let at = caution.split("torn at offset ").nth(1).unwrap().split(' ').next().unwrap();
+    let at: u64 = at.parse().unwrap();
+    // Where the last whole transaction ends.
+    assert!(at <= cut && starts.contains(&(at as usize)), "{caution}");
+    assert!(caution.contains("is missing"), "{caution}");
+}
+
+#[tokio::test]
+async fn encrypted_stores_are_not_supported() {
+    let unpacked = Unpacked::dvid("basic");
+    let registry = unpacked.read("KEYREGISTRY");
+    let mut other = registry.clone();
+    other[20] ^= 1;
+    for bytes in [&other[..], &[&registry[..], &[0; 40]].concat(), b""] {
+        unpacked.write("KEYREGISTRY", bytes);
+        let error = refused(&unpacked).await;
+        assert_eq!(error.kind(), ErrorKind::Unsupported);
+        assert!(error.to_string().contains("encrypted"), "{error}");
+    }
+    unpacked.write("KEYREGISTRY", &registry);
+    let change = [0x0a, 4, 0x08, 77, 0x20, 5];
+    let mut manifest = unpacked.read("MANIFEST");
+    manifest.extend(6u32.to_be_bytes());
+    manifest.extend(crc32c::crc32c(&change).to_be_bytes());
+    manifest.extend(change);
+    unpacked.write("MANIFEST", &manifest);
+    let error = refused(&unpacked).await;
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
+
+    let live = Unpacked::dvid("offset-live");
+    live.flip("00001.mem", 7);
+    assert_eq!(refused(&live).await.kind(), ErrorKind::Unsupported);
+    let mut manifest = unpacked.read("MANIFEST");
+    manifest[7] = 7;
+    unpacked.write("MANIFEST", &manifest);
+    let error = refused(&unpacked).await;
+    assert!(error.to_string().contains("version 7"), "{error}");
+}
