@@ -101,6 +101,6 @@ mod tests {
         assert_eq!((range.start(), range.end()), (&[1][..], Some(&[2, 0][..])));
         let range = KeyRange::within((Bound::Excluded(vec![1]), Bound::Excluded(vec![2])));
         assert_eq!((range.start(), range.end()), (&[1, 0][..], Some(&[2][..])));
-        assert_eq!(KeyRange::within::<std::ops::RangeFull>(..), KeyRange::all());
+        assert_eq!(KeyRange::within(..), KeyRange::all());
     }
 }

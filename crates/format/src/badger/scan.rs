@@ -53,7 +53,8 @@ impl Merge {
     async fn new(inner: Arc<Inner>, range: KeyRange, is_scan: bool) -> Result<Self> {
         let memory = inner.memtables.iter().map(|table| Source::memory(table, &range));
         let tables = inner.levels.iter();
-        let tables = tables.map(|level| Source::Tables(Tables::new(level, &range, is_scan)));
+        let tables =
+            tables.map(|level| Source::Tables(Box::new(Tables::new(level, &range, is_scan))));
         let mut sources: Vec<Source> = memory.chain(tables).collect();
         let heads = try_join_all(sources.iter_mut().map(|source| source.next(&inner, &range)));
         let heads = heads.await?.into_iter().enumerate();

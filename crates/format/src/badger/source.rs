@@ -48,7 +48,7 @@ impl PartialOrd for Head {
 #[derive(Debug)]
 pub(super) enum Source {
     Memory { table: Arc<Memtable>, at: usize },
-    Tables(Tables),
+    Tables(Box<Tables>),
 }
 
 impl Source {
