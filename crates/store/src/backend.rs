@@ -177,6 +177,12 @@ pub trait Backend: fmt::Debug + Send + Sync {
         Ok(found)
     }
 
+    /// How many objects one call of [`get_all`](Backend::get_all) fetches at best. More than 1 where a
+    /// request takes many names, and then few calls with many each are better than many with few.
+    fn objects_per_call(&self) -> usize {
+        1
+    }
+
     /// Ranges of one object, in the order given, each complete: a range beyond the object's end is
     /// [`Error::Corrupt`], because the data that named the range expects more. An object that
     /// violates `guard` is [`Error::VirtualSourceChanged`].

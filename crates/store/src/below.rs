@@ -75,6 +75,10 @@ impl Backend for Below {
         self.inner.kind()
     }
 
+    fn objects_per_call(&self) -> usize {
+        self.inner.objects_per_call()
+    }
+
     async fn get(&self, path: &str) -> Result<Object> {
         let object = self.inner.get(&self.object(path)?).await?;
         Ok(Object { meta: self.meta(object.meta), ..object })

@@ -98,6 +98,10 @@ impl Backend for Counted {
         self.inner.kind()
     }
 
+    fn objects_per_call(&self) -> usize {
+        self.inner.objects_per_call()
+    }
+
     async fn get(&self, path: &str) -> Result<Object> {
         add(&self.counters.gets, 1);
         let object = self.inner.get(path).await?;

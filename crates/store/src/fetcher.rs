@@ -28,6 +28,12 @@ use crate::error::{Error, Result};
 /// The most files that are read by one call, one after the other, on a file system.
 const FILES_PER_CALL_MAX: usize = 64;
 
+/// How many calls share the objects of a store that takes many names in one.
+const BULK_CALLS: usize = 4;
+
+/// Fewer objects than this are not spread over several such calls.
+const OBJECTS_PER_CALL_MIN: usize = 32;
+
 /// Default bound on the unpacked blocks that are kept.
 const BLOCK_CACHE_BYTES: u64 = 64 << 20;
 
@@ -301,7 +307,11 @@ impl Fetcher {
             Kind::Local => {
                 files.div_ceil(self.limits.threads.max(1) * 4).clamp(1, FILES_PER_CALL_MAX)
             }
-            _ => 1,
+            // Several large requests at once, and small ones only where there is little to ask for.
+            _ => {
+                let most = self.store.objects_per_call().max(1);
+                files.div_ceil(BULK_CALLS).clamp(most.min(OBJECTS_PER_CALL_MIN), most)
+            }
         }
     }
 }

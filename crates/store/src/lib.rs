@@ -3,6 +3,7 @@
 //! ```text
 //!  Store ──▶ Backend ─┬▶ Local    directories: positioned reads, fsync, link, rename, lock
 //!    │                ├▶ Object   memory, S3, GCS, Azure, HTTP: conditional puts
+//!    │                ├▶ Dvid     label blocks of a DVID server, many to a request
 //!    │                ├▶ Fault    any of them, dying at the n-th operation (tests)
 //!    │                └▶ Counted  any of them, counting operations and bytes (tests, benches)
 //!    ├─ fetch: many ranges of many objects, coalesced, bounded, in the order asked
@@ -52,6 +53,7 @@ mod conflict;
 mod counted;
 mod cpu;
 mod digest;
+pub mod dvid_http;
 pub mod error;
 pub mod fault;
 mod fetch;

@@ -1,15 +1,17 @@
-//! What the tests of several crates share: stores to work in, a bucket, deaths, noise.
+//! What the tests of several crates share: stores to work in, a bucket, deaths, noise, a web server.
 #![expect(clippy::unwrap_used, reason = "a test that can't have its place has failed")]
 
 pub mod bucket;
 mod cases;
-mod dvid;
+pub mod dvid;
+mod dvid_stores;
 mod places;
+pub mod web;
 
 use chunkyard_store::fault::{Mode, Unsynced};
 
 pub use self::cases::cases;
-pub use self::dvid::{DVID_STORES, dvid_store, dvid_testdata, unpack_store};
+pub use self::dvid_stores::{DVID_STORES, dvid_store, dvid_testdata, unpack_store};
 pub use self::places::{
     AllPlaces, Place, Scratch, create_only, directory, duplicate, memory, repetitions, scratch,
     tick,

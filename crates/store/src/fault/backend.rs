@@ -35,6 +35,10 @@ impl Backend for Fault {
         self.inner.kind()
     }
 
+    fn objects_per_call(&self) -> usize {
+        self.inner.objects_per_call()
+    }
+
     async fn get(&self, path: &str) -> Result<Object> {
         let step = self.begin_read("get", path).await?;
         let result = self.inner.get(path).await;

@@ -67,11 +67,16 @@ impl HttpConnector for FirstContact {
 
 /// A client whose TLS uses *ring*. A program that has chosen another provider keeps it.
 fn connect(options: &ClientOptions) -> object_store::Result<HttpClient> {
+    install_crypto();
+    ReqwestConnector::default().connect(options)
+}
+
+/// Makes TLS use *ring*, unless the program has chosen another provider.
+pub(crate) fn install_crypto() {
     if rustls::crypto::CryptoProvider::get_default().is_none() {
         // Of two threads that install one at once, either may win: both install the same.
         rustls::crypto::ring::default_provider().install_default().ok();
     }
-    ReqwestConnector::default().connect(options)
 }
 
 #[derive(Debug)]

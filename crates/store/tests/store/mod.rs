@@ -7,6 +7,7 @@ mod crash_change;
 mod crash_tree;
 mod crash_upload;
 mod digests;
+mod dvid_http;
 mod entries;
 mod fetch;
 mod fetcher;
