@@ -122,7 +122,10 @@ mod tests {
         numbers.iter().flat_map(|n| n.to_le_bytes()).collect()
     }
 
-    fn read(sizes: bool, page: u64, bytes: &[u8]) -> Result<(Vec<(u64, Option<u64>)>, bool)> {
+    type Listed = Vec<(u64, Option<u64>)>;
+
+    /// The labels of an answer, and whether it was the last.
+    fn read(sizes: bool, page: u64, bytes: &[u8]) -> Result<(Listed, bool)> {
         let mut records = LabelRecords::new(3, sizes, page);
         let mut found = VecDeque::new();
         for part in bytes.chunks(5) {
