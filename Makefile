@@ -67,9 +67,14 @@ test-in-bucket:
 	$(CARGO) test --workspace --test main -- repo:: store::
 	$(CARGO) test --workspace --test main -- --ignored s3:: --skip stress
 
+.PHONY: test-dvid
+test-dvid: ## the source over HTTP against a real DVID server, which is built first if need be
+	testdata/dvid/make/with-dvid-server $(CARGO) test --workspace --test main -- --ignored dvid_live::
+
 .PHONY: stress
 stress: ## the tests that take minutes: many writers, killed processes, every flipped bit, bad networks
-	$(CARGO) test --release --workspace --exclude chunkyard-hostile --lib --test main -- --ignored --test-threads 1 --skip s3::
+	$(CARGO) test --release --workspace --exclude chunkyard-hostile --lib --test main -- --ignored --test-threads 1 \
+		--skip s3:: --skip dvid_live::
 	scripts/with-s3-server $(CARGO) test --release --workspace --test main -- --ignored s3:: --test-threads 1
 	PROPTEST_RNG_SEED=$$RANDOM PROPTEST_CASES=2000 $(CARGO) test --release --workspace --test main -- \
 		::model:: ::regions:: select:: convert::random store::fetch

@@ -8,6 +8,12 @@ pub use crate::hdf5::hostile::{Hdf5Content, read_hdf5};
 /// The files of a Badger directory.
 pub mod badger {
     pub use crate::badger::hostile::*;
+/// The answers of a DVID server.
+pub mod dvid_http {
+    pub use crate::dvid_http::Info;
+    pub use chunkyard_store::dvid_http::{
+        Asked, BlockRecords, IndexRecords, LabelRecords, MappingRecords,
+    };
 }
 
 /// The parts of a container's files.

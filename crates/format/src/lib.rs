@@ -55,6 +55,7 @@ mod check;
 mod chunk_codecs;
 pub mod container;
 mod dataset;
+pub mod dvid_http;
 mod edit;
 mod encode;
 mod finding;
@@ -113,6 +114,11 @@ pub trait Format: Send + Sync {
 
     /// The file name endings, without the dot, that choose this format for a new dataset.
     fn extensions(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// URL schemes that belong to this format alone; a URL with one of them is given to it before a store is opened.
+    fn schemes(&self) -> &'static [&'static str] {
         &[]
     }
 

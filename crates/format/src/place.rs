@@ -1,6 +1,6 @@
 //! A URL before it is known whether it is a directory or one object.
 
-use chunkyard_store::{Error, Options, Result, Store};
+use chunkyard_store::{Error, Options, Result, Store, dvid_http};
 
 /// A URL and how to reach it.
 #[derive(Debug, Clone)]
@@ -14,6 +14,12 @@ impl Place {
     /// A place. Nothing is opened yet. A link to a directory stands for that directory: a new dataset
     /// replaces the target of the link, and the link stays.
     pub fn new(url: &str, options: &Options) -> Result<Self> {
+        if is_claimed(url) {
+            // Nothing but the format can say what is there: to all others the place is empty.
+            let directory =
+                Store::unnamed(&Options { values: Default::default(), ..options.clone() })?;
+            return Ok(Self { url: url.to_owned(), directory, object: None });
+        }
         let directory = Store::open(url, options)?;
         let led = directory.target()?;
         let object = match parent(led.as_deref().unwrap_or(directory.url())) {
@@ -71,6 +77,11 @@ impl Place {
             None => Ok(false),
         }
     }
+}
+
+/// Whether the scheme of a URL belongs to one format, which opens the URL itself.
+fn is_claimed(url: &str) -> bool {
+    url.split_once("://").is_some_and(|(scheme, _)| dvid_http::SCHEMES.contains(&scheme))
 }
 
 /// The URL above one, and the last segment.

@@ -6,4 +6,6 @@ mod badger;
 #[cfg(test)]
 mod container;
 #[cfg(test)]
+mod dvid_live;
+#[cfg(test)]
 mod superchunk;
