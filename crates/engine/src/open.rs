@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use chunkyard_format::container::ContainerFormat;
+use chunkyard_format::dvid_http::DvidHttp;
 use chunkyard_format::hdf5::Hdf5;
 use chunkyard_format::superchunk::BlzFormat;
 use chunkyard_format::zarr3::Zarr3;
@@ -12,7 +13,8 @@ use chunkyard_store::{Error, Kind, Noun, Result};
 use futures::future;
 
 /// All formats.
-pub static FORMATS: &[&dyn Format] = &[&RepoFormat, &Zarr3, &Hdf5, &ContainerFormat, &BlzFormat];
+pub static FORMATS: &[&dyn Format] =
+    &[&RepoFormat, &Zarr3, &Hdf5, &ContainerFormat, &BlzFormat, &DvidHttp];
 
 /// What was found at a URL.
 #[derive(Debug, Clone)]
@@ -33,6 +35,9 @@ pub async fn open(url: &str, options: &OpenOptions) -> Result<Opened> {
 /// The format of what is at a place, by its content. Where that is none or not clear, the error
 /// lists what was tried.
 pub async fn recognise(place: &Place) -> Result<&'static dyn Format> {
+    if let Some(format) = claimed(place.url()) {
+        return Ok(format);
+    }
     let (found, tried) = probe_all(place).await?;
     match found.as_slice() {
         [(format, _)] => Ok(*format),
@@ -43,6 +48,12 @@ pub async fn recognise(place: &Place) -> Result<&'static dyn Format> {
             listed(several)
         ))),
     }
+}
+
+/// The format that the scheme of a URL belongs to.
+fn claimed(url: &str) -> Option<&'static dyn Format> {
+    let (scheme, _) = url.split_once("://")?;
+    FORMATS.iter().copied().find(|format| format.schemes().contains(&scheme))
 }
 
 /// Tells an unknown thing from a bucket that is not there, in which every object is missing.
@@ -68,6 +79,9 @@ pub fn format_named(name: &str) -> Result<&'static dyn Format> {
 /// The format that something new is to have: what is there already if anything is, or what its name
 /// ends with, or plain Zarr.
 pub async fn format_of_target(place: &Place) -> Result<&'static dyn Format> {
+    if let Some(format) = claimed(place.url()) {
+        return Ok(format);
+    }
     let (found, _) = probe_all(place).await?;
     if let [(format, _)] = found.as_slice() {
         return Ok(*format);
