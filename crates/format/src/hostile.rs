@@ -8,6 +8,8 @@ pub use crate::hdf5::hostile::{Hdf5Content, read_hdf5};
 /// The files of a Badger directory.
 pub mod badger {
     pub use crate::badger::hostile::*;
+}
+
 /// The answers of a DVID server.
 pub mod dvid_http {
     pub use crate::dvid_http::Info;

@@ -28,6 +28,7 @@ mod columns;
 mod container;
 mod container_elements;
 mod coordinate;
+mod dvid_http;
 mod error;
 mod hdf5;
 mod history;
@@ -103,6 +104,10 @@ pub const TARGETS: &[Target] = &[
     target("badger_table", badger::table),
     target("badger_log_entry", badger::entry),
     target("badger_memtable", badger::memtable),
+    target("dvid_blocks", dvid_http::blocks),
+    target("dvid_indices", dvid_http::indices),
+    target("dvid_lists", dvid_http::lists),
+    target("dvid_description", dvid_http::description),
 ];
 
 const fn target(name: &'static str, check: fn(&[u8])) -> Target {

@@ -100,6 +100,46 @@ fn make_seeds_of_badger_directories() {
 
 #[test]
 #[ignore = "writes fuzz/seeds"]
+fn make_seeds_of_dvid_answers() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/dvid/http");
+    let read = |name: &str| std::fs::read(root.join(name)).unwrap();
+    // Whole records, as many as fit.
+    let beginning = |bytes: &[u8], length: fn(&[u8]) -> u64, max: usize| {
+        let mut end = 0;
+        while let Some(head) = bytes.get(end..end + 16) {
+            let next = end + 16 + length(head) as usize;
+            if next > max {
+                break;
+            }
+            end = next;
+        }
+        bytes[..end].to_vec()
+    };
+    let of_block = |head: &[u8]| u64::from(u32::from_le_bytes(head[12..16].try_into().unwrap()));
+    let of_index = |head: &[u8]| u64::from_le_bytes(head[..8].try_into().unwrap());
+    keep("dvid_blocks", "edits-s3", &beginning(&read("edits/blocks_s3.bin"), of_block, 20_000));
+    let record = |x: i32, bytes: &[u8]| {
+        [&[x, 0, 0, bytes.len() as i32].map(i32::to_le_bytes).concat()[..], bytes].concat()
+    };
+    keep("dvid_blocks", "two", &[record(1, b"one"), record(0, b"zero")].concat());
+    keep("dvid_indices", "edits", &beginning(&read("edits/indices.bin"), of_index, 2000));
+    let index = |label: u64, bytes: &[u8]| {
+        [&(bytes.len() as u64).to_le_bytes(), &label.to_le_bytes(), bytes].concat()
+    };
+    let all = [index(1, b"one"), index(72, b""), index(87, b"x"), index(u64::MAX, b"")];
+    keep("dvid_indices", "all", &all.concat());
+    keep("dvid_indices", "failed", &[index(1, b"one"), vec![0; 16]].concat());
+    keep("dvid_lists", "mapping", &read("edits/mappings.bin")[..160]);
+    keep("dvid_lists", "text", b"4295895192 8589934594\n5 0\n");
+    let labels: Vec<u8> = [72u64, 24, 87, 31873].iter().flat_map(|n| n.to_le_bytes()).collect();
+    keep("dvid_lists", "labels", &labels);
+    for name in ["basic", "offset-live"] {
+        keep("dvid_description", name, &read(&format!("{name}/info.json")));
+    }
+}
+
+#[test]
+#[ignore = "writes fuzz/seeds"]
 fn make_seeds_of_a_repository() {
     for (name, bytes) in golden("g").into_iter().rev().take(2) {
         keep("state", &name, &bytes);
