@@ -91,20 +91,20 @@ pub(super) fn reserve(out: &mut Vec<u8>, bytes: usize) -> Result<()> {
         .map_err(|_| Error::OutOfMemory { what: "an encoded label block".into(), bytes })
 }
 
-/// Labels that were seen last, at their hash.
-const RECENT: usize = 64;
+/// Labels that were seen last, at their hash: as many as a crowded block has.
+const RECENT: usize = 2048;
 
 /// The table of a block. A block has at most 2^30 voxels, so numbers fit.
 struct Labels {
     table: Vec<u64>,
     numbers: HashMap<u64, u32>,
     /// Spares the map most searches: a label of one cell is mostly one of its neighbours'.
-    recent: [Option<(u64, u32)>; RECENT],
+    recent: Box<[Option<(u64, u32)>]>,
 }
 
 impl Default for Labels {
     fn default() -> Self {
-        Self { table: Vec::new(), numbers: HashMap::new(), recent: [None; RECENT] }
+        Self { table: Vec::new(), numbers: HashMap::new(), recent: vec![None; RECENT].into() }
     }
 }
 

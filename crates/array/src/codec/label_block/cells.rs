@@ -72,14 +72,13 @@ impl<'a> Block<'a> {
         })
     }
 
-    /// Where the voxels of each cell begin in memory, in the order of [`Block::cells`].
-    pub(super) fn origins(grid: [u32; 3]) -> impl Iterator<Item = usize> {
+    /// Where the voxels of each cell begin in memory, in the order of [`Block::cells`], given the
+    /// voxels from a row to the next and from a slice to the next.
+    pub(super) fn origins(grid: [u32; 3], row: usize, slice: usize) -> impl Iterator<Item = usize> {
         let [x_cells, y_cells, z_cells] = grid.map(|cells| cells as usize);
-        let row = x_cells * EDGE;
-        let slab = row * y_cells * EDGE;
         (0..z_cells).flat_map(move |z| {
             (0..y_cells)
-                .flat_map(move |y| (0..x_cells).map(move |x| (z * slab + y * row + x) * EDGE))
+                .flat_map(move |y| (0..x_cells).map(move |x| (z * slice + y * row + x) * EDGE))
         })
     }
 }

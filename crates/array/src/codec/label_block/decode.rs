@@ -31,7 +31,7 @@ impl Block<'_> {
             return Ok(());
         }
         let mut labels = [T::default(); CELL];
-        for (cell, origin) in self.cells().zip(Self::origins(self.grid)) {
+        for (cell, origin) in self.cells().zip(Self::origins(self.grid, x, x * y)) {
             cell.labels_into(self, &mut labels).map_err(too_large)?;
             let out = out.get_mut(origin..).unwrap_or_default();
             let place = Place { out, row: x, slice: x * y };

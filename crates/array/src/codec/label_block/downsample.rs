@@ -1,7 +1,7 @@
 //! Eight blocks become one of half the resolution.
 //!
-//! DVID's rule: a voxel of the result takes the label that most of its eight voxels have. Label 0
-//! does not vote, so the result is 0 only where all eight are; among equals the smaller label wins.
+//! A voxel of the result takes the label that most of its eight voxels have, as `vote` decides; label
+//! 0 does not vote, so the result is 0 only where all eight are.
 //!
 //! A cell of the result is made from eight cells. A cell of one label votes without a look at its
 //! voxels, one of two labels with a few operations on its bits.
@@ -11,17 +11,9 @@ use super::builder::Builder;
 use super::cells::{Cell, CellIndex};
 use super::draft::Draft;
 use super::parse::Block;
+use super::vote::{Corner, HALF, Vote};
 use super::{CELL, EDGE, grid_of};
 use crate::{Error, Result};
-
-/// Voxels along the edge of what becomes of a cell.
-const HALF: usize = EDGE / 2;
-
-/// What becomes of a cell.
-type Corner = [u64; HALF * HALF * HALF];
-
-/// Up to this many labels are counted one after the other, all voxels at once.
-const COUNTED_MAX: usize = 24;
 
 /// Appends to `out` the block of `size` voxels that has half the resolution of `octants`.
 ///
@@ -101,6 +93,7 @@ impl Source<'_> {
 /// Memory for one cell of the result.
 struct Made {
     draft: Draft,
+    vote: Vote,
     voxels: [u64; CELL],
     corner: Corner,
     labels: [u64; CELL],
@@ -111,6 +104,7 @@ impl Made {
     fn new() -> Self {
         Self {
             draft: Draft::new(),
+            vote: Vote::new(),
             voxels: [0; CELL],
             corner: [0; HALF * HALF * HALF],
             labels: [0; CELL],
@@ -128,7 +122,7 @@ impl Made {
         for (corner, source) in sources.iter().enumerate() {
             match (source, source.solid()) {
                 (_, Some(label)) => self.corner = [label; HALF * HALF * HALF],
-                (Source::Voting(block, cell), None) => self.vote(block, cell),
+                (Source::Voting(block, cell), None) => self.vote.of(block, cell, &mut self.corner),
                 (Source::Kept(block, cell), None) => self.keep(block, cell, corner),
                 (Source::Zero, None) => {}
             }
@@ -153,47 +147,14 @@ impl Made {
 
     /// Takes the corner as it is in a cell of the result.
     fn keep(&mut self, block: &Block<'_>, cell: &Cell<'_>, corner: usize) {
-        self.expand(block, cell);
+        unpack(cell.packed, cell.width(), &mut self.values);
+        // A u64 has room for any label.
+        cell.labels_into(block, &mut self.labels).unwrap_or_default();
         let first = start(corner);
         for (at, voxel) in self.corner.iter_mut().enumerate() {
             let [z, y, x] = [at / (HALF * HALF), at / HALF % HALF, at % HALF];
             let value = self.values[first + (z * EDGE + y) * EDGE + x];
             *voxel = self.labels[usize::from(value) % CELL];
-        }
-    }
-
-    fn expand(&mut self, block: &Block<'_>, cell: &Cell<'_>) -> usize {
-        unpack(cell.packed, cell.width(), &mut self.values);
-        cell.labels_into(block, &mut self.labels).unwrap_or_default()
-    }
-
-    fn vote(&mut self, block: &Block<'_>, cell: &Cell<'_>) {
-        if let [first, second] = *cell.indices {
-            return vote_of_two(cell, block.label(first), block.label(second), &mut self.corner);
-        }
-        let count = self.expand(block, cell);
-        let labels = &self.labels[..count];
-        let mut order = [0; COUNTED_MAX];
-        let Some(order) = order.get_mut(..count) else {
-            return vote_one_by_one(&self.values, &self.labels, &mut self.corner);
-        };
-        for (at, number) in order.iter_mut().enumerate() {
-            *number = at as u16;
-        }
-        let label = |number: u16| labels[usize::from(number)];
-        order.sort_unstable_by_key(|&number| label(number));
-        if order.windows(2).any(|pair| label(pair[0]) == label(pair[1])) {
-            // Votes for a label that is there twice belong together.
-            return vote_one_by_one(&self.values, &self.labels, &mut self.corner);
-        }
-        let mut most = [0; HALF * HALF * HALF];
-        let mut winner = [u16::MAX; HALF * HALF * HALF];
-        for &number in order.iter().filter(|&&number| label(number) != 0) {
-            // In ascending order, so that a later label must have more votes.
-            count_votes(&self.values, number, &mut most, &mut winner);
-        }
-        for (voxel, &number) in self.corner.iter_mut().zip(&winner) {
-            *voxel = labels.get(usize::from(number)).copied().unwrap_or(0);
         }
     }
 }
@@ -202,99 +163,4 @@ impl Made {
 fn start(corner: usize) -> usize {
     let [x, y, z] = [corner & 1, corner >> 1 & 1, corner >> 2];
     ((z * EDGE + y) * EDGE + x) * HALF
-}
-
-/// Counts the votes for one value, and makes it the winner where it has more than the one before.
-fn count_votes(
-    values: &Values,
-    number: u16,
-    most: &mut [u16; HALF * HALF * HALF],
-    winner: &mut [u16; HALF * HALF * HALF],
-) {
-    let (rows, _) = values.as_chunks::<EDGE>();
-    let places = most.as_chunks_mut::<HALF>().0.iter_mut().zip(winner.as_chunks_mut::<HALF>().0);
-    for (at, (most, winner)) in places.enumerate() {
-        let first = at / HALF * 2 * EDGE + at % HALF * 2;
-        let four = [rows[first], rows[first + 1], rows[first + EDGE], rows[first + EDGE + 1]];
-        let mut columns = [0u16; EDGE];
-        for row in four {
-            for (count, value) in columns.iter_mut().zip(row) {
-                *count += u16::from(value == number);
-            }
-        }
-        for x in 0..HALF {
-            let votes = columns[2 * x] + columns[2 * x + 1];
-            let more = votes > most[x];
-            most[x] = if more { votes } else { most[x] };
-            winner[x] = if more { number } else { winner[x] };
-        }
-    }
-}
-
-/// The vote for cells of many labels, or of labels that are there twice.
-fn vote_one_by_one(values: &Values, labels: &[u64; CELL], corner: &mut Corner) {
-    for (at, voxel) in corner.iter_mut().enumerate() {
-        let [z, y, x] = [at / (HALF * HALF), at / HALF % HALF, at % HALF];
-        let first = ((z * EDGE + y) * EDGE + x) * 2;
-        let eight: [u64; 8] = std::array::from_fn(|child| {
-            let [x, y, z] = [child & 1, child >> 1 & 1, child >> 2];
-            labels[usize::from(values[first + (z * EDGE + y) * EDGE + x]) % CELL]
-        });
-        *voxel = winner_of(eight);
-    }
-}
-
-/// The label of a voxel, given the eight that it stands for.
-fn winner_of(eight: [u64; 8]) -> u64 {
-    let (mut most, mut winner) = (0, 0);
-    for &label in eight.iter().filter(|&&label| label != 0) {
-        let votes = eight.iter().filter(|&&other| other == label).count();
-        if votes > most || (votes == most && label < winner) {
-            (most, winner) = (votes, label);
-        }
-    }
-    winner
-}
-
-/// The vote of a cell of two labels. The second one wins from a certain number of votes on, so
-/// counting bits decides.
-fn vote_of_two(cell: &Cell<'_>, first: u64, second: u64, corner: &mut Corner) {
-    let enough = match (first, second) {
-        (0, _) => 1,
-        (_, 0) => 8,
-        _ if second < first => 4,
-        _ => 5,
-    };
-    const PAIRS: u64 = 0x5555_5555_5555_5555;
-    const FOURS: u64 = 0x3333_3333_3333_3333;
-    // A slice of a cell is one word: rows are bytes, the first in the topmost, and so is the first
-    // voxel of a row.
-    let (slices, _) = cell.packed.as_chunks::<8>();
-    let pairs = |slice: &[u8; 8]| {
-        let word = u64::from_be_bytes(*slice);
-        (word & PAIRS) + (word >> 1 & PAIRS)
-    };
-    let (out, _) = corner.as_chunks_mut::<{ HALF * HALF }>();
-    for (two, out) in slices.as_chunks::<2>().0.iter().zip(out) {
-        // Sums of two voxels along x, then of two slices, in four bits each: at most four.
-        let (near, far) = (pairs(&two[0]), pairs(&two[1]));
-        let even = (near & FOURS) + (far & FOURS);
-        let odd = (near >> 2 & FOURS) + (far >> 2 & FOURS);
-        // The rows of a pair are neighbouring bytes. Sums are at most eight; with what is missing to
-        // eight added, the fourth bit says whether there are enough.
-        let missing = (8 - enough) * 0x1111_1111_1111_1111;
-        let even = even + (even >> 8) + missing;
-        let odd = odd + (odd >> 8) + missing;
-        for (y, row) in out.as_chunks_mut::<HALF>().0.iter_mut().enumerate() {
-            let bottom = 48 - 16 * y;
-            let wins = |sums: u64, bit: usize| sums >> (bottom + bit) & 0b1000 != 0;
-            let label = |wins: bool| if wins { second } else { first };
-            *row = [
-                label(wins(odd, 4)),
-                label(wins(even, 4)),
-                label(wins(odd, 0)),
-                label(wins(even, 0)),
-            ];
-        }
-    }
 }

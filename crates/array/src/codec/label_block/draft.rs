@@ -3,25 +3,34 @@
 use super::CELL;
 use super::bits::Values;
 
-/// Up to this many labels are searched one by one; more are found by their hash.
-const SEARCHED_MAX: usize = 16;
-
 /// Slots of the hash table: never more than half full.
 const SLOTS: usize = 2 * CELL;
 
-const FREE: u16 = u16::MAX;
+/// A label and its number, in the cell that the slot was last used for.
+#[derive(Clone, Copy, Default)]
+struct Slot {
+    label: u64,
+    cell: u32,
+    number: u16,
+}
 
 /// The labels of a cell and the values of its voxels.
+///
+/// A voxel finds its number at the hash of its label. In a noisy cell labels change at any voxel, and
+/// a guess whether the next is equal to the last would fail often; that the label is at its hash
+/// almost never fails.
 pub(super) struct Draft {
     labels: Vec<u64>,
     values: Values,
-    /// Numbers of labels, at their hash or behind it; in use when there are many.
-    slots: [u16; SLOTS],
+    slots: Box<[Slot; SLOTS]>,
+    /// Slots of other cells are free.
+    cell: u32,
 }
 
 impl Draft {
     pub(super) fn new() -> Self {
-        Self { labels: Vec::with_capacity(CELL), values: [0; CELL], slots: [FREE; SLOTS] }
+        let slots = Box::new([Slot::default(); SLOTS]);
+        Self { labels: Vec::with_capacity(CELL), values: [0; CELL], slots, cell: 0 }
     }
 
     /// Labels in the order in which they appear.
@@ -37,56 +46,40 @@ impl Draft {
     /// Makes a cell of these voxels.
     pub(super) fn fill(&mut self, voxels: &[u64; CELL]) {
         self.labels.clear();
-        let (mut last, mut number) = (voxels[0], 0);
-        self.labels.push(last);
+        // A block has at most 2^21 cells, and a draft serves one block.
+        self.cell += 1;
+        let mut last = voxels[0];
+        let mut number = self.add(last);
         for (at, row) in voxels.as_chunks::<8>().0.iter().enumerate() {
-            // Neighbours are mostly of one label.
             let mut values = [number; 8];
-            if row.iter().any(|&label| label != last) {
+            let others = row.iter().fold(0, |others, label| others | (label ^ last));
+            if others != 0 {
                 for (value, &label) in values.iter_mut().zip(row) {
-                    if label != last {
-                        (last, number) = (label, self.number(label));
-                    }
-                    *value = number;
+                    let slot = self.slots[spread(label) as usize % SLOTS];
+                    let known = slot.label == label && slot.cell == self.cell;
+                    *value = if known { slot.number } else { self.add(label) };
                 }
+                (last, number) = (row[7], values[7]);
             }
             self.values.as_chunks_mut::<8>().0[at] = values;
         }
     }
 
-    /// The number of a label, a new one if it has none.
-    fn number(&mut self, label: u64) -> u16 {
-        let count = self.labels.len();
-        if count <= SEARCHED_MAX {
-            if let Some(at) = self.labels.iter().position(|&known| known == label) {
-                return at as u16;
-            }
-            self.labels.push(label);
-            if count == SEARCHED_MAX {
-                self.slots.fill(FREE);
-                for at in 0..=count {
-                    let slot = self.slot(self.labels[at]);
-                    self.slots[slot] = at as u16;
-                }
-            }
-            return count as u16;
-        }
-        let slot = self.slot(label);
-        if self.slots[slot] == FREE {
-            self.slots[slot] = count as u16;
-            self.labels.push(label);
-        }
-        self.slots[slot]
-    }
-
-    /// The slot of a label, or a free one for it.
-    fn slot(&self, label: u64) -> usize {
-        let mut slot = spread(label) as usize % SLOTS;
+    /// The number of a label that is not at its hash: behind it, or a new one.
+    #[cold]
+    fn add(&mut self, label: u64) -> u16 {
+        let mut at = spread(label) as usize % SLOTS;
         // There is always a free one: a cell has half as many labels as there are slots.
-        while self.slots[slot] != FREE && self.labels[usize::from(self.slots[slot])] != label {
-            slot = (slot + 1) % SLOTS;
+        while self.slots[at].cell == self.cell {
+            if self.slots[at].label == label {
+                return self.slots[at].number;
+            }
+            at = (at + 1) % SLOTS;
         }
-        slot
+        let number = self.labels.len() as u16;
+        self.slots[at] = Slot { label, cell: self.cell, number };
+        self.labels.push(label);
+        number
     }
 }
 

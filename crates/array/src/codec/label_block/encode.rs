@@ -5,7 +5,7 @@ use super::draft::Draft;
 use super::parse::Block;
 use super::voxel::{Voxel, check_count};
 use super::{CELL, EDGE, grid_of};
-use crate::Result;
+use crate::{Error, Result};
 
 /// Appends a block of `size` voxels along x, y and z to `out`, given its voxels, x fastest.
 ///
@@ -13,15 +13,36 @@ use crate::Result;
 /// voxel, in the cells as DVID does and also in the table, which DVID leaves in the order of a hash
 /// map.
 pub fn encode<T: Voxel>(voxels: &[T], size: [u32; 3], out: &mut Vec<u8>) -> Result<()> {
-    let grid = grid_of(size)?;
-    check_count(voxels.len(), grid)?;
     let (x, y) = (size[0] as usize, size[1] as usize);
+    check_count(voxels.len(), grid_of(size)?)?;
+    encode_part(voxels, [x, x.saturating_mul(y)], size, out)
+}
+
+/// Appends a block of voxels that are a part of more: from a row to the next there are `strides[0]` of
+/// them, from a slice to the next `strides[1]`. `voxels` begins with the first one of the block.
+pub fn encode_part<T: Voxel>(
+    voxels: &[T],
+    strides: [usize; 2],
+    size: [u32; 3],
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    let grid = grid_of(size)?;
+    let [row, slice] = strides;
+    let [x, y, z] = size.map(|n| n as usize);
+    let last = [(y - 1).checked_mul(row), (z - 1).checked_mul(slice), Some(x)];
+    let needed = last.into_iter().try_fold(0usize, |sum, part| sum.checked_add(part?));
+    if needed.is_none_or(|needed| needed > voxels.len()) {
+        return Err(Error::invalid(format!(
+            "a part of {size:?} voxels with strides of {strides:?} does not lie in {} voxels",
+            voxels.len()
+        )));
+    }
     let mut builder = Builder::new(grid);
     let mut draft = Draft::new();
     let mut cell = [0; CELL];
-    for origin in Block::origins(grid) {
+    for origin in Block::origins(grid, row, slice) {
         let voxels = voxels.get(origin..).unwrap_or_default();
-        let others = gather(voxels, x, x * y, &mut cell);
+        let others = gather(voxels, row, slice, &mut cell);
         if others == 0 {
             builder.push_solid(cell[0]);
         } else {

@@ -55,11 +55,12 @@ mod segmentation;
 #[cfg(test)]
 mod tests;
 pub mod value;
+mod vote;
 mod voxel;
 pub(super) mod zarr;
 
 pub use downsample::downsample;
-pub use encode::{encode, encode_solid, encoded_bytes_max};
+pub use encode::{encode, encode_part, encode_solid, encoded_bytes_max};
 pub use parse::{Block, SIZE_MAX};
 pub use query::{Extent, table_of};
 pub use relabel::relabel;

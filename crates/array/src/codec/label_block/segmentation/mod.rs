@@ -16,7 +16,9 @@
 //! four labels is converted by a few operations on 64 bits at a time. The bytes are equal to those
 //! that TensorStore writes for the same voxels.
 
+mod cell;
 mod read;
+mod tables;
 mod write;
 
 pub use read::from_segmentation;

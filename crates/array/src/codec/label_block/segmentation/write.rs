@@ -1,13 +1,12 @@
 //! From a block to a segmentation.
 
-use std::collections::HashMap;
-
 use super::super::bits::{Values, unpack};
 use super::super::builder::reserve;
 use super::super::cells::{Cell, CellIndex};
-use super::super::draft::spread;
 use super::super::parse::Block;
 use super::super::{CELL, EDGE, cell_count};
+use super::cell::{LABELS_MAX, Whole};
+use super::tables::Tables;
 use super::{WORDS_MAX, grid_over, inside, positions};
 use crate::{Error, Result};
 
@@ -61,19 +60,14 @@ impl Block<'_> {
     }
 }
 
-/// Tables of one label that were written last, at their hash.
-const RECENT: usize = 64;
-
 struct Writer<'o> {
     out: &'o mut Vec<u8>,
     /// Where positions count from.
     origin: usize,
     /// The head of the cell at hand.
     head: usize,
-    /// Where each table lies.
-    tables: HashMap<Box<[u64]>, u32>,
-    /// The same for tables of one label, which are looked up most.
-    recent: [Option<(u64, u32)>; RECENT],
+    tables: Tables,
+    whole: Whole,
     /// Memory for one cell.
     labels: [u64; CELL],
     values: Values,
@@ -90,8 +84,8 @@ impl<'o> Writer<'o> {
             out,
             origin,
             head: origin,
-            tables: HashMap::new(),
-            recent: [None; RECENT],
+            tables: Tables::new(origin),
+            whole: Whole::new(),
             labels: [0; CELL],
             values: [0; CELL],
             sorted: Vec::new(),
@@ -129,27 +123,8 @@ impl<'o> Writer<'o> {
 
     fn solid(&mut self, label: u64) {
         let values = self.position();
-        let slot = spread(label) as usize % RECENT;
-        let table = match self.recent[slot] {
-            Some((known, table)) if known == label => table,
-            _ => {
-                let table = self.table(&[label]);
-                self.recent[slot] = Some((label, table));
-                table
-            }
-        };
+        let table = self.tables.of_one(label, self.out);
         self.finish(0, values, table);
-    }
-
-    /// Where a sorted table lies; it is written if there is no equal one.
-    fn table(&mut self, labels: &[u64]) -> u32 {
-        if let Some(&table) = self.tables.get(labels) {
-            return table;
-        }
-        let table = self.position();
-        self.out.extend(labels.iter().flat_map(|label| label.to_le_bytes()));
-        self.tables.insert(labels.into(), table);
-        table
     }
 
     /// A cell that lists two labels.
@@ -165,7 +140,7 @@ impl<'o> Writer<'o> {
                 let flip = if first < second { 0 } else { u64::MAX };
                 let packed = words.iter().map(|&word| u64::from_be_bytes(word).reverse_bits());
                 self.out.extend(packed.flat_map(|word| (word ^ flip).to_le_bytes()));
-                let table = self.table(&[first.min(second), first.max(second)]);
+                let table = self.tables.of(&[first.min(second), first.max(second)], self.out);
                 self.finish(1, values, table);
             }
         }
@@ -173,10 +148,30 @@ impl<'o> Writer<'o> {
 
     /// A cell of three labels or more.
     fn some(&mut self, block: &Block<'_>, cell: &Cell<'_>) {
-        if cell.width() == 2 && self.four(block, cell) {
-            return;
+        let done = match cell.indices.len() {
+            0..=4 => self.four(block, cell),
+            5..=LABELS_MAX => self.more(block, cell),
+            _ => false,
+        };
+        if !done {
+            self.any(block, cell, [EDGE; 3]);
         }
-        self.any(block, cell, [EDGE; 3]);
+    }
+
+    /// A cell of up to [`LABELS_MAX`] labels, all of which differ and have voxels; says whether it is one.
+    fn more(&mut self, block: &Block<'_>, cell: &Cell<'_>) -> bool {
+        if !self.whole.sort(block, cell) {
+            return false;
+        }
+        let (start, values) = (self.out.len(), self.position());
+        let (width, all_used) = self.whole.values_onto(cell, self.out);
+        if !all_used {
+            self.out.truncate(start);
+            return false;
+        }
+        let table = self.tables.of(&self.whole.labels, self.out);
+        self.finish(width, values, table);
+        true
     }
 
     /// A cell of three or four labels, all of which differ and have voxels; says whether it is one.
@@ -215,7 +210,7 @@ impl<'o> Writer<'o> {
                 .fold(0, |new, (mask, number)| new | (mask * number));
             new.to_le_bytes()
         }));
-        let table = self.table(sorted);
+        let table = self.tables.of(sorted, self.out);
         self.finish(2, values, table);
         true
     }
@@ -258,7 +253,7 @@ impl<'o> Writer<'o> {
                 17..=256 => pack::<8>(&self.values, self.out),
                 _ => pack::<16>(&self.values, self.out),
             };
-            let table = self.table(&sorted);
+            let table = self.tables.of(&sorted, self.out);
             self.finish(width, start, table);
         }
         self.sorted = sorted;

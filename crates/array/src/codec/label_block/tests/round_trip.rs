@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::super::{Block, encode};
+use super::super::{Block, encode, encode_part};
 use super::{Sample, decoded, naive, sample_of, samples};
 
 #[test]
@@ -47,6 +47,24 @@ fn small_labels_fit_in_four_bytes_and_others_do_not() {
     let mut solid = Vec::new();
     super::super::encode_solid(1 << 32, [8; 3], &mut solid).unwrap();
     assert!(Block::parse(&solid).unwrap().decode_into(&mut out).is_err());
+}
+
+#[test]
+fn a_part_of_more_voxels_is_encoded_as_if_it_were_all() {
+    let whole = sample_of([3, 2, 2], 60, 4, 9);
+    let [x, y, z] = whole.size.map(|n| n as usize);
+    let (part, at) = ([16, 8, 8], 5);
+    let rows = (0..8).flat_map(|z| (0..8).map(move |row| at + (z * y + row) * x));
+    let voxels = rows.flat_map(|from| whole.voxels[from..from + 16].to_vec()).collect();
+    let mut found = Vec::new();
+    encode_part(&whole.voxels[at..], [x, x * y], part, &mut found).unwrap();
+    assert_eq!(found, Sample { size: part, voxels }.encoded());
+    for strides in [[x, x * y + 1], [usize::MAX, 0], [0, usize::MAX]] {
+        let size = [8, 16, z as u32];
+        let end = whole.voxels.len() - ((z - 1) * x * y + 15 * x + 8);
+        let error = encode_part(&whole.voxels[end..], strides, size, &mut found).unwrap_err();
+        assert!(error.to_string().contains("does not lie in"), "{strides:?}: {error}");
+    }
 }
 
 proptest! {

@@ -31,6 +31,24 @@ fn the_example_has_a_table_per_set_of_labels() {
     assert_eq!(naive::segmentation(&Sample { size: [16; 3], voxels }, [16; 3]), found);
 }
 
+/// Two tables of which a hash cannot tell one from the other, the second one needed twice.
+#[test]
+fn tables_with_one_fingerprint_are_told_apart() {
+    let mixed = |label: u64| {
+        (2u64.rotate_left(23) ^ label).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23)
+    };
+    let (first, second) = (7, 1 << 40);
+    let partner = |label: u64| mixed(first) ^ second ^ mixed(label);
+    let other = (8..).find(|&label| partner(label) > label).unwrap();
+    let pairs = [[first, second], [other, partner(other)], [other, partner(other)]];
+    let voxels = (0..8 * 8 * 24).map(|at| pairs[at % 24 / 8][at % 2]).collect();
+    let sample = Sample { size: [24, 8, 8], voxels };
+    let mut found = Vec::new();
+    let encoded = sample.encoded();
+    Block::parse(&encoded).unwrap().segmentation_onto(sample.size, &mut found).unwrap();
+    assert_eq!(found, naive::segmentation(&sample, sample.size));
+}
+
 #[test]
 fn labels_listed_twice_or_without_voxels_are_not_in_a_table() {
     for count in 2..20 {
