@@ -18,8 +18,9 @@ from harness import cold, machine, results, rounds, table
 from harness.limits import Limits
 from harness.samples import Record
 from harness.worker import BENCH, call
+from peers import supervoxels
 from peers.data import make
-from rows import arrays, commits, containers, converts, plain, python, superchunks
+from rows import arrays, commits, containers, converts, labels, plain, python, superchunks
 from rows.model import FULL, SHORT, SMOKE, Row, Size, Workload
 
 
@@ -42,7 +43,7 @@ def wanted(row: Row, only: list[str] | None) -> bool:
 
 def of_engine(size: Size, data: Path) -> tuple[list[Row], list[Workload]]:
     """The rows and workloads of our Rust side."""
-    tables = (arrays, plain, converts, containers, superchunks)
+    tables = (arrays, plain, converts, containers, superchunks, labels)
     rows = [row for table in (commits, *tables) for row in table.rows(size)]
     of_arrays = [work for table in tables for work in table.workloads(size, data)]
     return rows, [*commits.workloads(size), *of_arrays]
@@ -116,6 +117,10 @@ def main() -> None:
     make(data, python.planes(size) if options.python else of_rust)
     rows, workloads = of_python(size, data) if options.python else of_engine(size, data)
     rows = [row for row in rows if wanted(row, options.only)]
+    if any(row.workload.startswith("labels codec") for row in rows):
+        supervoxels.make_blocks(data)
+    if any(row.workload == "labels import" for row in rows):
+        supervoxels.make_volume(data, labels.volume(size))
     for workload in workloads:
         shutil.rmtree(work / workload.place, ignore_errors=True)
         if workload.source:

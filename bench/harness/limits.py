@@ -84,6 +84,11 @@ def decode_one(data: str) -> Limit:
     return lambda limits, size: limits.time(f"{data}-decode-1", size)
 
 
+def copied(limits: Limits, size: float) -> float:
+    """memcpy into memory that is reused, one thread."""
+    return limits.time("memcpy-reused", size)
+
+
 def transcode(limits: Limits, size: float) -> float:
     """Our codecs alone, decoding and encoding the field on all threads, buffers reused."""
     return limits.time("field-transcode", size)

@@ -16,6 +16,7 @@ PACKAGES = [
     "bcolz-zipline",
     "blosc2",
     "bloscpack",
+    "compressed-segmentation",
     "h5py",
     "icechunk",
     "numpy",

@@ -11,7 +11,7 @@ from rows.targets import AGAINST
 
 Document = dict[str, Any]
 # Words that keys of rows begin with.
-SECTIONS = ("plain", "shards", "convert", "memory", "containers", "superchunks")
+SECTIONS = ("plain", "shards", "convert", "memory", "containers", "superchunks", "segmentations")
 
 
 def table(head: list[str], lines: list[list[str]]) -> str:
@@ -40,6 +40,9 @@ def of_result(document: Document) -> dict[str, str]:
         "container-facts": facts(about_facts(rows.get("containers", []))),
         "superchunks": ratios(rows.get("superchunks", [])),
         "superchunk-facts": facts(about_facts(rows.get("superchunks", []))),
+        "segmentation-run": run(document) if "segmentations" in rows else "",
+        "segmentations": ratios(rows.get("segmentations", []), cell=ratio_with_cpu),
+        "segmentation-facts": facts(about_facts(rows.get("segmentations", []))),
         "cpu": cpu(document["rows"]),
         "facts": facts(commits),
         "cannot": cannot(document["rows"]),
@@ -197,6 +200,9 @@ def facts(rows: list[Document]) -> str:
         "files": "files",
         "memory-growth": "memory that it keeps, bytes",
         "requests": "requests",
+        "load-ms": "milliseconds",
+        "bytes-per-row": "bytes of a row in memory",
+        "sorted-ns": "nanoseconds of CPU",
     }
     lines = []
     for row in rows:

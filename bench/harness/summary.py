@@ -96,9 +96,14 @@ def cells(line: str) -> list[str]:
     return [cell.strip() for cell in line.strip().strip("|").split("|")]
 
 
+def wall(cell: str) -> str:
+    """Of wall time and CPU time the first."""
+    return cell.partition(" / ")[0]
+
+
 def ratio(cell: str) -> float | None:
     """The figure of a cell; none for a rival that could not, or that does not count (¹)."""
-    figure = cell.replace("*", "")
+    figure = wall(cell).replace("*", "")
     return None if figure == "–" or figure.endswith("¹") else float(figure)
 
 
@@ -113,7 +118,7 @@ def row(annex: str, chosen: Chosen) -> list[str]:
         )
     _, ours, limit, *rivals = cells(same[chosen.number])
     counted = [
-        (found, f"{cell} ({name})")
+        (found, f"{wall(cell)} ({name})")
         for name, cell in zip(head[3:], rivals, strict=True)
         if (found := ratio(cell)) is not None
     ]

@@ -14,7 +14,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from peers import array_workloads, commit_workloads, convert_workloads, superchunk_workloads
+from peers import (
+    array_workloads,
+    commit_workloads,
+    convert_workloads,
+    label_workloads,
+    superchunk_workloads,
+)
 from peers.clock import Answer, Cannot
 
 # Module and class of each rival, by kind of workload.
@@ -42,12 +48,17 @@ SUPERCHUNKS = {
     "bcolz": ("bcolz", "Columns"),
     "bloscpack": ("bloscpack", "Columns"),
 }
+LABELS = {
+    "compressed-segmentation": ("segmentation", "Blocks"),
+    "tensorstore": ("tensorstore", "Arrays"),
+}
 # Each kind of workload, and the rivals that it is for.
 KINDS: tuple[tuple[dict[str, Callable[..., Answer]], dict[str, tuple[str, str]]], ...] = (
     (array_workloads.WORKLOADS, ARRAYS),
     (convert_workloads.WORKLOADS, ARRAYS),
     (commit_workloads.WORKLOADS, COMMITS),
     (superchunk_workloads.WORKLOADS, SUPERCHUNKS),
+    (label_workloads.WORKLOADS, LABELS),
 )
 
 

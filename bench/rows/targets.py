@@ -9,6 +9,8 @@ from __future__ import annotations
 
 DATA = ("field", "labels")
 CODECS = ("none", "lz4", "zstd")
+# How many supervoxels meet in a block.
+BLOCKS = ("tens", "hundreds", "thousands")
 
 TARGETS: dict[str, float] = {
     "W1 returned": 1.9,  # 1.25 GB/s against 0.67
@@ -30,6 +32,11 @@ TARGETS: dict[str, float] = {
     "containers 16 values": 100,
     "containers open chunks": 10,
     "containers open arrays": 10,
+    **{f"segmentations decode {name}": 2 for name in BLOCKS},
+    **{f"segmentations encode {name}": 2.5 for name in BLOCKS},
+    **{f"segmentations transcode {name}": 4 for name in BLOCKS},
+    **{f"segmentations half {name}": 3 for name in BLOCKS},
+    "segmentations import": 1.5,  # of TensorStore, which writes one scale and no tables
     **{f"containers write {data} {codec}": 5 for data in DATA for codec in CODECS},
     **{f"containers read {data} {codec}": 2 for data in DATA for codec in CODECS},
 }
@@ -68,6 +75,15 @@ APPEND_GROWTH = 1.25
 # The memory for writing a superchunk dataset of any size, and the most files for 10 GB.
 SUPERCHUNK_MEMORY_MAX = 256 << 20
 FILES_MAX = 128
+
+# The mapping of a segmentation with 10^7 rows: loaded, kept, and asked by one core.
+LOAD_MS_MAX = 500
+MAPPING_BYTES_MAX = 20
+LOOKUP_NS_MAX = 20
+
+# An edit beside a larger mapping, and a comparison among more bodies that do not differ.
+INDEPENDENT_OF_MAPPING = 1.5
+INDEPENDENT_OF_BODIES = 1.5
 
 # Targets against single rivals. Our commits are durable, the rival's are not.
 AGAINST: dict[str, dict[str, float]] = {

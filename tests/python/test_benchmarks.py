@@ -32,6 +32,7 @@ def test_the_best_rival_is_the_fastest_that_counts():
     second = row(ANNEX, Chosen("reads", "read", 1, "another"))
     assert second == ["another", "2 ms", "1.50 (one)", "–"]
     assert ratio("0.10¹") is None
+    assert ratio("**0.80** / 1.20") == 0.8
 
 
 def test_a_row_that_the_annex_lacks_is_an_error():

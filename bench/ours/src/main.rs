@@ -7,6 +7,7 @@ mod commits;
 mod containers;
 mod convert;
 mod disk;
+mod labels;
 mod limits;
 mod scale;
 mod superchunks;
@@ -54,6 +55,13 @@ async fn main() -> Result<(), Box<dyn Error>> {
         "container-layers" => containers::layers(&options).await?,
         "container-deep" => containers::deep(&options).await?,
         "container-first" => containers::first(&options).await?,
+        "label-codec" => labels::codec(&options)?,
+        "label-half" if options.text("way") == "voxels" => labels::half_by_voxels(&options)?,
+        "label-half" => labels::half(&options)?,
+        "label-import" => labels::import(&options).await?,
+        "label-mapping" => labels::mapping(&options).await?,
+        "label-merge" => labels::merge(&options).await?,
+        "label-diff" => labels::diff(&options).await?,
         "superchunk-write" => superchunks::write(&options).await?,
         "superchunk-read" => superchunks::read(&options).await?,
         "superchunk-random" => superchunks::random(&options).await?,
