@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use chunkyard_format::container::ContainerFormat;
+use chunkyard_format::dvid::DvidFormat;
 use chunkyard_format::dvid_http::DvidHttp;
 use chunkyard_format::hdf5::Hdf5;
 use chunkyard_format::superchunk::BlzFormat;
@@ -14,7 +15,7 @@ use futures::future;
 
 /// All formats.
 pub static FORMATS: &[&dyn Format] =
-    &[&RepoFormat, &Zarr3, &Hdf5, &ContainerFormat, &BlzFormat, &DvidHttp];
+    &[&RepoFormat, &Zarr3, &Hdf5, &ContainerFormat, &BlzFormat, &DvidFormat, &DvidHttp];
 
 /// What was found at a URL.
 #[derive(Debug, Clone)]

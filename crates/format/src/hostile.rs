@@ -65,3 +65,8 @@ pub mod superchunk {
         pub use crate::superchunk::names::*;
     }
 }
+
+/// The parts of DVID's store.
+pub mod dvid {
+    pub use crate::dvid::hostile::*;
+}

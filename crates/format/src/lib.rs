@@ -55,6 +55,7 @@ mod check;
 mod chunk_codecs;
 pub mod container;
 mod dataset;
+pub mod dvid;
 pub mod dvid_http;
 mod edit;
 mod encode;

@@ -2,6 +2,8 @@
 
 use chunkyard_store::{Error, Options, Result, Store, dvid_http};
 
+use crate::dvid;
+
 /// A URL and how to reach it.
 #[derive(Debug, Clone)]
 pub struct Place {
@@ -81,7 +83,8 @@ impl Place {
 
 /// Whether the scheme of a URL belongs to one format, which opens the URL itself.
 fn is_claimed(url: &str) -> bool {
-    url.split_once("://").is_some_and(|(scheme, _)| dvid_http::SCHEMES.contains(&scheme))
+    url.split_once("://")
+        .is_some_and(|(scheme, _)| scheme == dvid::SCHEME || dvid_http::SCHEMES.contains(&scheme))
 }
 
 /// The URL above one, and the last segment.

@@ -6,6 +6,8 @@ mod badger;
 #[cfg(test)]
 mod container;
 #[cfg(test)]
+mod dvid;
+#[cfg(test)]
 mod dvid_live;
 #[cfg(test)]
 mod superchunk;

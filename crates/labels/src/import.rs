@@ -268,7 +268,7 @@ impl Labelmap {
     }
 
     /// Makes the tables of bodies and supervoxels from the index, body by body.
-    async fn count_bodies(&self, imported: &mut Imported) -> Result<()> {
+    pub(crate) async fn count_bodies(&self, imported: &mut Imported) -> Result<()> {
         let mut recount = Recount::new(self.layout.block);
         let mut batches = self.index.scan(&KeyRange::All, None)?;
         loop {

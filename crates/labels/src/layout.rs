@@ -41,14 +41,28 @@ pub struct Layout {
     /// The unit of `voxel_size`, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unit: Option<String>,
+    /// Where the first voxel is in the space that the volume is a part of, in voxels of full resolution. Everything
+    /// else here counts from that voxel.
+    #[serde(default, skip_serializing_if = "is_nowhere")]
+    pub origin: [i64; 3],
+}
+
+fn is_nowhere(origin: &[i64; 3]) -> bool {
+    *origin == [0; 3]
 }
 
 impl Layout {
     /// A labelmap of this shape with blocks of 64 voxels, and as many scales as it takes until one block
     /// holds all.
     pub fn new(shape: [u64; 3]) -> Self {
-        let mut layout =
-            Self { shape, block: [64; 3], scales: 1, voxel_size: [1.0; 3], unit: None };
+        let mut layout = Self {
+            shape,
+            block: [64; 3],
+            scales: 1,
+            voxel_size: [1.0; 3],
+            unit: None,
+            origin: [0; 3],
+        };
         layout.scales = layout.scales_that_help();
         layout
     }
@@ -155,7 +169,9 @@ impl Layout {
             let factor = (1u64 << scale) as f64;
             let size = self.voxel_size.map(|size| size * factor);
             // The middle of the first voxel of a scale lies in the middle of those it stands for.
-            let shift = self.voxel_size.map(|size| size * (factor - 1.0) / 2.0);
+            let shift: [f64; 3] = std::array::from_fn(|axis| {
+                self.voxel_size[axis] * (self.origin[axis] as f64 + (factor - 1.0) / 2.0)
+            });
             json!({"path": array_name(scale), "coordinateTransformations": [
                 {"type": "scale", "scale": size}, {"type": "translation", "translation": shift}]})
         };

@@ -17,6 +17,7 @@
 //! - [`Edit`] is what people do: merge, cleave, split, renumber. [`commit_edits`] does it as one commit.
 //! - [`diff`] compares two versions body by body, [`merge_branch`] brings two branches of edits together.
 //! - [`Mapping`] is the mapping of one version in memory: immutable, sorted, shared by all threads.
+//! - [`dvid`] imports a labelmap of a DVID store, with all of its versions.
 //! - [`dvid_log`] reads the mutation logs of a DVID server and says what they do to the mapping.
 //!
 //! ```
@@ -33,6 +34,7 @@
 
 mod blocks;
 mod diff;
+pub mod dvid;
 pub mod dvid_log;
 mod edit;
 mod import;

@@ -28,6 +28,7 @@ mod columns;
 mod container;
 mod container_elements;
 mod coordinate;
+mod dvid;
 mod dvid_http;
 mod error;
 mod hdf5;
@@ -100,6 +101,10 @@ pub const TARGETS: &[Target] = &[
     target("label_block_segmentation", label_block::segmentation),
     target("label_block_value", label_block::stored),
     target("mutation_log", mutation_log::check),
+    target("dvid_key", dvid::key),
+    target("dvid_gob", dvid::gob),
+    target("dvid_info", dvid::info),
+    target("dvid_index", dvid::index),
     target("badger_manifest", badger::manifest),
     target("badger_table", badger::table),
     target("badger_log_entry", badger::entry),

@@ -48,6 +48,7 @@ pub(super) fn register() {
         wrap::<GzipCodec>(|_| Ok(BoundedCodec::Gzip));
         wrap::<ZlibCodec>(|_| Ok(BoundedCodec::Zlib));
         wrap::<ZstdCodec>(|_| Ok(BoundedCodec::Zstd));
+        super::dvid_value::register();
         super::fletcher32::register();
         super::label_block::zarr::register();
         super::lz4::register();

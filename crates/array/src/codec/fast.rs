@@ -1,14 +1,15 @@
 //! The most common chains, run directly: elements as they lie in memory, or label blocks, maybe
-//! compressed by zstd, blosc or lz4, maybe followed by a crc32c.
+//! compressed by zstd, blosc or lz4 or wrapped as DVID does, maybe followed by a crc32c.
 
 use zarrs::metadata::v3::MetadataV3;
 
 use super::blosc;
+use super::label_block::value;
 use super::label_block::zarr::Layout;
 use super::packed::{lz4_len, lz4_pack, lz4_unpack, zstd_bytes_max};
 use super::scratch::with_scratch;
 use super::zstd::{self, Zstd};
-use super::{lz4, wrong_length};
+use super::{dvid_value, lz4, wrong_length};
 use crate::{DType, Error, Result};
 
 const CRC_BYTES: usize = 4;
@@ -37,6 +38,7 @@ const PLAIN_TYPES: &[&str] = &[
 #[derive(Clone, Copy, Debug)]
 enum Compression {
     Blosc(blosc::Params),
+    DvidValue,
     Lz4,
     Zstd(Zstd),
 }
@@ -45,12 +47,17 @@ impl Compression {
     fn recognise(codec: &MetadataV3) -> Option<Self> {
         let zstd = || Zstd::recognise(codec).map(Self::Zstd);
         let blosc = || blosc::recognise(codec).map(Self::Blosc);
-        zstd().or_else(blosc).or_else(|| (codec.name() == lz4::NAME).then_some(Self::Lz4))
+        let by_name = || match codec.name() {
+            lz4::NAME => Some(Self::Lz4),
+            dvid_value::NAME => Some(Self::DvidValue),
+            _ => None,
+        };
+        zstd().or_else(blosc).or_else(by_name)
     }
 }
 
 /// A chain `[bytes, zstd, blosc or lz4?, crc32c?]` whose elements need no conversion, or
-/// `[chunkyard.label_block, zstd or lz4?, crc32c?]`.
+/// `[chunkyard.label_block, zstd, lz4 or chunkyard.dvid_value?, crc32c?]`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fast {
     /// How voxels lie in a chunk, if chunks are label blocks.
@@ -105,7 +112,7 @@ impl Fast {
         match self.compression {
             None => Ok(Some(payload)),
             Some(Compression::Blosc(_)) => blosc::borrow(blosc::check(payload)?),
-            Some(Compression::Zstd(_) | Compression::Lz4) => Ok(None),
+            Some(Compression::Zstd(_) | Compression::Lz4 | Compression::DvidValue) => Ok(None),
         }
     }
 
@@ -119,6 +126,14 @@ impl Fast {
             Some(Compression::Zstd(_)) => zstd::decompress_into(payload, out),
             Some(Compression::Blosc(_)) => blosc::decode_into(blosc::check(payload)?, out),
             Some(Compression::Lz4) => lz4_unpack(payload, out),
+            Some(Compression::DvidValue) => {
+                let plain = value::unwrap(payload, out.len())?;
+                if plain.len() != out.len() {
+                    return Err(wrong_length(out.len(), plain.len()));
+                }
+                out.copy_from_slice(&plain);
+                Ok(())
+            }
             None if payload.len() != out.len() => Err(wrong_length(out.len(), payload.len())),
             None => {
                 out.copy_from_slice(payload);
@@ -180,6 +195,7 @@ impl Fast {
                     work(scratch)
                 })
             }
+            Some(Compression::DvidValue) => work(&value::unwrap(payload, block_max)?),
             _ => work(payload),
         }
     }
@@ -224,6 +240,7 @@ impl Fast {
             Some(Compression::Zstd(zstd)) => zstd.compress_onto(decoded, out)?,
             Some(Compression::Blosc(params)) => blosc::encode_onto(&params, decoded, out)?,
             Some(Compression::Lz4) => lz4_pack(decoded, out)?,
+            Some(Compression::DvidValue) => dvid_value::pack(decoded, out)?,
             None => out.extend_from_slice(decoded),
         }
         if self.crc32c {

@@ -10,6 +10,7 @@
 pub mod blosc;
 mod bounded;
 mod chain;
+mod dvid_value;
 mod elements;
 mod fast;
 mod fletcher32;
@@ -29,6 +30,7 @@ mod vlen;
 mod zstd;
 
 pub use chain::Codecs;
+pub use dvid_value::NAME as DVID_VALUE;
 pub use elements::{Assembly, Elements, ElementsBuf};
 pub use offsets::NAME as OFFSETS;
 pub use scratch::zeroed;

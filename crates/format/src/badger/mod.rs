@@ -40,6 +40,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use chunkyard_store::{Error, Fetcher, Noun, Result, Store};
+use futures::FutureExt;
 use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
 
 pub use self::damage::Skipped;
@@ -298,9 +299,10 @@ async fn read_tables(
         };
         Ok::<_, Error>((id, listed, name, table))
     };
-    let listed = manifest.tables.iter().map(|(id, listed)| (*id, *listed));
+    let listed: Vec<(u64, manifest::Listed)> =
+        manifest.tables.iter().map(|(id, listed)| (*id, *listed)).collect();
     let opened: Vec<_> = stream::iter(listed)
-        .map(open)
+        .map(|table| open(table).boxed())
         .buffered(store.limits().requests.max(1))
         .try_collect()
         .await?;

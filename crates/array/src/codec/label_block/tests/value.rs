@@ -137,3 +137,35 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn chunks_of_an_array_may_be_wrapped_each_in_its_own_way() {
+    use serde_json::json;
+
+    use crate::ArraySpec;
+    use crate::codec::{Codecs, DVID_VALUE, ElementsBuf};
+
+    let codecs = vec![json!({"name": "chunkyard.label_block"}), json!({"name": DVID_VALUE})];
+    let builder = ArraySpec::builder(&[16, 16, 16], &[16, 16, 16], "uint64");
+    let codecs = Codecs::new(&builder.codecs(codecs).build().unwrap()).unwrap();
+    let voxels: Vec<u64> = (0..16 * 16 * 16).map(|at| at / 100).collect();
+    let elements: Vec<u8> = voxels.iter().flat_map(|voxel| voxel.to_le_bytes()).collect();
+    let mut block = Vec::new();
+    crate::codec::label_block::encode(&voxels, [16; 3], &mut block).unwrap();
+    let all = [Compression::None, Compression::Snappy, Compression::Gzip(1), Compression::Lz4];
+    for (compression, checksum) in all.into_iter().flat_map(|c| [(c, false), (c, true)]) {
+        let mut chunk = Vec::new();
+        wrap_onto(&block, compression, checksum, &mut chunk).unwrap();
+        let mut out = vec![0; elements.len()];
+        codecs.decode_into(&chunk, &mut out).unwrap();
+        assert_eq!(out, elements, "{compression:?}");
+        assert_eq!(codecs.label_block(&chunk).unwrap(), block);
+        let by_zarrs = codecs.decode_by_zarrs(&chunk).unwrap();
+        assert!(matches!(by_zarrs, ElementsBuf::Fixed(bytes) if bytes == elements));
+        chunk.truncate(chunk.len() / 2);
+        assert!(codecs.decode_into(&chunk, &mut out).is_err());
+    }
+    let own = codecs.encode_label_block(&block).unwrap();
+    assert_eq!(own[..3], [0x40, 0x1f, 0x8b]);
+    assert_eq!(codecs.label_block(&own).unwrap(), block);
+}

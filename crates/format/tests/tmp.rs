@@ -1,0 +1,3 @@
+#[cfg(test)]
+#[path = "dvid/mod.rs"]
+mod dvid;
