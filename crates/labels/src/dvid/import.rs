@@ -15,7 +15,7 @@ use super::version::Step;
 use crate::{Labelmap, Layout};
 
 /// Differences that are listed; more are counted.
-const LISTED: usize = 100;
+const LISTED: usize = 1000;
 /// Hexadecimal digits of a UUID that tell two branches of one name apart.
 const SHORT: usize = 8;
 
@@ -74,7 +74,7 @@ pub struct ImportedVersion {
     pub mapped: u64,
     /// Mutations that its logs have.
     pub mutations: u64,
-    /// Bodies whose voxels are not what DVID counted, at most a hundred of them.
+    /// Bodies whose voxels are not what DVID counted, at most a thousand of them.
     pub differences: Vec<IndexDifference>,
     /// How many such bodies there are.
     pub difference_count: u64,

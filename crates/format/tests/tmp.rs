@@ -1,3 +1,0 @@
-#[cfg(test)]
-#[path = "dvid/mod.rs"]
-mod dvid;
