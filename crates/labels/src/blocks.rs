@@ -97,10 +97,10 @@ impl Labelmap {
 }
 
 /// The block of half the resolution of eight; those that are missing are label 0.
-pub(crate) fn vote(eight: &[Option<Vec<u8>>], size: [u32; 3]) -> Result<Vec<u8>> {
+pub(crate) fn vote(eight: &[Option<impl AsRef<[u8]>>], size: [u32; 3]) -> Result<Vec<u8>> {
     let mut octants = [None; 8];
     for (octant, block) in octants.iter_mut().zip(eight) {
-        *octant = block.as_deref().map(Block::parse).transpose()?;
+        *octant = block.as_ref().map(|block| Block::parse(block.as_ref())).transpose()?;
     }
     let mut out = Vec::new();
     downsample(octants, None, size, &mut out)?;

@@ -6,11 +6,11 @@
 //! memory holds some tiles and the supervoxels of one body, whatever the size of the volume.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use chunkyard_array::Region;
-use chunkyard_array::codec::label_block::{Block, encode};
+use chunkyard_array::codec::label_block::{Block, encode, encode_part, table_of};
 use chunkyard_format::{Meter, Reader};
 use chunkyard_repo::{KeyRange, Session};
 use chunkyard_store::{Error, Result, cpu};
@@ -36,6 +36,13 @@ pub trait Volume: Send + Sync {
 
     /// The voxels of a box, x fastest.
     async fn read(&self, region: &Region) -> Result<Vec<u64>>;
+
+    /// The same, in place of what `out` holds. Fresh memory costs more than most reads, so a volume that
+    /// can use old memory should.
+    async fn read_into(&self, region: &Region, out: &mut Vec<u64>) -> Result<()> {
+        *out = self.read(region).await?;
+        Ok(())
+    }
 }
 
 /// An array of unsigned integers of any format.
@@ -116,7 +123,8 @@ struct Tile {
     rows: Vec<IndexRow>,
     /// Scale, position and encoded chunk.
     chunks: Vec<(usize, At, Vec<u8>)>,
-    bytes: u64,
+    /// Its voxels, for the memory that they take.
+    voxels: Vec<u64>,
 }
 
 impl Labelmap {
@@ -153,9 +161,14 @@ impl Labelmap {
         meter.expect(
             self.layout.shape.iter().fold(8, |bytes: u64, &axis| bytes.saturating_mul(axis)),
         );
+        // Memory of tiles that are done.
+        let spare: &Mutex<Vec<Vec<u64>>> = &Mutex::default();
         let tiles = stream::iter(self.tiles()).map(|origin| {
             let mapping = mapping.clone();
-            async move { self.encode_tile(volume, origin, mapping).await }
+            async move {
+                let memory = lock(spare).pop().unwrap_or_default();
+                self.encode_tile(volume, origin, mapping, memory).await
+            }
         });
         let mut tiles = tiles.buffered(TILES_AT_ONCE);
         let mut coarse: Vec<At> = Vec::new();
@@ -170,7 +183,8 @@ impl Labelmap {
                 self.session.set_chunk(path, &index_of(at), chunk.into()).await?;
             }
             rows::upsert(&self.index, &tile.rows).await?;
-            meter.advance(tile.bytes);
+            meter.advance(tile.voxels.len() as u64 * 8);
+            lock(spare).push(tile.voxels);
         }
         self.downsample_above(1, &coarse).await?;
         let given: Vec<MappingRow> =
@@ -198,6 +212,7 @@ impl Labelmap {
         volume: &dyn Volume,
         origin: [u64; 3],
         mapping: Arc<Mapping>,
+        mut voxels: Vec<u64>,
     ) -> Result<Tile> {
         let layout = self.layout.clone();
         let edge = layout.block.map(u64::from);
@@ -206,7 +221,7 @@ impl Labelmap {
             (TILE[axis] * edge[axis]).min(layout.shape[axis] - start[axis])
         });
         let region = Region::new(start.to_vec(), shape.to_vec())?;
-        let voxels = volume.read(&region).await?;
+        volume.read_into(&region, &mut voxels).await?;
         if voxels.len() as u64 != region.num_elements() {
             return Err(Error::invalid(format!("{} voxels for the region {region}", voxels.len())));
         }
@@ -219,8 +234,7 @@ impl Labelmap {
                 .par_iter()
                 .map(|place| encode_block(&voxels, shape, *place, &layout))
                 .collect::<Result<Vec<Option<Vec<u8>>>>>()?;
-            let mut tile =
-                Tile { rows: Vec::new(), chunks: Vec::new(), bytes: voxels.len() as u64 * 8 };
+            let mut tile = Tile { rows: Vec::new(), chunks: Vec::new(), voxels };
             let position = |place: &[u64; 3], scale: usize| -> At {
                 std::array::from_fn(|axis| ((origin[axis] >> scale) + place[axis]) as u32)
             };
@@ -244,12 +258,12 @@ impl Labelmap {
                 let made = halves
                     .par_iter()
                     .map(|place| {
-                        let eight: Vec<Option<Vec<u8>>> = (0..8)
+                        let eight: Vec<Option<&[u8]>> = (0..8)
                             .map(|octant: u64| {
                                 let [z, y, x] = *place;
                                 let [z, y, x] =
                                     [z + (octant >> 2), y + (octant >> 1 & 1), x + (octant & 1)];
-                                encoded[((z * TILE[1] + y) * TILE[2] + x) as usize].clone()
+                                encoded[((z * TILE[1] + y) * TILE[2] + x) as usize].as_deref()
                             })
                             .collect();
                         if eight.iter().all(Option::is_none) {
@@ -307,6 +321,10 @@ impl Labelmap {
     }
 }
 
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// One block of a tile; `None` if all of it is label 0. What lies outside of the volume is.
 fn encode_block(
     tile: &[u64],
@@ -320,21 +338,28 @@ fn encode_block(
         return Ok(None);
     }
     let count: [u64; 3] = std::array::from_fn(|axis| edge[axis].min(shape[axis] - start[axis]));
-    let mut voxels = vec![0u64; layout.block_voxels()];
-    for z in 0..count[0] {
-        for y in 0..count[1] {
-            let from = (((start[0] + z) * shape[1] + start[1] + y) * shape[2] + start[2]) as usize;
-            let to = ((z * edge[1] + y) * edge[2]) as usize;
-            let row = count[2] as usize;
-            voxels[to..to + row].copy_from_slice(&tile[from..from + row]);
-        }
-    }
-    if voxels.iter().all(|&voxel| voxel == 0) {
-        return Ok(None);
-    }
+    let first = |z: u64, y: u64| {
+        (((start[0] + z) * shape[1] + start[1] + y) * shape[2] + start[2]) as usize
+    };
+    let strides = [shape[2] as usize, (shape[1] * shape[2]) as usize];
     let mut out = Vec::new();
-    encode(&voxels, layout.block_xyz(), &mut out)?;
-    Ok(Some(out))
+    if count == edge {
+        let voxels = tile.get(first(0, 0)..).unwrap_or_default();
+        encode_part(voxels, strides, layout.block_xyz(), &mut out)?;
+    } else {
+        let mut voxels = vec![0u64; layout.block_voxels()];
+        for z in 0..count[0] {
+            for y in 0..count[1] {
+                let (from, to) = (first(z, y), ((z * edge[1] + y) * edge[2]) as usize);
+                let row = count[2] as usize;
+                voxels[to..to + row].copy_from_slice(&tile[from..from + row]);
+            }
+        }
+        encode(&voxels, layout.block_xyz(), &mut out)?;
+    }
+    // What was just encoded lists its labels and no others.
+    let is_zero = table_of(&out)?.eq([0]);
+    Ok((!is_zero).then_some(out))
 }
 
 /// The rows of the index that a block makes.
