@@ -121,7 +121,7 @@ impl Conversion {
 
 impl Conversion {
     fn run_options(&self, verify: bool) -> RunOptions {
-        RunOptions { limits: self.limits, verify, meter: Arc::default() }
+        RunOptions { limits: self.limits, verify, ..RunOptions::default() }
     }
 }
 

@@ -9,6 +9,7 @@ use chunkyard_format::{ChunkCodecs, PackWriter, in_chunk};
 use chunkyard_store::{Result, cpu};
 use rayon::prelude::*;
 
+use super::damage::or_leave_out;
 use super::mover::{Encoded, Handling, Mover};
 
 impl Mover {
@@ -17,10 +18,10 @@ impl Mover {
             let indices =
                 batch.iter().map(|chunk| self.source_index(chunk)).collect::<Result<Vec<_>>>()?;
             let fetched = self.fetch(&indices).await?;
-            self.check(indices, &fetched).await?;
+            let sound = self.check(indices, fetched).await?;
             let chunks: Vec<Encoded> = batch
                 .into_iter()
-                .zip(fetched)
+                .zip(sound)
                 .filter_map(|(chunk, bytes)| Some((chunk, bytes?)))
                 .collect();
             if !chunks.is_empty() {
@@ -30,20 +31,26 @@ impl Mover {
         Ok(())
     }
 
-    /// Fails where a chunk does not decode.
-    async fn check(&self, indices: Vec<ChunkIndex>, chunks: &[Option<Bytes>]) -> Result<()> {
+    /// The chunks, all of which decode: a damaged one is an error, or is left out if damage is.
+    async fn check(
+        &self,
+        indices: Vec<ChunkIndex>,
+        chunks: Vec<Option<Bytes>>,
+    ) -> Result<Vec<Option<Bytes>>> {
         let codecs = match &self.handling {
-            Handling::Opaque => return Ok(()),
+            Handling::Opaque => return Ok(chunks),
             Handling::Fixed { reader, .. } | Handling::Variable { reader, .. } => {
                 reader.codecs().clone()
             }
         };
-        let (path, chunks) = (self.plan.source.clone(), chunks.to_vec());
+        let (path, damage) = (self.plan.source.clone(), self.damage.clone());
         cpu(move || {
-            indices.into_par_iter().zip(chunks).try_for_each(|(index, bytes)| match bytes {
-                Some(bytes) => check_chunk(&codecs, &path, &index, &bytes),
-                None => Ok(()),
-            })
+            let sound = |(index, bytes): (ChunkIndex, Option<Bytes>)| {
+                let Some(bytes) = bytes else { return Ok(None) };
+                let checked = check_chunk(&codecs, &path, &index, &bytes).map(|()| Some(bytes));
+                or_leave_out(damage.as_deref(), &path, &index, checked)
+            };
+            indices.into_par_iter().zip(chunks).map(sound).collect()
         })
         .await?
     }

@@ -27,6 +27,7 @@
 mod budget;
 mod conversion;
 mod copy;
+mod damage;
 mod encode;
 mod fill;
 mod journal;
@@ -48,6 +49,7 @@ mod wishes;
 mod workers;
 
 pub use conversion::{Conversion, Origin, Request, stem};
+pub use damage::Damaged;
 pub use link::{Linked, link};
 pub use plan::{ArrayPlan, Movement, Plan};
 pub use run::{Outcome, RunOptions, run};

@@ -8,6 +8,7 @@ use chunkyard_format::{ChunkCodecs, PackWriter, Reader, Source, batched, fetch_c
 use chunkyard_store::{Error, Result};
 
 use super::budget::Fetching;
+use super::damage::{Damage, or_leave_out};
 use super::encode::Encoder;
 use super::plan::{ArrayPlan, Movement};
 
@@ -22,6 +23,8 @@ pub(super) struct Mover {
     pub(super) source: Arc<dyn Source>,
     pub(super) plan: Arc<ArrayPlan>,
     pub(super) handling: Handling,
+    /// Where damaged chunks are noted; without it they are errors.
+    pub(super) damage: Option<Arc<Damage>>,
 }
 
 /// What the elements of the array need.
@@ -39,14 +42,27 @@ pub(super) enum Handling {
 pub(super) type Encoded = (ChunkIndex, Bytes);
 
 impl Mover {
-    pub(super) fn new(source: &Arc<dyn Source>, plan: &Arc<ArrayPlan>) -> Result<Self> {
+    pub(super) fn new(
+        source: &Arc<dyn Source>,
+        plan: &Arc<ArrayPlan>,
+        damage: Option<Arc<Damage>>,
+    ) -> Result<Self> {
         let handling =
             Handling::new(source, plan).or_else(|error| match (plan.movement, error.kind()) {
                 // Bytes are copied verbatim, even if we cannot decode them.
                 (Movement::Copy, chunkyard_store::ErrorKind::Unsupported) => Ok(Handling::Opaque),
                 _ => Err(Error::for_array(&plan.source, error)),
             })?;
-        Ok(Self { source: source.clone(), plan: plan.clone(), handling })
+        if damage.is_some() && plan.movement == Movement::Regrid {
+            return Err(Error::for_array(
+                &plan.source,
+                Error::unsupported(format!(
+                    "leaving damaged chunks out where {}; convert with the chunks of the source first",
+                    plan.why
+                )),
+            ));
+        }
+        Ok(Self { source: source.clone(), plan: plan.clone(), handling, damage })
     }
 
     /// Fills a pack with the content of some of its boxes, each of whole target chunks.
@@ -95,7 +111,18 @@ impl Mover {
 
     /// Locates and fetches chunks of the source, in order.
     pub(super) async fn fetch(&self, indices: &[ChunkIndex]) -> Result<Vec<Option<Bytes>>> {
-        fetch_chunks(&*self.source, &self.plan.source, indices).await
+        let fetched = fetch_chunks(&*self.source, &self.plan.source, indices).await;
+        let damage = match (&fetched, &self.damage) {
+            (Err(error), Some(damage)) if Damage::explains(error) => damage,
+            _ => return fetched,
+        };
+        let mut chunks = Vec::with_capacity(indices.len());
+        for index in indices {
+            let one = fetch_chunks(&*self.source, &self.plan.source, std::slice::from_ref(index));
+            let one = one.await.map(|mut one| one.pop().flatten());
+            chunks.push(or_leave_out(Some(damage), &self.plan.source, index, one)?);
+        }
+        Ok(chunks)
     }
 
     /// The slow and general way, for elements of any length: chunk by chunk of the target.

@@ -10,9 +10,13 @@ use std::sync::Arc;
 
 use chunkyard_array::codec::label_block;
 use chunkyard_format::Source;
+use chunkyard_format::dvid::DvidSource;
+use chunkyard_format::dvid_http::DvidSource as DvidHttpSource;
+use chunkyard_labels::dvid::mapping_at;
 use chunkyard_labels::{Ids, Labelmap, Mapping};
 use chunkyard_repo::RepoSource;
 use chunkyard_store::{Error, Result};
+use futures::TryStreamExt;
 
 use super::wishes::Wishes;
 
@@ -48,9 +52,31 @@ impl Relabel {
 
 /// What the wish for ids means for a source: the mappings of the segmentations that are in it.
 pub(super) async fn relabels(source: &Arc<dyn Source>, wishes: &Wishes) -> Result<Relabels> {
-    let Some(Ids::Bodies) = wishes.ids else { return Ok(Relabels::new()) };
     let any: &dyn Any = &**source;
+    let (store, server) = (any.downcast_ref::<DvidSource>(), any.downcast_ref::<DvidHttpSource>());
+    // DVID answers with bodies unless it is asked for supervoxels, and so do its sources.
+    let of_dvid = store.is_some() || server.is_some();
+    match wishes.ids {
+        Some(Ids::Supervoxels) => return Ok(Relabels::new()),
+        None if !of_dvid => return Ok(Relabels::new()),
+        _ => {}
+    }
     let mut found = Relabels::new();
+    if let Some(store) = store {
+        for (group, mapping) in bodies_of_store(store).await? {
+            let relabel = Relabel(Arc::new(mapping));
+            let below =
+                |path: &&str| path.strip_prefix(&*group).is_some_and(|at| at.starts_with('/'));
+            let arrays = source.dataset().arrays().map(|(path, _)| path);
+            found.extend(arrays.filter(below).map(|path| (path.to_owned(), relabel.clone())));
+        }
+        return Ok(found);
+    }
+    if let Some(server) = server {
+        let relabel = Relabel(Arc::new(bodies_of_server(server).await?));
+        let arrays = source.dataset().arrays();
+        return Ok(arrays.map(|(path, _)| (path.to_owned(), relabel.clone())).collect());
+    }
     if let Some(repo) = any.downcast_ref::<RepoSource>() {
         let session = repo.session();
         for path in Labelmap::list(session).await? {
@@ -67,4 +93,25 @@ pub(super) async fn relabels(source: &Arc<dyn Source>, wishes: &Wishes) -> Resul
         ));
     }
     Ok(found)
+}
+
+/// The mapping of each labelmap of a store, by its group.
+async fn bodies_of_store(source: &DvidSource) -> Result<Vec<(String, Mapping)>> {
+    let store = source.store();
+    let (repo, version) = store.find(Some(source.uuid()))?;
+    let mut found = Vec::new();
+    for instance in repo.instances.iter().filter(|instance| instance.is_labelmap()) {
+        let mapping = mapping_at(store, repo, instance, version).await?;
+        found.push((format!("/{}", instance.name), mapping));
+    }
+    Ok(found)
+}
+
+/// The mapping that a server tells.
+async fn bodies_of_server(source: &DvidHttpSource) -> Result<Mapping> {
+    let mut rows: Vec<(u64, u64)> = source.mapping().try_collect().await?;
+    rows.sort_unstable();
+    rows.dedup();
+    let (supervoxels, bodies) = rows.into_iter().unzip();
+    Mapping::from_sorted(supervoxels, bodies)
 }

@@ -8,6 +8,7 @@ use chunkyard_format::{ChunkCodecs, PackWriter, Reader, in_chunk};
 use chunkyard_store::{Result, cpu};
 use rayon::prelude::*;
 
+use super::damage::or_leave_out;
 use super::encode::Encoder;
 use super::mover::{Encoded, Mover};
 
@@ -25,13 +26,14 @@ impl Mover {
             let fetched = self.fetch(&indices).await?;
             let work: Vec<_> = batch.into_iter().zip(indices).zip(fetched).collect();
             let (source, encoder) = (reader.codecs().clone(), encoder.clone());
-            let path = self.plan.source.clone();
+            let (path, damage) = (self.plan.source.clone(), self.damage.clone());
             let rewritten: Vec<Encoded> = cpu(move || {
                 work.into_par_iter()
                     .filter_map(|((chunk, index), bytes)| Some((chunk, index, bytes?)))
                     .filter_map(|(chunk, index, bytes)| {
                         let made =
                             rewrite_chunk(&source, &encoder, &path, (&index, &chunk), &bytes);
+                        let made = or_leave_out(damage.as_deref(), &path, &index, made);
                         Some(made.transpose()?.map(|bytes| (chunk, bytes)))
                     })
                     .collect::<Result<_>>()

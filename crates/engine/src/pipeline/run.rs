@@ -7,6 +7,7 @@ use chunkyard_store::{Error, Limits, Result};
 use futures::{StreamExt, TryStreamExt, stream};
 
 use super::budget::Budget;
+use super::damage::{Damage, Damaged};
 use super::journal::Journal;
 use super::mover::Mover;
 use super::occupied::{Scan, Visit};
@@ -21,6 +22,9 @@ pub struct RunOptions {
     pub limits: Limits,
     /// Read back what was written, before it is visible, and compare it with the source.
     pub verify: bool,
+    /// Go on without chunks that cannot be read, and [list](Outcome::damaged) them. The target has the fill value
+    /// there.
+    pub skip_corrupt: bool,
     /// Advanced with the work, for a progress bar.
     pub meter: Arc<Meter>,
 }
@@ -38,6 +42,8 @@ pub struct Outcome {
     pub bytes_stored: u64,
     /// Bytes of the elements.
     pub bytes: u64,
+    /// Chunks that could not be read and were left out.
+    pub damaged: Vec<Damaged>,
     /// The result that was made visible.
     pub published: Published,
 }
@@ -52,6 +58,13 @@ pub async fn run(
 ) -> Result<Outcome> {
     let budget = Budget::for_plan(plan, &options.limits, sink.held_bytes_max())?;
     let (journal, resumed) = Journal::open(&*sink, plan).await?;
+    let damage = options.skip_corrupt.then(|| Arc::new(Damage::default()));
+    if damage.is_some() && (resumed.chunks > 0 || options.verify) {
+        return Err(Error::invalid(
+            "a conversion that leaves damaged chunks out is begun anew and not compared with its source: what \
+             an earlier attempt left out is not known",
+        ));
+    }
     let meter = &options.meter;
     let rounds = if options.verify { 2 } else { 1 };
     let expect = |(packs, bytes): (u64, u64)| {
@@ -62,7 +75,7 @@ pub async fn run(
     legs.iter().for_each(|leg| expect(leg.extent()));
     let moved = stream::iter(legs)
         .map(|leg| {
-            let mover = Arc::new(Mover::new(source, leg.plan())?);
+            let mover = Arc::new(Mover::new(source, leg.plan(), damage.clone())?);
             Ok::<_, Error>(leg.visits(expect).map_ok(move |visit| (mover.clone(), visit)))
         })
         .try_flatten()
@@ -102,6 +115,7 @@ pub async fn run(
         chunks: moved.chunks + resumed.chunks,
         bytes_stored: moved.bytes + resumed.bytes,
         bytes: plan.bytes(),
+        damaged: damage.map(|damage| damage.list()).unwrap_or_default(),
         published,
     })
 }

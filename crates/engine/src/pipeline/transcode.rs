@@ -9,6 +9,7 @@ use chunkyard_format::{ChunkCodecs, PackWriter, Reader, in_chunk};
 use chunkyard_store::{Result, cpu};
 use rayon::prelude::*;
 
+use super::damage::or_leave_out;
 use super::encode::Encoder;
 use super::mover::{Encoded, Mover};
 
@@ -26,13 +27,14 @@ impl Mover {
             let fetched = self.fetch(&indices).await?;
             let work: Vec<_> = batch.into_iter().zip(indices).zip(fetched).collect();
             let (source, encoder) = (reader.codecs().clone(), encoder.clone());
-            let path = self.plan.source.clone();
+            let (path, damage) = (self.plan.source.clone(), self.damage.clone());
             let encoded: Vec<Encoded> = cpu(move || {
                 work.into_par_iter()
                     .filter_map(|((chunk, index), bytes)| Some((chunk, index, bytes?)))
                     .filter_map(|(chunk, index, bytes)| {
                         let encoded =
                             transcode_chunk(&source, &encoder, &path, (&index, &chunk), &bytes);
+                        let encoded = or_leave_out(damage.as_deref(), &path, &index, encoded);
                         Some(encoded.transpose()?.map(|encoded| (chunk, encoded)))
                     })
                     .collect::<Result<_>>()

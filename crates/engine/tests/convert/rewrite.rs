@@ -10,8 +10,8 @@ use chunkyard_engine::format::{Meter, OpenOptions, Place, Reader, Source};
 use chunkyard_engine::labels::{
     Author, Edit, Ids, Labelmap, Layout, Mapping, Volume, commit_edits,
 };
-use chunkyard_engine::open::open;
-use chunkyard_engine::pipeline::{Movement, Wishes};
+use chunkyard_engine::open::{format_named, open};
+use chunkyard_engine::pipeline::{Movement, Plan, RunOptions, Wishes, run};
 use chunkyard_engine::repo::Repository;
 use chunkyard_engine::store::Result;
 use serde_json::{Value, json};
@@ -204,4 +204,39 @@ async fn bodies_that_vanish_leave_no_chunk() {
     let target = "memory://rewrite-vanished-to/out.zarr";
     let done = convert(&source, target, "zarr3", &wish(Some(Ids::Bodies))).await;
     assert_eq!((done.movement(), done.outcome.chunks), (Movement::Rewrite, 0));
+}
+
+#[tokio::test]
+async fn damaged_chunks_are_left_out_and_listed_if_asked_for() {
+    let gzip = json!({"name": "gzip", "configuration": {"level": 1}});
+    let source = zarr_of_blocks("memory://rewrite-left-out", gzip, true).await;
+    let ways = [
+        (Movement::Copy, Wishes::default()),
+        (Movement::Rewrite, Wishes { codec: Some("label_block".into()), ..Wishes::default() }),
+        (Movement::Transcode, Wishes { codec: Some("zstd:1".into()), ..Wishes::default() }),
+        (Movement::Regrid, Wishes { chunks: Some(vec![8, 16, 16]), ..Wishes::default() }),
+    ];
+    for (movement, wishes) in ways {
+        let format = format_named("zarr3").unwrap();
+        let plan = Plan::new(&source, &wishes, format, "").await.unwrap();
+        assert_eq!(plan.arrays[0].movement, movement);
+        let target = format!("memory://rewrite-left-out-{movement}/out.zarr");
+        let place = Place::new(&target, &Default::default()).unwrap();
+        let sink = format.create(&place, plan.dataset.clone(), Default::default()).await.unwrap();
+        let options = RunOptions { skip_corrupt: true, ..RunOptions::default() };
+        let done = run(&source, sink, &plan, &options).await;
+        if movement == Movement::Regrid {
+            assert_eq!(done.unwrap_err().kind(), ErrorKind::Unsupported);
+            continue;
+        }
+        let done = done.unwrap();
+        let left: Vec<_> =
+            done.damaged.iter().map(|one| (one.array.as_str(), &one.chunk)).collect();
+        assert_eq!(left, [("/", &vec![0, 0, 0])], "{movement}");
+        assert_eq!(done.chunks, 1);
+        let made = all(&opened(&target).await, "/").await;
+        let first = u64::from_le_bytes(made[..8].try_into().unwrap());
+        let other = u64::from_le_bytes(made[16 * 8..17 * 8].try_into().unwrap());
+        assert_eq!((first, other), (0, 1), "{movement}");
+    }
 }

@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn positions_are_three_signed_fields() {
-        assert_eq!(unpack(0xc_0000_4000_01), [3, 2, 1]);
+        assert_eq!(unpack(0x0c00_0040_0001), [3, 2, 1]);
         assert_eq!(unpack(0x10_0001), [0, 0, -1]);
     }
 

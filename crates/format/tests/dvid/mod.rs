@@ -42,7 +42,10 @@ async fn hashes(source: &DvidSource, path: &str) -> BTreeMap<String, String> {
     let first = origin(source, path);
     let mut hashes = BTreeMap::new();
     for (index, reference) in located {
-        assert_eq!(source.locate(path, &[index.clone()]).await.unwrap(), [Some(reference.clone())]);
+        assert_eq!(
+            source.locate(path, std::slice::from_ref(&index)).await.unwrap(),
+            [Some(reference.clone())]
+        );
         let value = source.fetcher().fetch(&[&reference]).await.unwrap().remove(0).unwrap();
         let mut voxels = vec![0; 64 * 64 * 64 * 8];
         codecs.decode_into(&value, &mut voxels).unwrap();

@@ -143,6 +143,7 @@ pub async fn import_history(
         meter,
         chosen,
         prefix: format!("importing-{}", Uid::fresh()?),
+        base: repo.state().await?.resolve(&Version::Default)?.snapshot_id.clone(),
         working: BTreeMap::new(),
         tips: BTreeMap::new(),
         report: ImportReport { cautions: store.cautions().to_vec(), ..ImportReport::default() },
@@ -184,6 +185,8 @@ struct Import<'a> {
     meter: &'a Meter,
     chosen: Vec<u32>,
     prefix: String,
+    /// The tip of the default branch when the import began.
+    base: String,
     /// The working branch of each branch.
     working: BTreeMap<String, String>,
     /// The last version of each branch.
@@ -201,7 +204,6 @@ struct Done {
 impl Import<'_> {
     async fn run(&mut self) -> Result<()> {
         let (layout, first) = self.layout().await?;
-        let base = self.repo.state().await?.resolve(&Version::Default)?.snapshot_id.clone();
         let mut done: BTreeMap<u32, Done> = BTreeMap::new();
         for version in self.chosen.clone() {
             let Some(node) = self.source.dag.get(version).cloned() else { continue };
@@ -214,7 +216,7 @@ impl Import<'_> {
                 true => self.working.get(&name).cloned().unwrap_or_default(),
                 false => {
                     let working = format!("{}-{}", self.prefix, self.working.len());
-                    let at = known.map_or(base.clone(), |known| known.snapshot.clone());
+                    let at = known.map_or(self.base.clone(), |known| known.snapshot.clone());
                     self.repo.create_branch(&working, &Version::Snapshot(at)).await?;
                     self.working.insert(name.clone(), working.clone());
                     working
@@ -439,17 +441,28 @@ impl Import<'_> {
         Ok((layout, first))
     }
 
-    /// Moves and makes the branches that are meant.
+    /// Makes the branches that are meant, and moves the default branch last: it is the one that other writers
+    /// may have moved meanwhile, and then nothing is left.
     async fn publish(&self) -> Result<()> {
-        let state = self.repo.state().await?;
-        let main = state.default_branch.clone();
+        let mut made = Vec::new();
+        let published = self.publish_all(&mut made).await;
+        if published.is_err() {
+            for name in made {
+                self.repo.delete_branch(name).await?;
+            }
+        }
+        published
+    }
+
+    async fn publish_all<'a>(&'a self, made: &mut Vec<&'a str>) -> Result<()> {
+        let main = self.repo.state().await?.default_branch.clone();
         for (name, working) in self.working.iter().filter(|(name, _)| **name != main) {
             self.repo.create_branch(name, &Version::Branch(working.clone())).await?;
+            made.push(name);
         }
         if let Some(working) = self.working.get(&main) {
-            let expected = state.resolve(&Version::Default)?.snapshot_id.clone();
             let to = Version::Branch(working.clone());
-            self.repo.reset_branch(&main, &to, Some(&expected)).await?;
+            self.repo.reset_branch(&main, &to, Some(&self.base)).await?;
         }
         Ok(())
     }

@@ -57,11 +57,14 @@ pub(super) struct Written {
 }
 
 /// A block that is to be written.
-struct Wanted {
+struct NewBlock {
     scale: usize,
     at: At,
     value: ChunkRef,
 }
+
+/// The blocks to write, and scale and position of those to erase.
+type BlockChanges = (Vec<NewBlock>, Vec<(usize, At)>);
 
 /// A block, unwrapped and wrapped anew, and what it has of supervoxels.
 struct Packed {
@@ -143,7 +146,7 @@ impl Step<'_> {
     }
 
     /// The blocks to write, and those to erase.
-    fn changed_blocks(&self, written: &mut Written) -> Result<(Vec<Wanted>, Vec<(usize, At)>)> {
+    fn changed_blocks(&self, written: &mut Written) -> Result<BlockChanges> {
         let (mut wanted, mut gone) = (Vec::new(), Vec::new());
         for scale in 0..self.map.layout.scales {
             let known: BTreeMap<[i32; 3], Option<u32>> = self
@@ -158,7 +161,7 @@ impl Step<'_> {
                 match (version, value) {
                     (Ok(version), Some(value)) => {
                         if known.get(&at) != Some(&Some(version)) {
-                            wanted.push(Wanted { scale, at: place, value });
+                            wanted.push(NewBlock { scale, at: place, value });
                         }
                     }
                     (Ok(_), None) => {}
@@ -211,7 +214,7 @@ impl Step<'_> {
     }
 
     /// Fetches blocks, checks them, and makes chunks of them.
-    async fn pack(&self, wanted: &[Wanted], written: &mut Written) -> Result<Vec<Packed>> {
+    async fn pack(&self, wanted: &[NewBlock], written: &mut Written) -> Result<Vec<Packed>> {
         let fetcher = self.store.badger().fetcher();
         let refs: Vec<&ChunkRef> = wanted.iter().map(|wanted| &wanted.value).collect();
         let values: Vec<Result<bytes::Bytes>> = match fetcher.fetch(&refs).await {

@@ -34,7 +34,7 @@ class ConvertedArray:
     source: str
     target: str
     movement: str
-    """`copy`: bytes verbatim; `transcode`: chunk by chunk; `regrid`: n chunks to m."""
+    """`copy`: bytes verbatim; `rewrite`: label blocks, not decoded; `transcode`: chunk by chunk; `regrid`: n chunks to m."""
     why: str
     nbytes: int
 

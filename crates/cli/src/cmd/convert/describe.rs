@@ -43,6 +43,7 @@ pub(super) fn document(sides: &Sides<'_>, plan: &Plan, done: Option<&Done<'_>>) 
             "bytes": outcome.bytes,
             "bytes-stored": outcome.bytes_stored,
             "snapshot": outcome.published.snapshot,
+            "damaged": outcome.damaged,
             "verified": done.verified,
             "seconds": done.time.as_secs_f64(),
         });

@@ -1,6 +1,7 @@
 //! `chunkyard convert`: any format to any format.
 
 mod describe;
+mod dvid;
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use clap::{Args, ValueEnum};
 use self::describe::Sides;
 use crate::args::VersionArgs;
 use crate::context::Context;
-use crate::failure::Target;
+use crate::failure::{Target, Unsound};
 use crate::progress::Watch;
 use crate::units::{parse_shape, parse_size};
 
@@ -36,6 +37,7 @@ Examples:
   chunkyard convert in.zarr s3://bucket/out.zarr --dtype float32 --lossy rounding --verify
   chunkyard convert in.zarr/ocean out.blp                     one array, a single Bloscpack file
   chunkyard convert brain.repo bodies.zarr --array /labels/s0 --ids bodies
+  chunkyard convert 'dvid+badger:///data/badger?uuid=28841c' brain.repo --versions all
   chunkyard convert in.zarr out.zarr --region 0:10,: --dry-run")]
 pub(crate) struct Convert {
     /// What to convert
@@ -55,6 +57,11 @@ pub(crate) struct Convert {
 
     #[command(flatten)]
     machine: Machine,
+
+    /// Versions of DVID's store to import into a repository: all, or UUIDs separated by commas [default: the
+    /// version that the URL names]
+    #[arg(long, value_name = "all|UUID,…")]
+    versions: Option<String>,
 
     /// Print what would be done, and touch nothing
     #[arg(long)]
@@ -91,6 +98,10 @@ struct Wished {
     /// Labels of a segmentation: the bodies of the version, or the supervoxels as stored
     #[arg(long, value_name = "IDS", value_enum)]
     ids: Option<IdsArg>,
+
+    /// The same as --ids supervoxels
+    #[arg(long, conflicts_with = "ids")]
+    supervoxels: bool,
 
     /// Accept this loss, by the name that the refusal gives it; may be repeated
     #[arg(long, value_name = "NAME")]
@@ -138,6 +149,10 @@ struct Written {
     #[arg(long)]
     verify: bool,
 
+    /// Leave chunks out that cannot be read, list them, and end with exit code 5
+    #[arg(long, conflicts_with = "verify")]
+    skip_corrupt: bool,
+
     /// Branch of a repository to commit to, instead of the default one
     #[arg(long, value_name = "NAME")]
     to_branch: Option<String>,
@@ -170,9 +185,16 @@ impl Convert {
         let wishes = self.wished.wishes()?;
         let (place, format, mut open) = context.recognise(&self.source, limits).await?;
         open.version = self.version.of_any(format, &self.source, context).await?;
-        let source = context.open_source(&place, format, &open).await?;
-
         let target = Place::new(&self.target, &open.store)?;
+        let named = self.written.to.clone();
+        let asked = Request { to: named, ..Request::default() };
+        let to = asked.target_format(&target).await.context(Target)?;
+        context.writes_to(&self.target, to);
+        if self.is_import(format.name(), to.name()) {
+            return dvid::run(self, limits, context).await;
+        }
+        self.refuse_versions(&target)?;
+        let source = context.open_source(&place, format, &open).await?;
         let request = Request {
             source: self.source.clone(),
             target: self.target.clone(),
@@ -180,8 +202,6 @@ impl Convert {
             to: self.written.to.clone(),
             wishes,
         };
-        let to = request.target_format(&target).await.context(Target)?;
-        context.writes_to(&self.target, to);
         let origin = Origin { place, format, source };
         let conversion = Conversion::between(request, origin, target, to).await?;
         let (plan, create) = (&conversion.plan, self.written.create_options());
@@ -199,7 +219,8 @@ impl Convert {
         context.resumable();
         let meter = Arc::new(Meter::default());
         let watch = Watch::new("converting", meter.clone(), context.output.talks());
-        let run_options = RunOptions { limits, verify: self.written.verify, meter };
+        let (verify, skip_corrupt) = (self.written.verify, self.written.skip_corrupt);
+        let run_options = RunOptions { limits, verify, skip_corrupt, meter };
         let outcome = conversion.fill(sink, &run_options).await?;
         drop(watch);
         let done = describe::Done {
@@ -208,7 +229,15 @@ impl Convert {
             verified: self.written.verify,
         };
         let document = describe::document(&sides, plan, Some(&done));
-        context.output.done(&document, || describe::summary(&sides, plan, &done))
+        context.output.done(&document, || describe::summary(&sides, plan, &done))?;
+        for damaged in &outcome.damaged {
+            let (array, chunk, error) = (&damaged.array, &damaged.chunk, &damaged.error);
+            context.output.warn(&format!("left out: chunk {chunk:?} of {array}: {error}"));
+        }
+        match outcome.damaged.len() {
+            0 => Ok(()),
+            errors => Err(Unsound { errors }.into()),
+        }
     }
 }
 
@@ -227,7 +256,10 @@ impl Wished {
             shards,
             codec: self.codec.clone(),
             dtype: self.dtype.clone(),
-            ids: self.ids.map(Ids::from),
+            ids: match self.supervoxels {
+                true => Some(Ids::Supervoxels),
+                false => self.ids.map(Ids::from),
+            },
             lossy: self.lossy.iter().cloned().collect(),
             into: self.into.clone().unwrap_or_default(),
             ..Wishes::default()
@@ -239,7 +271,8 @@ impl Written {
     fn create_options(&self) -> CreateOptions {
         CreateOptions {
             overwrite: self.overwrite,
-            restart: self.restart,
+            // What an earlier attempt left out is not known.
+            restart: self.restart || self.skip_corrupt,
             message: self.message.clone(),
             branch: self.to_branch.clone(),
             ..CreateOptions::default()

@@ -1,10 +1,12 @@
 //! `chunkyard info`: a place at a glance.
 
 mod any;
+mod dvid;
 mod repo;
 
 use anyhow::Result;
-use chunkyard_engine::format::Versions;
+use chunkyard_engine::format::dvid::DvidFormat;
+use chunkyard_engine::format::{Format, Versions};
 use chunkyard_engine::store::Limits;
 use clap::Args;
 
@@ -39,6 +41,9 @@ impl Info {
             return repo::run(&self.url, &self.version, context).await;
         }
         options.version = self.version.of_any(format, &self.url, context).await?;
+        if format.name() == DvidFormat.name() {
+            return dvid::run(&self.url, context).await;
+        }
         let source = context.open_source(&place, format, &options).await?;
         let found = any::Found::look(place, format, source).await?;
         if context.output.is_json() {

@@ -224,6 +224,7 @@ impl Coordinator {
             chunks: self.done.chunks,
             bytes_stored: self.done.bytes,
             bytes: self.plan.bytes(),
+            damaged: Vec::new(),
             published,
         })
     }

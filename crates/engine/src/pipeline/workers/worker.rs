@@ -77,7 +77,7 @@ impl Worker {
         for array in packs.iter().map(|range| &range.array) {
             if !movers.contains_key(array) {
                 let planned = self.plan.array(array).ok_or_else(|| unknown(array))?;
-                let mover = Mover::new(&self.source, &Arc::new(planned.clone()))?;
+                let mover = Mover::new(&self.source, &Arc::new(planned.clone()), None)?;
                 movers.insert(array.clone(), mover);
             }
         }
