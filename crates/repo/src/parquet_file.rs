@@ -92,7 +92,7 @@ fn data_bytes(batch: &RecordBatch) -> usize {
     sizes.map(|size| size.unwrap_or(usize::MAX)).fold(0, usize::saturating_add)
 }
 
-fn writer_name() -> String {
+pub(super) fn writer_name() -> String {
     concat!("chunkyard ", env!("CARGO_PKG_VERSION")).into()
 }
 
@@ -144,6 +144,17 @@ impl FileWriter {
     /// Bytes of the row groups that are complete.
     pub(super) fn bytes_written(&self) -> usize {
         self.0.bytes_written()
+    }
+
+    /// Takes out what is complete, for a file that is handed on piece by piece.
+    pub(super) fn take(&mut self) -> Result<Bytes> {
+        self.0.sync().map_err(|error| failed(error.into()))?;
+        Ok(std::mem::take(self.0.inner_mut()).into())
+    }
+
+    /// Ends a file that is not sealed, and gives what was not taken yet.
+    pub(super) fn end(self) -> Result<Bytes> {
+        Ok(self.0.into_inner().map_err(failed)?.into())
     }
 
     pub(super) fn row_group(&mut self, batch: &RecordBatch) -> Result<()> {

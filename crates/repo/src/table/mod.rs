@@ -3,10 +3,11 @@
 //! A table is a list of sorted runs (`run`), each a Parquet file with the table's own columns. A commit
 //! appends a run of the rows that it sets and deletes; the newest run that knows a key decides. `spec`
 //! says what a table is, `key` how keys sort, `block` holds rows, `rows` decodes them, `write` lays them
-//! out, `scan` and `get` read.
+//! out, `scan` and `get` read, `export` hands it to other programs.
 
 mod block;
 mod diff;
+mod export;
 mod gather;
 mod get;
 mod key;

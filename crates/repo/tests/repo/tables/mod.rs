@@ -2,6 +2,7 @@
 
 mod conflicts;
 mod durable;
+mod export;
 mod golden;
 mod model;
 
