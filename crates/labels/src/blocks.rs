@@ -2,6 +2,8 @@
 
 use chunkyard_array::codec::label_block::{Block, downsample};
 use chunkyard_store::{Error, Result, cpu};
+use futures::stream::{self, BoxStream};
+use futures::{StreamExt, TryStreamExt};
 
 use crate::Labelmap;
 
@@ -35,6 +37,24 @@ impl Labelmap {
         .await?
     }
 
+    /// The positions of all blocks of a scale that are stored, in their order.
+    pub(crate) async fn stored_blocks(&self, scale: usize) -> Result<Vec<At>> {
+        self.array(scale)?;
+        self.stored(scale).try_collect().await
+    }
+
+    /// The same one by one; none of a scale that there is not.
+    pub(crate) fn stored(&self, scale: usize) -> BoxStream<'_, Result<At>> {
+        let Some(array) = self.scales.get(scale) else { return stream::empty().boxed() };
+        let chunks = self.session.chunk_refs(&array.node().path);
+        // The layout was checked: no position is larger.
+        let position = |at: u64| u32::try_from(at).unwrap_or(u32::MAX);
+        let of = move |index: &[u64]| -> At {
+            std::array::from_fn(|axis| index.get(axis).map_or(0, |&at| position(at)))
+        };
+        chunks.map_ok(move |(index, _)| of(&index)).boxed()
+    }
+
     /// Stores a label block; one of nothing but label 0 is not stored.
     pub(crate) async fn put_block(&self, scale: usize, at: At, block: &[u8]) -> Result<()> {
         let array = self.array(scale)?;
@@ -62,7 +82,7 @@ impl Labelmap {
     }
 
     /// Makes blocks of a scale from the eight below each.
-    async fn downsample_to(&self, scale: usize, parents: &[At]) -> Result<()> {
+    pub(crate) async fn downsample_to(&self, scale: usize, parents: &[At]) -> Result<()> {
         let mut eights = Vec::with_capacity(parents.len());
         for parent in parents {
             eights.push(self.children_of(scale, *parent).await?);

@@ -1,9 +1,10 @@
 //! Filling a labelmap from a volume.
 //!
-//! The volume is read tile by tile, a tile being two blocks high and four wide and deep. Each tile becomes
-//! label blocks and their first halving on the compute threads, and rows of the index, which the session
-//! moves to the store when there are many. The other scales and tables are made from these in the end, so
-//! memory holds some tiles and the supervoxels of one body, whatever the size of the volume.
+//! The volume is read tile by tile, a tile being two blocks high and four wide and deep; tiles in which
+//! nothing is stored are left out. Each tile becomes label blocks and their first halving on the compute
+//! threads, and rows of the index, which the session moves to the store when there are many. The other
+//! scales and tables are made from these in the end, so memory holds some tiles and the supervoxels of one
+//! body, whatever the size of the volume.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,18 +12,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use chunkyard_array::Region;
 use chunkyard_array::codec::label_block::{Block, encode, encode_part, table_of};
-use chunkyard_format::{Meter, Reader};
+use chunkyard_format::{Meter, Occupied, Reader, Source};
 use chunkyard_repo::{KeyRange, Session};
 use chunkyard_store::{Error, Result, cpu};
+use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt, stream};
 use rayon::prelude::*;
 
 use crate::blocks::{At, BLOCKS_AT_ONCE, index_of, vote};
 use crate::rows::{self, Body, Bounds, IndexRow, MappingRow, Part, Row, Supervoxel};
+use crate::tiles::{TILE, Tiles};
 use crate::{Labelmap, Layout, Mapping};
 
-/// Blocks of a tile along z, y and x; even, so that a tile is halved on its own.
-const TILE: [u64; 3] = [2, 4, 4];
 /// Tiles under way at once.
 const TILES_AT_ONCE: usize = 2;
 /// Rows handed to a table at once.
@@ -37,7 +38,13 @@ pub trait Volume: Send + Sync {
     /// The voxels of a box, x fastest.
     async fn read(&self, region: &Region) -> Result<Vec<u64>>;
 
-    /// The same, in place of what `out` holds. Fresh memory costs more than most reads, so a volume that
+    /// Boxes that hold all voxels other than label 0, in any order, and more; `None` if that is not known. An
+    /// import reads nothing else, so that its cost follows what is stored and not the extent of the volume.
+    fn occupied(&self) -> Result<Option<BoxStream<'_, Result<Region>>>> {
+        Ok(None)
+    }
+
+    /// The same as `read`, in place of what `out` holds. Fresh memory costs more than most reads, so a volume that
     /// can use old memory should.
     async fn read_into(&self, region: &Region, out: &mut Vec<u64>) -> Result<()> {
         *out = self.read(region).await?;
@@ -49,11 +56,19 @@ pub trait Volume: Send + Sync {
 #[derive(Debug, Clone)]
 pub struct ArrayVolume {
     reader: Reader,
+    /// Knows which chunks are stored.
+    source: Option<Arc<dyn Source>>,
     shape: [u64; 3],
     width: usize,
 }
 
 impl ArrayVolume {
+    /// The volume that an array of a source is, if it can be one. Chunks that are not stored are not read.
+    pub fn of(source: &Arc<dyn Source>, path: &str) -> Result<Self> {
+        let volume = Self::new(Reader::new(source, path)?)?;
+        Ok(Self { source: Some(source.clone()), ..volume })
+    }
+
     /// The volume that an array is, if it can be one.
     pub fn new(reader: Reader) -> Result<Self> {
         let codecs = reader.codecs();
@@ -78,7 +93,7 @@ impl ArrayVolume {
                 shape.len()
             ))
         })?;
-        Ok(Self { reader, shape, width })
+        Ok(Self { reader, source: None, shape, width })
     }
 }
 
@@ -86,6 +101,20 @@ impl ArrayVolume {
 impl Volume for ArrayVolume {
     fn shape(&self) -> [u64; 3] {
         self.shape
+    }
+
+    fn occupied(&self) -> Result<Option<BoxStream<'_, Result<Region>>>> {
+        let Some(source) = &self.source else { return Ok(None) };
+        // Another fill value is a label, and has voxels wherever nothing is stored.
+        if self.reader.codecs().whole().fill_element().iter().any(|&byte| byte != 0) {
+            return Ok(None);
+        }
+        Ok(match source.occupied(self.reader.path())? {
+            Occupied::All => None,
+            Occupied::Cells { grid, cells } => {
+                Some(cells.map_ok(move |cell| grid.clipped_region(&cell)).boxed())
+            }
+        })
     }
 
     async fn read(&self, region: &Region) -> Result<Vec<u64>> {
@@ -157,13 +186,21 @@ impl Labelmap {
         meter: &Meter,
     ) -> Result<Imported> {
         let mapping = Arc::new(mapping.clone());
-        // Of a huge, sparse volume the number is only for the bar.
-        meter.expect(
-            self.layout.shape.iter().fold(8, |bytes: u64, &axis| bytes.saturating_mul(axis)),
-        );
+        let tiles = match volume.occupied()? {
+            Some(boxes) => match Tiles::new(&self.layout, Some(boxes)).await {
+                // A source that cannot list its objects.
+                Err(Error::Unsupported { .. }) => Tiles::new(&self.layout, None).await?,
+                tiles => tiles?,
+            },
+            None => Tiles::new(&self.layout, None).await?,
+        };
+        // Of tiles at the edge of the volume the number is too large; it is only for the bar.
+        let tile_voxels = TILE.iter().product::<u64>() * self.layout.block_voxels() as u64;
+        let all = self.layout.shape.iter().fold(8, |bytes: u64, &axis| bytes.saturating_mul(axis));
+        meter.expect(all.min(tiles.len().saturating_mul(tile_voxels * 8)));
         // Memory of tiles that are done.
         let spare: &Mutex<Vec<Vec<u64>>> = &Mutex::default();
-        let tiles = stream::iter(self.tiles()).map(|origin| {
+        let tiles = stream::iter(tiles.origins()).map(|origin| {
             let mapping = mapping.clone();
             async move {
                 let memory = lock(spare).pop().unwrap_or_default();
@@ -194,17 +231,6 @@ impl Labelmap {
         }
         self.count_bodies(&mut imported).await?;
         Ok(imported)
-    }
-
-    /// Where tiles begin, in blocks.
-    fn tiles(&self) -> impl Iterator<Item = [u64; 3]> + use<> {
-        let blocks = self.layout.blocks_at(0);
-        let count: [u64; 3] = std::array::from_fn(|axis| blocks[axis].div_ceil(TILE[axis]));
-        (0..count[0]).flat_map(move |z| {
-            (0..count[1]).flat_map(move |y| {
-                (0..count[2]).map(move |x| [z * TILE[0], y * TILE[1], x * TILE[2]])
-            })
-        })
     }
 
     async fn encode_tile(
@@ -308,14 +334,18 @@ impl Labelmap {
     /// Makes all coarser scales anew from the one of full resolution.
     pub async fn downsample(&self, meter: &Meter) -> Result<()> {
         self.refuse_torn()?;
-        let stored = self.stored_blocks(0).await?;
-        let mut parents: Vec<At> = stored.iter().map(|at| at.map(|at| at / 2 * 2)).collect();
-        parents.sort_unstable();
-        parents.dedup();
-        meter.expect(parents.len() as u64);
-        for some in parents.chunks(BLOCKS_AT_ONCE) {
-            self.downsample_above(0, some).await?;
-            meter.advance(some.len() as u64);
+        for scale in 1..self.layout.scales {
+            // Blocks that stand above nothing go.
+            let below = self.stored_blocks(scale - 1).await?;
+            let mut parents: Vec<At> = below.iter().map(|at| at.map(|at| at / 2)).collect();
+            parents.extend(self.stored_blocks(scale).await?);
+            parents.sort_unstable();
+            parents.dedup();
+            meter.expect(parents.len() as u64);
+            for some in parents.chunks(BLOCKS_AT_ONCE / 8) {
+                self.downsample_to(scale, some).await?;
+                meter.advance(some.len() as u64);
+            }
         }
         Ok(())
     }

@@ -45,6 +45,7 @@ mod mapping;
 mod query;
 mod rows;
 mod runs;
+mod tiles;
 mod verify;
 
 pub use diff::{BodyChange, LabelDiff, diff};

@@ -6,14 +6,17 @@ use chunkyard_array::Region;
 use chunkyard_array::codec::label_block::Block;
 use chunkyard_repo::KeyRange;
 use chunkyard_store::{Error, Noun, Result};
-use futures::stream::BoxStream;
-use futures::{StreamExt, TryStreamExt};
+use futures::stream::{self, BoxStream};
+use futures::{StreamExt, TryStreamExt, future};
 use serde::{Deserialize, Serialize};
 
 use crate::Labelmap;
 use crate::blocks::{At, BLOCKS_AT_ONCE, voxels};
 use crate::rows::{self, Body, HistoryRow, IndexRow, MappingRow, Mutation, Row, Supervoxel};
 use crate::runs::{Run, Runs};
+
+/// Blocks of a box that are looked up one by one, however few are stored.
+const LOOKED_UP: u64 = 4096;
 
 /// What the voxels of an answer are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -72,6 +75,17 @@ impl Labelmap {
         let known: HashMap<u64, u64> =
             found.iter().flatten().map(|row| (row.supervoxel, row.body)).collect();
         Ok(supervoxels.iter().map(|id| known.get(id).copied().unwrap_or(*id)).collect())
+    }
+
+    /// The body of a supervoxel that has voxels; an error if there is none, or if it is retired.
+    pub async fn body_of(&self, supervoxel: u64) -> Result<u64> {
+        match self.find_supervoxels(&[supervoxel]).await?.pop().flatten() {
+            Some(found) if found.body != 0 => Ok(found.body),
+            _ => {
+                let name = self.what_became_of(supervoxel).await?;
+                Err(Error::NotFound { what: Noun::Supervoxel, name })
+            }
+        }
     }
 
     /// A body; an error if there is none of that id, which says what became of it.
@@ -194,14 +208,10 @@ impl Labelmap {
         array.reader().check(region)?;
         let edge = self.layout.block.map(u64::from);
         let (start, end) = (region.origin(), region.end());
-        let mut blocks = self.blocks_in(region);
+        // A box may have more blocks than fit in memory.
+        let mut blocks = self.candidates_in(region).try_chunks(BLOCKS_AT_ONCE);
         let mut found = BTreeSet::new();
-        loop {
-            // A box may have more blocks than fit in memory.
-            let some: Vec<At> = blocks.by_ref().take(BLOCKS_AT_ONCE).collect();
-            if some.is_empty() {
-                break;
-            }
+        while let Some(some) = blocks.try_next().await.map_err(|error| error.1)? {
             for (at, block) in some.iter().zip(self.blocks(0, &some).await?) {
                 let Some(block) = block else { continue };
                 let origin: [u64; 3] = std::array::from_fn(|axis| u64::from(at[axis]) * edge[axis]);
@@ -232,6 +242,29 @@ impl Labelmap {
             labels.dedup();
         }
         Ok(labels)
+    }
+
+    /// The positions of blocks that a box meets, all stored ones among them. The cost is bounded by what is
+    /// stored: a box may have thousands of millions of blocks, and voxels in a few.
+    fn candidates_in(&self, region: &Region) -> BoxStream<'_, Result<At>> {
+        let (start, end) = (region.origin(), region.end());
+        let edge = self.layout.block.map(u64::from);
+        let count = (0..3).fold(1u64, |count, axis| {
+            let blocks = end[axis].div_ceil(edge[axis]) - start[axis] / edge[axis];
+            count.saturating_mul(blocks)
+        });
+        let stored = self.scales.first().map_or(0, |array| array.node().refs_count);
+        if count <= stored.max(LOOKED_UP) {
+            return stream::iter(self.blocks_in(region).map(Ok)).boxed();
+        }
+        let region = region.clone();
+        let meets = move |at: &At| {
+            let of = |axis: usize| u64::from(at[axis]) * edge[axis];
+            (0..3).all(|axis| {
+                of(axis) < region.end()[axis] && of(axis) + edge[axis] > region.origin()[axis]
+            })
+        };
+        self.stored(0).try_filter(move |at| future::ready(meets(at))).boxed()
     }
 
     /// The positions of the blocks that a box meets.
@@ -292,9 +325,9 @@ impl Labelmap {
     /// The voxels of all bodies.
     pub async fn count_of_voxels(&self) -> Result<u64> {
         let mut batches = self.bodies.scan(&KeyRange::All, Some(&["voxels"]))?;
-        let mut count = 0;
+        let mut count = 0u64;
         while let Some(batch) = batches.try_next().await? {
-            count += rows::u64s(&batch, "voxels")?.iter().sum::<u64>();
+            count = rows::u64s(&batch, "voxels")?.iter().fold(count, |a, &b| a.saturating_add(b));
         }
         Ok(count)
     }

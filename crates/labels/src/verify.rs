@@ -1,6 +1,6 @@
 //! Counting all voxels anew and comparing every table with the result.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chunkyard_array::codec::label_block::Block;
 use chunkyard_format::Meter;
@@ -57,6 +57,7 @@ impl Labelmap {
         let stored = self.index.count(&KeyRange::All).await?;
         if stored != rows {
             found.problem(format!("the index has {stored} rows, and the voxels make {rows}"));
+            self.name_rows_without_voxels(&mapping, &mut found).await?;
         }
         self.verify_bodies(&mut found).await?;
         self.verify_retired(&mapping, &mut found).await?;
@@ -72,7 +73,9 @@ impl Labelmap {
         meter: &Meter,
     ) -> Result<u64> {
         let mut count = 0;
-        for some in self.stored_blocks(0).await?.chunks(BLOCKS_AT_ONCE) {
+        let stored = self.stored_blocks(0).await?;
+        meter.expect(stored.len() as u64);
+        for some in stored.chunks(BLOCKS_AT_ONCE) {
             let mut expected: BTreeMap<BlockKey, Parts> = BTreeMap::new();
             for (at, block) in some.iter().zip(self.blocks(0, some).await?) {
                 let Some(block) = block else { continue };
@@ -95,6 +98,42 @@ impl Labelmap {
             meter.advance(some.len() as u64);
         }
         Ok(count)
+    }
+
+    /// Names rows of the index that no voxels make.
+    async fn name_rows_without_voxels(
+        &self,
+        mapping: &Mapping,
+        found: &mut Verified,
+    ) -> Result<()> {
+        let limits = self.layout.blocks_at(0);
+        let inside = |at: &At| at.iter().zip(limits).all(|(&at, limit)| u64::from(at) < limit);
+        let mut batches = self.index.scan(&KeyRange::All, None)?;
+        while let Some(batch) = batches.try_next().await? {
+            for some in IndexRow::parse(&batch)?.chunks(BLOCKS_AT_ONCE) {
+                let places: BTreeSet<At> =
+                    some.iter().map(|row| row.key.1).filter(inside).collect();
+                let places: Vec<At> = places.into_iter().collect();
+                let mut made: BTreeSet<BlockKey> = BTreeSet::new();
+                for (at, block) in places.iter().zip(self.blocks(0, &places).await?) {
+                    let Some(block) = block else { continue };
+                    // A block that the mapping contradicts was named before.
+                    let rows = index_rows(Block::parse(&block)?, *at, mapping).unwrap_or_default();
+                    made.extend(rows.into_iter().map(|row| row.key));
+                }
+                for IndexRow { key: (body, at), .. } in some {
+                    if !made.contains(&(*body, *at)) {
+                        found.problem(format!(
+                            "the index has body {body} in block {at:?}, where it has no voxels"
+                        ));
+                    }
+                }
+            }
+            if found.problems.len() >= LISTED {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Compares bodies and supervoxels with the index.
@@ -202,21 +241,5 @@ impl Labelmap {
     fn same_voxels(&self, one: Option<&[u8]>, other: Option<&[u8]>) -> Result<bool> {
         let count = self.layout.block_voxels();
         Ok(one == other || voxels(one, count)? == voxels(other, count)?)
-    }
-
-    /// The positions of all blocks of a scale that are stored.
-    pub(crate) async fn stored_blocks(&self, scale: usize) -> Result<Vec<At>> {
-        let path = self.array(scale)?.node().path.clone();
-        let mut chunks = self.session.chunk_refs(&path);
-        let mut found = Vec::new();
-        while let Some((index, _)) = chunks.try_next().await? {
-            let mut at = [0; 3];
-            for (at, index) in at.iter_mut().zip(index) {
-                // The layout was checked: no position is larger.
-                *at = u32::try_from(index).unwrap_or(u32::MAX);
-            }
-            found.push(at);
-        }
-        Ok(found)
     }
 }

@@ -4,7 +4,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use chunkyard_engine::format::Reader;
 use chunkyard_engine::labels::{ArrayVolume, Imported, Labelmap, Layout, Mapping, Volume};
 use chunkyard_engine::repo::{CreateOptions, Repository};
 use chunkyard_engine::store::Limits;
@@ -166,7 +165,7 @@ impl Import {
         }
         let (place, format, options) = context.recognise(&self.source, Limits::default()).await?;
         let source = context.open_source(&place, format, &options).await?;
-        Ok(Box::new(ArrayVolume::new(Reader::new(&source, &self.array)?)?))
+        Ok(Box::new(ArrayVolume::of(&source, &self.array)?))
     }
 }
 
