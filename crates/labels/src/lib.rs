@@ -32,6 +32,7 @@
 
 #![forbid(unsafe_code)]
 
+mod binary_blocks;
 mod blocks;
 mod diff;
 pub mod dvid;

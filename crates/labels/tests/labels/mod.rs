@@ -5,6 +5,7 @@ mod dvid;
 mod dvid_history;
 mod edits;
 mod naive;
+mod odd;
 mod several_writers;
 mod stateful;
 mod support;
