@@ -140,8 +140,9 @@ impl Labelmap {
             };
             let mut row = row.unwrap_or(none);
             if let Some(sum) = gained.get(&body) {
-                row.voxels += sum.voxels;
-                row.supervoxels += sum.supervoxels.len() as u64;
+                // The row may have any number in it.
+                row.voxels = row.voxels.saturating_add(sum.voxels);
+                row.supervoxels = row.supervoxels.saturating_add(sum.supervoxels.len() as u64);
                 row.bounds = row.bounds.union(&sum.bounds.unwrap_or(Bounds::EMPTY));
             }
             changes.bodies.insert(body, (row.supervoxels > 0).then_some(row));

@@ -201,7 +201,7 @@ impl Labelmap {
             changes.supervoxels.insert(*id, Supervoxel::retired(*id));
         }
         let mut row = self.body(body).await?;
-        row.supervoxels += cuts.len() as u64;
+        row.supervoxels = row.supervoxels.saturating_add(cuts.len() as u64);
         changes.bodies.insert(body, Some(row));
         Ok(())
     }

@@ -4,6 +4,7 @@ mod crash;
 mod dvid;
 mod dvid_history;
 mod edits;
+mod hostile;
 mod naive;
 mod odd;
 mod several_writers;
