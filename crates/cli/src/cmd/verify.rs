@@ -131,7 +131,7 @@ fn describe_any(report: &format::Report, output: Output) -> String {
         looked.push(count(checked.objects, "object"));
     }
     if report.level >= Level::Bytes {
-        looked.push(format!("{} decoded", size(checked.bytes)));
+        looked.push(format!("{} of encoded chunks decoded", size(checked.bytes)));
     }
     let verdict = match report.verdict {
         Verdict::Sound => output.green("sound"),

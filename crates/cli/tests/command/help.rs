@@ -35,6 +35,8 @@ fn every_command_has_help_with_an_example() {
         "at",
         "body",
         "bodies",
+        "table",
+        "sql",
         "merge-bodies",
         "cleave",
         "split-supervoxel",

@@ -68,6 +68,68 @@ fn bodies_are_edited_compared_and_undone() {
     scratch.run(&["verify", "r", "--level", "bytes"]).code(0);
 }
 
+/// Words of DVID's form of masks: cells along each axis, the id, the first block.
+fn words(bytes: &[u8]) -> Vec<u32> {
+    let words = bytes[..32].as_chunks().0.iter();
+    words.map(|word| u32::from_le_bytes(*word)).collect()
+}
+
+#[test]
+fn a_body_is_found_by_its_supervoxel_and_written_in_both_forms() {
+    let scratch = imported();
+    scratch.run(&["labels", "merge-bodies", "r", "1", "2"]).code(0);
+    let body = scratch.json(&["labels", "body", "r", "2", "--of-supervoxel"]);
+    assert_eq!((&body["body"]["body"], &body["body"]["supervoxels"]), (&1.into(), &2.into()));
+    scratch.run(&["labels", "body", "r", "1", "--rle", "1.rle", "--masks", "1.masks"]).code(0);
+    assert_eq!(scratch.read("1.rle").len(), 12 + 16 * 20 * 32);
+    assert_eq!(words(&scratch.read("1.masks")), [2, 2, 2, 1, 0, 0, 0, 0]);
+    let cut = ["labels", "split-supervoxel", "r", "4", "--mask", "mask.npy", "--at", "0,0,48"];
+    scratch.run(&cut).code(0);
+    let refused = scratch.run(&["labels", "body", "r", "4", "--of-supervoxel"]).code(3);
+    assert!(refused.stderr.contains("retired by mutation"), "{}", refused.stderr);
+    scratch.run(&["labels", "body", "r", "99", "--of-supervoxel"]).code(3);
+    scratch.run(&["labels", "body", "r", "1", "--masks", "none/1.masks"]).code(1);
+}
+
+#[test]
+fn tables_leave_as_files_of_one_version() {
+    let scratch = imported();
+    scratch.run(&["repo", "tag", "r", "create", "v1"]).code(0);
+    scratch.run(&["labels", "merge-bodies", "r", "1", "2"]).code(0);
+    let done = scratch.json(&["labels", "table", "r", "bodies", "-o", "bodies.parquet"]);
+    let file = scratch.read("bodies.parquet");
+    assert_eq!(done["bytes"], file.len());
+    assert!(file.starts_with(b"PAR1") && file.ends_with(b"PAR1"));
+    let write = |options: &[&str]| {
+        let arguments = [&["labels", "table", "r", "bodies", "-o", "-"], options].concat();
+        scratch.run(&arguments).code(0).stdout
+    };
+    assert_eq!(write(&[]), file);
+    assert_ne!(write(&["--tag", "v1"]), file);
+    assert!(write(&["--columns", "body"]).len() < file.len());
+    let wrong = ["labels", "table", "r", "bodies", "-o", "x.parquet", "--columns", "body,colour"];
+    let refused = scratch.run(&wrong).code(3);
+    assert!(refused.stderr.contains("colour"), "{}", refused.stderr);
+    scratch.run(&["labels", "table", "r", "colours", "-o", "x.parquet"]).code(2);
+    assert!(!scratch.path("x.parquet").exists());
+}
+
+#[test]
+fn a_query_is_handed_to_duckdb_with_the_tables_it_names() {
+    let scratch = imported();
+    let ask = |program: &str| {
+        let query = "select * from Bodies join mapping_of_mine using (body)";
+        scratch.run(&["labels", "sql", "r", query, "--duckdb", program])
+    };
+    let told = ask("echo").code(0).text();
+    assert!(told.contains("CREATE VIEW bodies AS SELECT * FROM read_parquet('"), "{told}");
+    assert_eq!(told.matches("CREATE VIEW").count(), 1, "{told}");
+    let refused = ask("false").code(2);
+    assert!(refused.stderr.contains("DuckDB refuses the query"), "{}", refused.stderr);
+    let missing = ask("no-such-program").code(6);
+    assert!(missing.stderr.contains("pip install duckdb-cli"), "{}", missing.stderr);
+}
+
 #[test]
 fn branches_of_edits_come_together() {
     let scratch = imported();

@@ -28,8 +28,12 @@ impl Info {
         let map = self.place.at(&self.version, context).await?;
         let layout = map.layout();
         let (bodies, voxels) = (map.count_of_bodies().await?, map.count_of_voxels().await?);
-        let log: Vec<Vec<Mutation>> = map.mutations(0)?.try_collect().await?;
-        let log = log.concat();
+        let (mut mutations, mut last) = (0, None::<Mutation>);
+        let mut log = map.mutations(0)?;
+        while let Some(batch) = log.try_next().await? {
+            mutations += batch.len() as u64;
+            last = batch.into_iter().next_back().or(last);
+        }
         let mut tables = Map::new();
         let mut rows = Vec::new();
         for name in TABLES {
@@ -50,14 +54,14 @@ impl Info {
             "layout": layout,
             "bodies": bodies,
             "voxels": voxels,
-            "mutations": log.len(),
-            "last-mutation": log.last(),
+            "mutations": mutations,
+            "last-mutation": last,
             "tables": tables,
         });
         context.output.result(&document, || {
             let unit = layout.unit.as_deref().unwrap_or("");
             let size = layout.voxel_size.map(|size| size.to_string()).join(" × ");
-            let last = log.last().map_or(String::new(), |last| {
+            let last = last.as_ref().map_or(String::new(), |last| {
                 format!(", the last one {} {}", last.kind.name(), last.mutation)
             });
             format!(
@@ -67,7 +71,7 @@ impl Info {
                 shape(&layout.shape),
                 shape(&layout.block.map(u64::from)),
                 count(layout.scales as u64, "scale"),
-                count(log.len() as u64, "mutation"),
+                count(mutations, "mutation"),
                 columns(&rows)
             )
         })

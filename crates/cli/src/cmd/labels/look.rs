@@ -1,7 +1,7 @@
 //! `chunkyard labels at`, `body` and `bodies`: questions.
 
 use std::io::{self, BufRead, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use chunkyard_array::Region;
@@ -14,6 +14,7 @@ use serde_json::json;
 use super::{Place, parse_three};
 use crate::args::VersionArgs;
 use crate::context::Context;
+use crate::npy::Writer;
 
 /// Show which body, or supervoxel, is at points
 #[derive(Debug, Args)]
@@ -63,6 +64,7 @@ impl At {
 #[command(after_help = "\
 Examples:
   chunkyard labels body brain 17 --supervoxels
+  chunkyard labels body brain 1023 --of-supervoxel      the body that supervoxel 1023 belongs to
   chunkyard labels body brain 17 --rle 17.rle          its voxels in DVID's form")]
 pub(crate) struct Body {
     #[command(flatten)]
@@ -70,6 +72,10 @@ pub(crate) struct Body {
 
     /// The body
     body: u64,
+
+    /// The number is the id of a supervoxel: show the body that it belongs to
+    #[arg(long)]
+    of_supervoxel: bool,
 
     /// List its supervoxels
     #[arg(long)]
@@ -83,6 +89,10 @@ pub(crate) struct Body {
     #[arg(long, value_name = "FILE")]
     rle: Option<PathBuf>,
 
+    /// Write its voxels to a file, as the masks of a sparse volume of DVID, block by block
+    #[arg(long, value_name = "FILE")]
+    masks: Option<PathBuf>,
+
     #[command(flatten)]
     version: VersionArgs,
 }
@@ -90,18 +100,23 @@ pub(crate) struct Body {
 impl Body {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
         let map = self.place.at(&self.version, context).await?;
-        let body = map.body(self.body).await?;
+        let id = match self.of_supervoxel {
+            true => map.body_of(self.body).await?,
+            false => self.body,
+        };
+        let body = map.body(id).await?;
         if let Some(file) = &self.rle {
-            let bytes = map.sparse_volume(self.body, None).await?.render_dvid()?;
-            let name = file.display().to_string();
-            std::fs::write(file, bytes).map_err(|error| Error::store("write", name, error))?;
+            write(file, &map.sparse_volume(id, None).await?.render_dvid()?)?;
+        }
+        if let Some(file) = &self.masks {
+            write(file, &map.binary_blocks(id, None).await?)?;
         }
         let supervoxels = match self.supervoxels {
-            true => Some(map.supervoxels_of(self.body).await?),
+            true => Some(map.supervoxels_of(id).await?),
             false => None,
         };
         let blocks = match self.blocks {
-            true => Some(map.blocks_of(self.body).await?),
+            true => Some(map.blocks_of(id).await?),
             false => None,
         };
         let document = json!({"body": body, "supervoxels": supervoxels, "blocks": blocks});
@@ -184,6 +199,13 @@ impl Bodies {
         out.flush()?;
         Ok(())
     }
+}
+
+/// Writes a file that is there as a whole or not at all.
+fn write(file: &Path, bytes: &[u8]) -> chunkyard_engine::Result<()> {
+    let (writer, target) = Writer::begin(file, bytes)?;
+    writer.finish()?;
+    target.appear()
 }
 
 fn region(bounds: &Bounds) -> String {

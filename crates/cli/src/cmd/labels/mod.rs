@@ -7,6 +7,7 @@ mod import;
 mod info;
 mod look;
 mod npy_volume;
+mod tables;
 
 use anyhow::Result;
 use chunkyard_engine::Error;
@@ -37,6 +38,8 @@ pub(crate) enum Labels {
     At(look::At),
     Body(look::Body),
     Bodies(look::Bodies),
+    Table(tables::Table),
+    Sql(tables::Sql),
     MergeBodies(change::MergeBodies),
     Cleave(change::Cleave),
     SplitSupervoxel(change::SplitSupervoxel),
@@ -62,6 +65,8 @@ impl Labels {
             Self::At(command) => command.run(context).await,
             Self::Body(command) => command.run(context).await,
             Self::Bodies(command) => command.run(context).await,
+            Self::Table(command) => command.run(context).await,
+            Self::Sql(command) => command.run(context).await,
             Self::MergeBodies(command) => command.run(context).await,
             Self::Cleave(command) => command.run(context).await,
             Self::SplitSupervoxel(command) => command.run(context).await,
