@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import zarr
 
 import chunkyard
 from chunkyard import ConflictError, InvalidError, NotFoundError, Repository, labels
@@ -371,6 +372,20 @@ def test_sql_without_duckdb_says_how_to_get_it(
     with pytest.raises(ImportError) as caught:
         Labelmap.open(repo, "seg").sql("select 1")
     assert "pip install 'chunkyard[sql]'" in caught.value.__notes__[0]
+
+
+@pytest.mark.parametrize(
+    "pipeline", ["zarr.core.codec_pipeline.BatchedCodecPipeline", "chunkyard.zarr.CodecPipeline"]
+)
+def test_zarr_reads_the_voxels_of_all_scales(repo: Repository, pipeline: str) -> None:
+    seg = Labelmap.open(repo, "seg")
+    with zarr.config.set({"codec_pipeline.path": pipeline}):
+        group = zarr.open_group(seg.session.store, path="seg", mode="r")
+        assert len(group.attrs["ome"]["multiscales"][0]["datasets"]) == seg.scales
+        np.testing.assert_array_equal(group["s0"][...], segmentation())
+        np.testing.assert_array_equal(group["s0"][3:30:4, 20:, ::3], segmentation()[3:30:4, 20:, ::3])
+        for scale in range(1, seg.scales):
+            np.testing.assert_array_equal(group[f"s{scale}"][...], seg.array(scale)[...])
 
 
 def test_wrong_questions_are_refused(repo: Repository) -> None:
