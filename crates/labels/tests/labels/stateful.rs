@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use chunkyard_labels::{Author, Edit, Layout, Mutation, Resolution, Side, merge_branch};
+use chunkyard_labels::{Author, Edit, Labelmap, Layout, Mutation, Resolution, Side, merge_branch};
 use chunkyard_repo::{Repository, Version};
-use chunkyard_store::{ErrorKind, Store};
+use chunkyard_store::{ErrorKind, Result, Store};
 use chunkyard_test_support::{cases, memory};
 use proptest::prelude::*;
 
@@ -20,6 +20,8 @@ enum Step {
     Renumber(usize),
     Map(usize, usize),
     Revert,
+    /// Edits from here on are one commit, until something needs a version.
+    Begin,
     Switch,
     Join(Option<Side>),
     Reopen,
@@ -36,6 +38,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => number.clone().prop_map(Step::Renumber),
         1 => (number.clone(), number).prop_map(|(a, b)| Step::Map(a, b)),
         2 => Just(Step::Revert),
+        1 => Just(Step::Begin),
         2 => Just(Step::Switch),
         1 => prop_oneof![Just(None), Just(Some(Side::Ours)), Just(Some(Side::Theirs))]
             .prop_map(Step::Join),
@@ -80,6 +83,8 @@ struct World {
     branches: [Branch; 2],
     at: usize,
     next: u64,
+    /// Edits of the branch that are not committed.
+    open: Option<Labelmap>,
 }
 
 impl World {
@@ -91,7 +96,7 @@ impl World {
         let base = Naive::new(&voxels);
         let branch = |name: &str| Branch { name: name.into(), now: base.clone(), done: vec![] };
         let branches = [branch("main"), branch("other")];
-        Self { store, repo, base: base.clone(), branches, at: 0, next: 0 }
+        Self { store, repo, base: base.clone(), branches, at: 0, next: 0, open: None }
     }
 
     fn fresh(&mut self) -> u64 {
@@ -100,8 +105,32 @@ impl World {
     }
 
     async fn edit(&mut self, wanted: Edit) -> Mutation {
-        let branch = &self.branches[self.at].name;
-        edit(&self.repo, branch, wanted.clone()).await.unwrap_or_else(|e| panic!("{wanted:?}: {e}"))
+        self.try_edit(wanted.clone()).await.unwrap_or_else(|e| panic!("{wanted:?}: {e}"))
+    }
+
+    async fn try_edit(&mut self, wanted: Edit) -> Result<Mutation> {
+        match &self.open {
+            Some(map) => map.apply(&wanted, &Author::default()).await,
+            None => edit(&self.repo, &self.branches[self.at].name, wanted).await,
+        }
+    }
+
+    async fn begin(&mut self) {
+        if self.open.is_none() {
+            let session = self.repo.writable_session(&self.branches[self.at].name).await.unwrap();
+            self.open = Some(Labelmap::open(&session, PATH).await.unwrap());
+        }
+    }
+
+    async fn commit(&mut self) {
+        if let Some(map) = self.open.take() {
+            let before = map.session().snapshot().snapshot_id.clone();
+            let committed = map.session().is_changed();
+            if committed {
+                let after = map.commit("several edits").await.unwrap();
+                assert_ne!(after.snapshot_id, before);
+            }
+        }
     }
 
     fn record(&mut self, delta: Delta, mutation: &Mutation) {
@@ -113,6 +142,9 @@ impl World {
     }
 
     async fn take(&mut self, step: Step) {
+        if matches!(step, Step::Switch | Step::Join(_) | Step::Optimise | Step::Reopen) {
+            self.commit().await;
+        }
         let now = self.branches[self.at].now.clone();
         let found = now.by_body();
         let bodies: Vec<u64> = found.keys().copied().collect();
@@ -172,6 +204,7 @@ impl World {
                 self.record(now.moved(0, &[id], target), &mutation);
             }
             Step::Revert => self.revert().await,
+            Step::Begin => self.begin().await,
             Step::Switch => self.at = 1 - self.at,
             Step::Join(side) => self.join(side).await,
             Step::Optimise => {
@@ -231,8 +264,7 @@ impl World {
         let wanted = Edit::Revert { mutation: last.mutation };
         let joins = last.mapping.iter().any(|(_, before, _)| *before == 0);
         if joins {
-            let name = self.branches[self.at].name.clone();
-            let error = edit(&self.repo, &name, wanted).await.unwrap_err();
+            let error = self.try_edit(wanted).await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
             return;
         }
@@ -294,7 +326,11 @@ impl World {
 
     async fn check(&self) {
         let branch = &self.branches[self.at];
-        branch.now.assert_equals(&tip(&self.repo, &branch.name).await).await;
+        match &self.open {
+            // Edits that are not committed are seen by their session.
+            Some(map) => branch.now.assert_equals(map).await,
+            None => branch.now.assert_equals(&tip(&self.repo, &branch.name).await).await,
+        }
     }
 }
 
@@ -361,6 +397,8 @@ proptest! {
                 world.take(step).await;
                 world.check().await;
             }
+            world.commit().await;
+            world.check().await;
         });
     }
 }
