@@ -5,10 +5,11 @@
 //! ```
 //!
 //! Almost every edit gives supervoxels to other bodies; `reassign` works out what that does to all tables.
-//! Splits also make new supervoxels out of voxels (`split`). `revert` undoes both. An edit that is refused
-//! has written nothing.
+//! Splits also make new supervoxels out of voxels (`split`). `revert` undoes both, and `cut_again` the undoing
+//! of a split. An edit that is refused has written nothing.
 
 mod changes;
+mod cut_again;
 mod reassign;
 mod revert;
 mod split;

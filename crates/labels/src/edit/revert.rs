@@ -26,14 +26,15 @@ impl Labelmap {
         for &supervoxel in &logged.supervoxels {
             done.push(self.last_decision(&logged, supervoxel, &mut undone).await?);
         }
-        let mut changes = match logged.kind {
-            Kind::SplitSupervoxel | Kind::SplitBody => self.join(&done).await?,
-            Kind::Revert if done.iter().any(|row| row.before == 0 || row.after == 0) => {
-                return Err(Error::unsupported(format!(
-                    "undoing mutation {mutation}, which joined supervoxels; cut them again instead"
-                )));
-            }
-            _ => self.move_back(&done).await?,
+        let mut changes = if done.iter().any(|row| row.origin != 0) {
+            self.join(&done).await?
+        } else if logged.kind == Kind::Revert
+            && done.iter().any(|row| row.before == 0)
+            && done.iter().any(|row| row.after == 0)
+        {
+            self.cut_again(mutation, &done).await?
+        } else {
+            self.move_back(&done).await?
         };
         changes.name(Kind::Revert, logged.body, mutation);
         Ok(changes)
@@ -100,12 +101,10 @@ impl Labelmap {
             .filter(|row| row.before != 0)
             .map(|row| (row.supervoxel, row.before))
             .collect();
-        let bodies: BTreeSet<u64> =
-            done.iter().flat_map(|row| [row.before, row.after]).filter(|body| *body != 0).collect();
         let mut changes = Changes::default();
         let mut made: BTreeMap<BlockKey, Parts> = BTreeMap::new();
         let mut blocks: BTreeSet<At> = BTreeSet::new();
-        for &body in &bodies {
+        for body in touched(done) {
             for IndexRow { key, parts } in self.index_of(body).await? {
                 changes.index.insert(key, None);
                 for part in parts {
@@ -135,17 +134,27 @@ impl Labelmap {
                 changes.blocks.insert(*at, joined);
             }
         }
+        self.settle(done, made, &mut changes);
+        Ok(changes)
+    }
+
+    /// All rows of the bodies that were touched, from what their blocks have.
+    pub(super) fn settle(
+        &self,
+        done: &[HistoryRow],
+        made: BTreeMap<BlockKey, Parts>,
+        changes: &mut Changes,
+    ) {
         let mut sums: BTreeMap<u64, Sum> = BTreeMap::new();
         for ((body, at), parts) in &made {
             let sum = sums.entry(*body).or_default();
             parts.iter().for_each(|part| sum.add(part, *at, self.layout.block));
         }
-        for body in bodies {
+        for body in touched(done) {
             changes.bodies.insert(body, sums.get(&body).and_then(|sum| sum.body(body)));
         }
-        self.restore_supervoxels(done, &made, &mut changes);
+        self.restore_supervoxels(done, &made, changes);
         changes.index.extend(made.into_iter().map(|(key, parts)| (key, Some(parts))));
-        Ok(changes)
     }
 
     fn restore_supervoxels(
@@ -171,6 +180,11 @@ impl Labelmap {
             }
         }
     }
+}
+
+/// The bodies that a mutation took supervoxels from, or gave them to.
+pub(super) fn touched(done: &[HistoryRow]) -> BTreeSet<u64> {
+    done.iter().flat_map(|row| [row.before, row.after]).filter(|body| *body != 0).collect()
 }
 
 fn undone_already(logged: &Mutation, by: u64) -> Error {

@@ -311,3 +311,56 @@ async fn edits_that_were_undone_do_not_stand_in_the_way_of_older_ones() {
     assert_eq!(map.load_mapping().await.unwrap().body(2), 2);
     assert_sound(&map).await;
 }
+
+/// The halves come from the last version in which they were apart; a split and its undoing in one commit leave none.
+#[tokio::test]
+async fn an_undone_split_is_cut_again_along_the_same_voxels() {
+    let (repo, mut naive) = small().await;
+    edit(&repo, "main", Edit::Merge { target: 1, bodies: vec![2] }).await.unwrap();
+    naive.apply(&naive.moved(0, &[2], 1));
+    let rows = (0..20).flat_map(|z| (0..40).map(move |y| [z, y, 0]));
+    let voxels = Runs::new(rows.map(|start| Run { start, length: 20 }).collect());
+    let halves = vec![(2, 21, 22)];
+    let split = Edit::SplitBody { body: 1, voxels, new_body: Some(500), halves };
+    let split = edit(&repo, "main", split).await.unwrap();
+    let cut = tip(&repo, "main").await;
+    let expected = super::support::voxels(&cut, 0).await;
+    let joined = edit(&repo, "main", Edit::Revert { mutation: split.mutation }).await.unwrap();
+    naive.assert_equals(&tip(&repo, "main").await).await;
+    // What others do meanwhile is no obstacle.
+    edit(&repo, "main", Edit::Renumber { body: 4, new_body: 40 }).await.unwrap();
+    let again = edit(&repo, "main", Edit::Revert { mutation: joined.mutation }).await.unwrap();
+    let map = tip(&repo, "main").await;
+    assert_sound(&map).await;
+    assert_eq!(super::support::voxels(&map, 0).await, expected);
+    assert_eq!(map.bodies_of(&[1, 2, 21, 22]).await.unwrap(), [500, 0, 500, 1]);
+    assert_eq!(map.body(500).await.unwrap().voxels, cut.body(500).await.unwrap().voxels);
+    let blamed = map.blame(21).await.unwrap();
+    let told: Vec<_> = blamed.iter().map(|(m, before, after)| (m.kind, *before, *after)).collect();
+    assert_eq!(told, [(Kind::SplitBody, 0, 500), (Kind::Revert, 500, 0), (Kind::Revert, 0, 500)]);
+
+    // That is an edit like any other: it can be undone, and again.
+    let apart = edit(&repo, "main", Edit::Revert { mutation: again.mutation }).await.unwrap();
+    naive.apply(&naive.moved(0, &[4], 40));
+    naive.assert_equals(&tip(&repo, "main").await).await;
+    edit(&repo, "main", Edit::Revert { mutation: apart.mutation }).await.unwrap();
+    assert_eq!(super::support::voxels(&tip(&repo, "main").await, 0).await, expected);
+    assert_sound(&tip(&repo, "main").await).await;
+
+    let session = repo.writable_session("main").await.unwrap();
+    let map = chunkyard_labels::Labelmap::open(&session, PATH).await.unwrap();
+    let author = Author::default();
+    let split = Edit::SplitSupervoxel {
+        supervoxel: 3,
+        voxels: Runs::new(vec![Run { start: [0, 0, 32], length: 5 }]),
+        part: None,
+        rest: None,
+    };
+    let split = map.apply(&split, &author).await.unwrap();
+    let joined = map.apply(&Edit::Revert { mutation: split.mutation }, &author).await.unwrap();
+    let error = map.apply(&Edit::Revert { mutation: joined.mutation }, &author).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+    map.commit("cut and joined").await.unwrap();
+    let error = edit(&repo, "main", Edit::Revert { mutation: joined.mutation }).await.unwrap_err();
+    assert!(error.to_string().contains("in one commit"), "{error}");
+}

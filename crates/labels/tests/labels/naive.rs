@@ -18,11 +18,21 @@ pub(crate) struct Naive {
 #[derive(Debug, Clone)]
 pub(crate) struct Delta {
     pub(crate) mutation: u64,
+    /// The commit that it is a part of.
+    pub(crate) commit: u64,
     pub(crate) bodies: BTreeSet<u64>,
     /// Place, before, after.
     pub(crate) voxels: Vec<(usize, u64, u64)>,
     /// Supervoxel, body before, body after.
     pub(crate) mapping: Vec<(u64, u64, u64)>,
+}
+
+impl Delta {
+    /// Whether voxels of several supervoxels became one.
+    pub(crate) fn joins(&self) -> bool {
+        let mut came_from = BTreeMap::new();
+        self.voxels.iter().any(|(_, from, to)| *came_from.entry(to).or_insert(from) != from)
+    }
 }
 
 impl Naive {
@@ -63,7 +73,7 @@ impl Naive {
     pub(crate) fn moved(&self, mutation: u64, supervoxels: &[u64], body: u64) -> Delta {
         let mapping: Vec<_> = supervoxels.iter().map(|&id| (id, self.body(id), body)).collect();
         let bodies = mapping.iter().flat_map(|(_, before, after)| [*before, *after]).collect();
-        Delta { mutation, bodies, voxels: Vec::new(), mapping }
+        Delta { mutation, commit: 0, bodies, voxels: Vec::new(), mapping }
     }
 
     /// Cuts a supervoxel in two.
@@ -78,6 +88,7 @@ impl Naive {
         let half = |place: usize| if inside.contains(&place) { part } else { rest };
         let places = self.voxels.iter().enumerate().filter(|(_, label)| **label == supervoxel);
         Delta {
+            commit: 0,
             mutation,
             bodies: BTreeSet::from([body]),
             voxels: places.map(|(place, _)| (place, supervoxel, half(place))).collect(),

@@ -85,6 +85,8 @@ struct World {
     next: u64,
     /// Edits of the branch that are not committed.
     open: Option<Labelmap>,
+    /// Number of the last commit, or of the one that is open.
+    commits: u64,
 }
 
 impl World {
@@ -96,7 +98,7 @@ impl World {
         let base = Naive::new(&voxels);
         let branch = |name: &str| Branch { name: name.into(), now: base.clone(), done: vec![] };
         let branches = [branch("main"), branch("other")];
-        Self { store, repo, base: base.clone(), branches, at: 0, next: 0, open: None }
+        Self { store, repo, base: base.clone(), branches, at: 0, next: 0, open: None, commits: 0 }
     }
 
     fn fresh(&mut self) -> u64 {
@@ -111,7 +113,10 @@ impl World {
     async fn try_edit(&mut self, wanted: Edit) -> Result<Mutation> {
         match &self.open {
             Some(map) => map.apply(&wanted, &Author::default()).await,
-            None => edit(&self.repo, &self.branches[self.at].name, wanted).await,
+            None => {
+                self.commits += 1;
+                edit(&self.repo, &self.branches[self.at].name, wanted).await
+            }
         }
     }
 
@@ -119,6 +124,7 @@ impl World {
         if self.open.is_none() {
             let session = self.repo.writable_session(&self.branches[self.at].name).await.unwrap();
             self.open = Some(Labelmap::open(&session, PATH).await.unwrap());
+            self.commits += 1;
         }
     }
 
@@ -138,7 +144,7 @@ impl World {
         assert_eq!(touched, delta.bodies.iter().copied().filter(|body| *body != 0).collect());
         let branch = &mut self.branches[self.at];
         branch.now.apply(&delta);
-        branch.done.push(Delta { mutation: mutation.mutation, ..delta });
+        branch.done.push(Delta { mutation: mutation.mutation, commit: self.commits, ..delta });
     }
 
     async fn take(&mut self, step: Step) {
@@ -258,12 +264,13 @@ impl World {
         self.record(delta, &mutation);
     }
 
-    /// Undoes the last edit, if it is no revert of a split.
+    /// Undoes the last edit. What it joined is cut again, if there is a version in which it was apart.
     async fn revert(&mut self) {
         let Some(last) = self.branches[self.at].done.last().cloned() else { return };
         let wanted = Edit::Revert { mutation: last.mutation };
-        let joins = last.mapping.iter().any(|(_, before, _)| *before == 0);
-        if joins {
+        let done = &self.branches[self.at].done;
+        let apart = done.iter().rev().nth(1).map(|cut| cut.commit);
+        if last.joins() && apart == Some(last.commit) {
             let error = self.try_edit(wanted).await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
             return;
@@ -277,6 +284,7 @@ impl World {
         };
         let delta = Delta {
             mutation: 0,
+            commit: 0,
             bodies: last.bodies.clone(),
             voxels: last.voxels.iter().map(|(place, a, b)| (*place, *b, *a)).collect(),
             mapping: last.mapping.iter().map(back).collect(),
