@@ -42,6 +42,7 @@ mod import;
 mod join;
 mod labelmap;
 mod layout;
+mod line;
 mod mapping;
 mod query;
 mod rows;

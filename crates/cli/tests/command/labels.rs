@@ -57,6 +57,11 @@ fn bodies_are_edited_compared_and_undone() {
     assert!(blocks.starts_with("body,z,y,x\n1,0,0,1\n"), "{blocks}");
     let blame = scratch.json(&["labels", "blame", "r", "3"]);
     assert_eq!((&blame[0]["after"], &blame[1]["after"]), (&1.into(), &300.into()));
+    assert_eq!(
+        (&blame[0]["commit"], &blame[1]["commit"]),
+        (&merged["snapshot"], &cleaved["snapshot"])
+    );
+    assert!(merged["snapshot"].is_string());
     let log = scratch.json(&["labels", "log", "r", "-n", "1"]);
     assert_eq!(log[0]["kind"], "renumber");
     let mutation = log[0]["mutation"].to_string();

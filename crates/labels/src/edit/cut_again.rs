@@ -7,14 +7,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use chunkyard_array::codec::label_block::{Block, encode};
-use chunkyard_repo::{Snapshot, Version};
-use chunkyard_store::{Error, ErrorKind, Result};
+use chunkyard_store::{Error, Result};
 
 use super::changes::Changes;
 use super::revert::touched;
 use crate::Labelmap;
 use crate::blocks::{At, BLOCKS_AT_ONCE, voxels};
-use crate::rows::{self, BlockKey, HistoryRow, IndexRow, Mutation, Part, Parts, insert};
+use crate::line::Since;
+use crate::rows::{BlockKey, HistoryRow, IndexRow, Part, Parts, insert};
 
 impl Labelmap {
     /// Cuts what `mutation` joined, and moves whole supervoxels back.
@@ -79,24 +79,13 @@ impl Labelmap {
 
     /// The last version of this line without a mutation, in which supervoxels have voxels.
     async fn version_before(&self, mutation: u64, halves: &BTreeMap<u64, u64>) -> Result<Self> {
-        let state = self.session.repository().state().await?;
-        let tip = self.session.snapshot().snapshot_id.clone();
-        let line: Vec<&Snapshot> = state.ancestry(&tip).map(AsRef::as_ref).collect();
-        // Versions that have the mutation are the newest ones.
-        let (mut low, mut high) = (0, line.len());
-        while low < high {
-            let middle = low + (high - low) / 2;
-            match self.has_mutation(line[middle], mutation).await? {
-                true => low = middle + 1,
-                false => high = middle,
-            }
-        }
+        let Since { line, count } = self.since(mutation).await?;
         let lost = |why: &str| {
             Error::unsupported(format!(
                 "undoing mutation {mutation}, which joined supervoxels: {why}; cut them again instead"
             ))
         };
-        let Some(found) = line.get(low) else {
+        let Some(found) = line.get(count) else {
             return Err(lost("the version in which they were apart has expired"));
         };
         let old = self.at_version(found).await?.ok_or_else(|| lost("no version has them apart"))?;
@@ -107,23 +96,6 @@ impl Labelmap {
             false => {
                 Err(lost("they were cut and joined in one commit, so no version has them apart"))
             }
-        }
-    }
-
-    async fn has_mutation(&self, snapshot: &Snapshot, mutation: u64) -> Result<bool> {
-        let Some(map) = self.at_version(snapshot).await? else { return Ok(false) };
-        let found: Vec<Option<Mutation>> = rows::get(&map.mutations, &[mutation]).await?;
-        Ok(found.into_iter().flatten().next().is_some())
-    }
-
-    /// This labelmap at another version, if it was there.
-    async fn at_version(&self, snapshot: &Snapshot) -> Result<Option<Self>> {
-        let version = Version::Snapshot(snapshot.snapshot_id.clone());
-        let session = self.session.repository().readonly_session(&version).await?;
-        match Self::open(&session, &self.path).await {
-            Ok(map) => Ok(Some(map)),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error),
         }
     }
 

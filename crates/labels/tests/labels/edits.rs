@@ -179,6 +179,16 @@ async fn blame_names_the_edits_that_decided() {
     let blamed = map.blame(2).await.unwrap();
     let told: Vec<_> = blamed.iter().map(|(m, before, after)| (m.kind, *before, *after)).collect();
     assert_eq!(told, [(Kind::Merge, 2, 1), (Kind::Cleave, 1, 77)]);
+    let commits = repo.state().await.unwrap();
+    let line: Vec<String> = commits
+        .ancestry(&map.session().snapshot().snapshot_id)
+        .map(|snapshot| snapshot.snapshot_id.clone())
+        .collect();
+    for (mutation, place) in [(&first, 1), (&second, 0)] {
+        let commit = map.commit_of(mutation.mutation).await.unwrap().unwrap();
+        assert_eq!(commit.snapshot_id, line[place]);
+    }
+    assert_eq!(map.commit_of(7).await.unwrap(), None);
     assert!(map.blame(3).await.unwrap().is_empty());
     assert_eq!(map.blame(98).await.unwrap_err().kind(), ErrorKind::NotFound);
     let error = edit(&repo, "main", Edit::Revert { mutation: first.mutation }).await.unwrap_err();

@@ -154,7 +154,7 @@ impl Merge {
     }
 }
 
-/// Show which edits decided where a supervoxel belongs
+/// Show which edits, in which commits, decided where a supervoxel belongs
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  chunkyard labels blame brain 1023")]
 pub(crate) struct Blame {
@@ -172,18 +172,31 @@ impl Blame {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
         let map = self.place.at(&self.version, context).await?;
         let found = map.blame(self.supervoxel).await?;
-        let step = |(mutation, before, after): &(Mutation, u64, u64)| json!({"mutation": mutation, "before": before, "after": after});
-        let document: Vec<_> = found.iter().map(step).collect();
+        let mut commits = Vec::with_capacity(found.len());
+        for (mutation, ..) in &found {
+            let commit = map.commit_of(mutation.mutation).await?;
+            commits.push(commit.map(|commit| commit.snapshot_id.clone()));
+        }
+        let step = |((mutation, before, after), commit): (
+            &(Mutation, u64, u64),
+            &Option<String>,
+        )| {
+            json!({"mutation": mutation, "before": before, "after": after, "commit": commit})
+        };
+        let document: Vec<_> = found.iter().zip(&commits).map(step).collect();
         context.output.result(&document, || {
             if found.is_empty() {
                 return format!("supervoxel {} was never edited\n", self.supervoxel);
             }
-            let row = |(mutation, before, after): &(Mutation, u64, u64)| {
-                let mut row = cells(mutation);
-                row.insert(1, format!("body {before} → {after}"));
-                row
-            };
-            columns(&found.iter().map(row).collect::<Vec<_>>())
+            let row =
+                |((mutation, before, after), commit): (&(Mutation, u64, u64), &Option<String>)| {
+                    let mut row = cells(mutation);
+                    row.insert(1, format!("body {before} → {after}"));
+                    let commit = commit.as_deref().map_or("unknown", short);
+                    row.insert(2, format!("in {commit}"));
+                    row
+                };
+            columns(&found.iter().zip(&commits).map(row).collect::<Vec<_>>())
         })
     }
 }
