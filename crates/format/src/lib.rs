@@ -68,6 +68,7 @@ mod memory;
 mod meter;
 mod path;
 mod place;
+pub mod precomputed;
 mod read;
 mod sink;
 mod source;
