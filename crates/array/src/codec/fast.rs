@@ -1,9 +1,10 @@
 //! The most common chains, run directly: elements as they lie in memory, or label blocks, maybe
-//! compressed by zstd, blosc or lz4 or wrapped as DVID does, maybe followed by a crc32c.
+//! compressed by zstd, gzip, blosc or lz4 or wrapped as DVID does, maybe followed by a crc32c.
 
 use zarrs::metadata::v3::MetadataV3;
 
 use super::blosc;
+use super::gzip::{self, gunzip, gunzip_into, gzip_onto};
 use super::label_block::value;
 use super::label_block::zarr::Layout;
 use super::packed::{lz4_len, lz4_pack, lz4_unpack, zstd_bytes_max};
@@ -39,6 +40,8 @@ const PLAIN_TYPES: &[&str] = &[
 enum Compression {
     Blosc(blosc::Params),
     DvidValue,
+    /// With its level.
+    Gzip(u32),
     Lz4,
     Zstd(Zstd),
 }
@@ -52,12 +55,13 @@ impl Compression {
             dvid_value::NAME => Some(Self::DvidValue),
             _ => None,
         };
-        zstd().or_else(blosc).or_else(by_name)
+        let gzip = || gzip::recognise(codec).map(Self::Gzip);
+        zstd().or_else(blosc).or_else(gzip).or_else(by_name)
     }
 }
 
-/// A chain `[bytes, zstd, blosc or lz4?, crc32c?]` whose elements need no conversion, or
-/// `[chunkyard.label_block, zstd, lz4 or chunkyard.dvid_value?, crc32c?]`.
+/// A chain `[bytes, zstd, blosc, gzip or lz4?, crc32c?]` whose elements need no conversion, or
+/// `[chunkyard.label_block, zstd, gzip, lz4 or chunkyard.dvid_value?, crc32c?]`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fast {
     /// How voxels lie in a chunk, if chunks are label blocks.
@@ -112,7 +116,7 @@ impl Fast {
         match self.compression {
             None => Ok(Some(payload)),
             Some(Compression::Blosc(_)) => blosc::borrow(blosc::check(payload)?),
-            Some(Compression::Zstd(_) | Compression::Lz4 | Compression::DvidValue) => Ok(None),
+            Some(_) => Ok(None),
         }
     }
 
@@ -125,6 +129,7 @@ impl Fast {
         match self.compression {
             Some(Compression::Zstd(_)) => zstd::decompress_into(payload, out),
             Some(Compression::Blosc(_)) => blosc::decode_into(blosc::check(payload)?, out),
+            Some(Compression::Gzip(_)) => gunzip_into(payload, out),
             Some(Compression::Lz4) => lz4_unpack(payload, out),
             Some(Compression::DvidValue) => {
                 let plain = value::unwrap(payload, out.len())?;
@@ -196,6 +201,7 @@ impl Fast {
                 })
             }
             Some(Compression::DvidValue) => work(&value::unwrap(payload, block_max)?),
+            Some(Compression::Gzip(_)) => work(&gunzip(payload, block_max)?),
             _ => work(payload),
         }
     }
@@ -239,6 +245,7 @@ impl Fast {
         match self.compression {
             Some(Compression::Zstd(zstd)) => zstd.compress_onto(decoded, out)?,
             Some(Compression::Blosc(params)) => blosc::encode_onto(&params, decoded, out)?,
+            Some(Compression::Gzip(level)) => gzip_onto(decoded, level, out)?,
             Some(Compression::Lz4) => lz4_pack(decoded, out)?,
             Some(Compression::DvidValue) => dvid_value::pack(decoded, out)?,
             None => out.extend_from_slice(decoded),
