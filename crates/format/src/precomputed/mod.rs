@@ -11,6 +11,7 @@
 //!
 //! - `info` and `sharding` are the metadata; `choose` picks a sharding.
 //! - `morton` numbers the chunks of a grid, `shard_grid` tells which of them share a shard.
+//! - `shard_writer` writes a shard in one pass.
 
 mod choose;
 mod info;
@@ -18,7 +19,9 @@ mod json;
 mod morton;
 mod murmur;
 mod shard_grid;
+mod shard_writer;
 mod sharding;
+mod spool;
 #[cfg(test)]
 mod tests;
 
@@ -26,4 +29,5 @@ pub use self::choose::ShardWish;
 pub use self::info::{Encoding, Info, Scale, VolumeKind, VoxelType};
 pub use self::morton::{Morton, Walk};
 pub use self::shard_grid::{ShardBoxes, ShardGrid};
+pub use self::shard_writer::{ShardWriter, WrittenShard};
 pub use self::sharding::{Hash, Packing, Sharding, Slot};

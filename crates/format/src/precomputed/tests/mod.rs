@@ -2,6 +2,7 @@ mod choose;
 mod info;
 mod morton;
 mod shard_grid;
+mod shard_writer;
 mod sharding;
 
 use super::*;
