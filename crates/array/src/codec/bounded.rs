@@ -54,6 +54,7 @@ pub(super) fn register() {
         super::lz4::register();
         super::offsets::register();
         super::pcodec::register();
+        super::segmentation::register();
         super::vlen::register();
     });
 }

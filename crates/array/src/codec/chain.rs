@@ -15,10 +15,14 @@ use zarrs::metadata::v3::MetadataV3;
 
 use super::fast::Fast;
 use super::guard::guard;
+use super::labels::Labels;
 use super::packed::Packing;
 use super::scratch::{with_scratch, zeroed};
 use super::shard::{Part, Piece, Shard};
-use super::{Elements, ElementsBuf, bounded, label_block, offsets, wrong_length};
+use super::{
+    Elements, ElementsBuf, bounded, label_block, no_label_blocks, offsets, segmentation,
+    wrong_length,
+};
 use crate::copy::{check_len, dense_bytes};
 use crate::{ArraySpec, DType, Error, Region, Result, View, copy_region, fill, fill_region};
 
@@ -40,8 +44,8 @@ struct Bound {
     chunk_bytes: Option<usize>,
     options: CodecOptions,
     fast: Option<Fast>,
-    /// How voxels lie in a chunk, if chunks are label blocks.
-    labels: Option<label_block::zarr::Layout>,
+    /// How labels are encoded, if chunks are label blocks or something near.
+    labels: Option<Labels>,
     /// Whether the chain is only a table of offsets and the elements behind it.
     offsets: bool,
     shard: Option<Shard>,
@@ -112,6 +116,7 @@ impl Codecs {
             return Err(Error::invalid(format!("chunk shape {chunk_shape:?} contains a zero")));
         };
         label_block::zarr::check(codecs, &dtype, chunk_shape)?;
+        segmentation::check(codecs, &dtype, chunk_shape)?;
         let chain = CodecChain::from_metadata(codecs).map_err(|cause| {
             let names: Vec<_> = codecs.iter().map(ToString::to_string).collect();
             Error::from_plugin(format!("codec chain [{}]", names.join(", ")), cause)
@@ -120,7 +125,8 @@ impl Codecs {
             fast: Fast::recognise(codecs, &dtype, chunk_shape),
             labels: codecs
                 .first()
-                .and_then(|first| label_block::zarr::Layout::recognise(first, &dtype, chunk_shape)),
+                .and_then(|first| Labels::recognise(first, &dtype, chunk_shape))
+                .filter(Labels::are_label_blocks),
             offsets: offsets::is_all_of(codecs, &dtype),
             shard: Shard::recognise(codecs, &dtype, &fill_element, chunk_shape)?,
             chain,
@@ -209,9 +215,14 @@ impl Codecs {
         }
     }
 
-    /// Whether chunks are label blocks, compressed or not.
+    /// Whether chunks are label blocks, compressed or not, or become them without a look at the voxels.
     pub fn has_label_blocks(&self) -> bool {
         self.0.labels.is_some()
+    }
+
+    /// Whether a label block that is larger than a chunk can be encoded as that chunk.
+    pub fn clips_label_blocks(&self) -> bool {
+        self.0.labels.as_ref().is_some_and(Labels::clip)
     }
 
     /// The [label block](super::label_block) that an encoded chunk is, checked and not decoded any further.
@@ -499,8 +510,4 @@ impl Codecs {
     fn other_kind(&self, expected: &str, found: &str) -> Error {
         Error::invalid(format!("elements of {} are of {expected}, found {found}", self.0.dtype))
     }
-}
-
-fn no_label_blocks() -> Error {
-    Error::invalid("chunks of this array are no label blocks")
 }

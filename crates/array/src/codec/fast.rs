@@ -1,4 +1,4 @@
-//! The most common chains, run directly: elements as they lie in memory, or label blocks, maybe
+//! The most common chains, run directly: elements as they lie in memory, or chunks of labels, maybe
 //! compressed by zstd, gzip, blosc or lz4 or wrapped as DVID does, maybe followed by a crc32c.
 
 use zarrs::metadata::v3::MetadataV3;
@@ -6,7 +6,7 @@ use zarrs::metadata::v3::MetadataV3;
 use super::blosc;
 use super::gzip::{self, gunzip, gunzip_into, gzip_onto};
 use super::label_block::value;
-use super::label_block::zarr::Layout;
+use super::labels::Labels;
 use super::packed::{lz4_len, lz4_pack, lz4_unpack, zstd_bytes_max};
 use super::scratch::with_scratch;
 use super::zstd::{self, Zstd};
@@ -61,11 +61,11 @@ impl Compression {
 }
 
 /// A chain `[bytes, zstd, blosc, gzip or lz4?, crc32c?]` whose elements need no conversion, or
-/// `[chunkyard.label_block, zstd, gzip, lz4 or chunkyard.dvid_value?, crc32c?]`.
+/// `[chunkyard.label_block or compressed_segmentation, zstd, gzip, lz4 or chunkyard.dvid_value?, crc32c?]`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fast {
-    /// How voxels lie in a chunk, if chunks are label blocks.
-    labels: Option<Layout>,
+    /// How labels are encoded, if chunks are labels.
+    labels: Option<Labels>,
     compression: Option<Compression>,
     crc32c: bool,
 }
@@ -78,7 +78,7 @@ impl Fast {
         chunk_shape: &[u64],
     ) -> Option<Self> {
         let (first, mut rest) = codecs.split_first()?;
-        let labels = Layout::recognise(first, dtype, chunk_shape);
+        let labels = Labels::recognise(first, dtype, chunk_shape);
         if cfg!(target_endian = "big") || !(labels.is_some() || is_plain(first, dtype)) {
             return None;
         }
@@ -148,32 +148,27 @@ impl Fast {
     }
 
     /// Decodes a label block that may be compressed.
-    fn decode_labels(&self, labels: &Layout, payload: &[u8], out: &mut [u8]) -> Result<()> {
+    fn decode_labels(&self, labels: &Labels, payload: &[u8], out: &mut [u8]) -> Result<()> {
         self.with_block(labels, payload, |block| labels.decode_into(block, out))
     }
 
     /// The label block that a chunk is, not decoded any further, if chunks are label blocks.
     pub(super) fn label_block(&self, encoded: &[u8]) -> Option<Result<Vec<u8>>> {
         let labels = self.labels?;
-        let unpack = |payload| {
-            self.with_block(&labels, payload, |block| {
-                labels.check(block)?;
-                Ok(block.to_vec())
-            })
-        };
+        let unpack = |payload| self.with_block(&labels, payload, |block| labels.block_of(block));
         Some(self.payload(encoded).and_then(unpack))
     }
 
     /// Appends the chunk that a label block is to `out`, if chunks are label blocks.
     pub(super) fn encode_label_block(&self, block: &[u8], out: &mut Vec<u8>) -> Option<Result<()>> {
         let labels = self.labels?;
-        Some(labels.check(block).and_then(|()| self.compress_onto(block, out)))
+        Some(labels.chunk_of(block).and_then(|chunk| self.compress_onto(&chunk, out)))
     }
 
     /// Hands on a label block that may be compressed.
     fn with_block<T>(
         &self,
-        labels: &Layout,
+        labels: &Labels,
         payload: &[u8],
         work: impl FnOnce(&[u8]) -> Result<T>,
     ) -> Result<T> {

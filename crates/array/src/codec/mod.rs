@@ -17,11 +17,13 @@ mod fletcher32;
 mod guard;
 mod gzip;
 pub mod label_block;
+mod labels;
 mod lz4;
 mod offsets;
 pub mod packed;
 mod pcodec;
 mod scratch;
+pub mod segmentation;
 mod shard;
 mod shard_index;
 mod shorthand;
@@ -44,4 +46,8 @@ pub use shorthand::parse_shorthand;
 /// The error of a chunk whose size contradicts the metadata.
 fn wrong_length(expected: usize, found: usize) -> crate::Error {
     crate::Error::corrupt("chunk", format!("{expected} bytes when decoded"), format!("{found}"))
+}
+
+fn no_label_blocks() -> crate::Error {
+    crate::Error::invalid("chunks of this array are no label blocks")
 }

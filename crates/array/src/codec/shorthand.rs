@@ -6,6 +6,7 @@ use zarrs::array::codec::default_array_to_bytes_codec;
 use zarrs::plugin::ExtensionName;
 
 use super::label_block::zarr as label_block;
+use super::segmentation;
 use crate::{DType, Error, Result};
 
 /// Reads a chain of codecs, joined by `+`, for arrays of type `dtype`.
@@ -18,6 +19,7 @@ use crate::{DType, Error, Result};
 /// | `blosc[:codec[:level[:shuffle]]]` | Blosc, `lz4`, level 5, byte shuffle for wide types |
 /// | `crc32c` | a checksum of all before it |
 /// | `label_block` | first of all: chunks of labels as [label blocks](super::label_block) |
+/// | `compressed_segmentation` | first of all: chunks of labels as [Neuroglancer](super::segmentation) has them |
 ///
 /// Any other codec that turns elements into bytes is added in front automatically: `bytes` in
 /// little-endian order, `vlen-utf8` or `vlen-bytes`, as the type demands.
@@ -32,9 +34,15 @@ use crate::{DType, Error, Result};
 /// ```
 pub fn parse_shorthand(text: &str, dtype: &DType) -> Result<Vec<Value>> {
     let mut parts = text.split('+').peekable();
-    let labels = parts.next_if(|part| part.trim() == "label_block").is_some();
-    let mut codecs =
-        vec![if labels { label_block::shorthand(dtype)? } else { elements_to_bytes(dtype)? }];
+    let first = match parts.peek().map(|part| part.trim()) {
+        Some("label_block") => Some(label_block::shorthand(dtype)?),
+        Some(segmentation::NAME) => Some(segmentation::shorthand(dtype)?),
+        _ => None,
+    };
+    if first.is_some() {
+        parts.next();
+    }
+    let mut codecs = vec![first.map_or_else(|| elements_to_bytes(dtype), Ok)?];
     if text.trim() == "none" {
         return Ok(codecs);
     }
@@ -88,11 +96,13 @@ fn parse_one(text: &str, dtype: &DType) -> Result<Value, String> {
         }
         "blosc" => blosc(&mut arguments, dtype)?,
         "crc32c" => json!({"name": "crc32c"}),
-        "label_block" => return Err("must be the first".into()),
+        "label_block" | segmentation::NAME => return Err("must be the first".into()),
         "" => return Err("empty; write 'none' for no compression".into()),
         _ => {
             return Err(
-                "unknown; known are none, zstd, gzip, zlib, bz2, blosc, crc32c, label_block".into(),
+                "unknown; known are none, zstd, gzip, zlib, bz2, blosc, crc32c, label_block, \
+                 compressed_segmentation"
+                    .into(),
             );
         }
     };

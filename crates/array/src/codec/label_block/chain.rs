@@ -7,19 +7,19 @@ use std::borrow::Cow;
 use zarrs::array::codec::CodecChain;
 use zarrs::array::{BytesRepresentation, CodecOptions};
 
-use super::zarr::Layout;
 use crate::codec::guard::guard;
+use crate::codec::labels::Labels;
 use crate::{Error, Result};
 
 /// The label block that an encoded chunk is, checked.
 pub(in crate::codec) fn unpack(
     chain: &CodecChain,
-    layout: &Layout,
+    labels: &Labels,
     encoded: &[u8],
     options: &CodecOptions,
 ) -> Result<Vec<u8>> {
     let codecs = chain.bytes_to_bytes_codecs();
-    let mut size = BytesRepresentation::BoundedSize(layout.encoded_bytes_max()? as u64);
+    let mut size = BytesRepresentation::BoundedSize(labels.encoded_bytes_max()? as u64);
     // What each codec decodes to: never more than it could have made of the largest block.
     let mut sizes = Vec::with_capacity(codecs.len());
     for codec in codecs {
@@ -35,21 +35,20 @@ pub(in crate::codec) fn unpack(
         let found = failure.to_string();
         failure.because(Error::corrupt("chunk", "a compressed label block", found))
     })?;
-    layout.check(&block)?;
-    Ok(block.into_owned())
+    labels.block_of(&block)
 }
 
 /// The encoded chunk that a label block is.
 pub(in crate::codec) fn pack(
     chain: &CodecChain,
-    layout: &Layout,
+    labels: &Labels,
     block: &[u8],
     options: &CodecOptions,
 ) -> Result<Vec<u8>> {
-    layout.check(block)?;
+    let chunk = labels.chunk_of(block)?;
     let codecs = chain.bytes_to_bytes_codecs().iter();
     let packed = guard(|| {
-        codecs.clone().try_fold(Cow::Borrowed(block), |bytes, codec| codec.encode(bytes, options))
+        codecs.clone().try_fold(Cow::Borrowed(&*chunk), |bytes, codec| codec.encode(bytes, options))
     });
     let packed =
         packed.map_err(|failure| failure.because(Error::invalid("a chunk cannot be encoded")))?;

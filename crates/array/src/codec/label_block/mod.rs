@@ -64,6 +64,7 @@ pub use encode::{encode, encode_part, encode_solid, encoded_bytes_max};
 pub use parse::{Block, SIZE_MAX};
 pub use query::{Extent, table_of};
 pub use relabel::relabel;
+pub(super) use segmentation::Tables;
 pub use segmentation::from_segmentation;
 pub use voxel::Voxel;
 pub use zarr::NAME;

@@ -22,6 +22,7 @@ mod tables;
 mod write;
 
 pub use read::from_segmentation;
+pub(in crate::codec) use tables::Tables;
 
 use super::parse::SIZE_MAX;
 use crate::{Error, Result};

@@ -8,8 +8,10 @@ use super::super::draft::spread;
 const RECENT: usize = 64;
 
 /// Where tables lie, in words of 32 bits after `origin`.
-pub(super) struct Tables {
+pub(in crate::codec) struct Tables {
     origin: usize,
+    /// Bytes of a label, 4 or 8.
+    item: usize,
     /// The first table of each fingerprint. Its labels are compared where they lie.
     first: HashMap<u64, (u32, u32)>,
     /// Tables whose fingerprint another table had before: none, unless labels were chosen for it.
@@ -19,12 +21,12 @@ pub(super) struct Tables {
 }
 
 impl Tables {
-    pub(super) fn new(origin: usize) -> Self {
-        Self { origin, first: HashMap::new(), others: HashMap::new(), recent: [None; RECENT] }
+    pub(in crate::codec) fn new(origin: usize, item: usize) -> Self {
+        Self { origin, item, first: HashMap::new(), others: HashMap::new(), recent: [None; RECENT] }
     }
 
     /// Where the table of one label lies.
-    pub(super) fn of_one(&mut self, label: u64, out: &mut Vec<u8>) -> u32 {
+    pub(in crate::codec) fn of_one(&mut self, label: u64, out: &mut Vec<u8>) -> u32 {
         let slot = spread(label) as usize % RECENT;
         match self.recent[slot] {
             Some((known, table)) if known == label => table,
@@ -37,36 +39,46 @@ impl Tables {
     }
 
     /// Where a sorted table lies; it is appended to `out` if there is no equal one.
-    pub(super) fn of(&mut self, labels: &[u64], out: &mut Vec<u8>) -> u32 {
+    pub(in crate::codec) fn of(&mut self, labels: &[u64], out: &mut Vec<u8>) -> u32 {
         let fingerprint = labels.iter().fold(labels.len() as u64, |mixed, &label| {
             (mixed.rotate_left(23) ^ label).wrapping_mul(0x9e37_79b9_7f4a_7c15)
         });
         let next = ((out.len() - self.origin) / 4) as u32;
         let (table, count) = *self.first.entry(fingerprint).or_insert((next, labels.len() as u32));
         if table == next {
-            append(labels, out);
+            self.append(labels, out);
             return table;
         }
         let from = self.origin + table as usize * 4;
-        let written = out.get(from..from + count as usize * 8).unwrap_or_default();
-        if written
-            .as_chunks()
-            .0
-            .iter()
-            .map(|&label| u64::from_le_bytes(label))
-            .eq(labels.iter().copied())
-        {
+        let written = out.get(from..from + count as usize * self.item).unwrap_or_default();
+        let same = match self.item {
+            4 => equal(written.as_chunks().0, labels, |label| u64::from(u32::from_le_bytes(label))),
+            _ => equal(written.as_chunks().0, labels, u64::from_le_bytes),
+        };
+        if same {
             return table;
         }
         if let Some(&table) = self.others.get(labels) {
             return table;
         }
         self.others.insert(labels.into(), next);
-        append(labels, out);
+        self.append(labels, out);
         next
+    }
+
+    fn append(&self, labels: &[u64], out: &mut Vec<u8>) {
+        match self.item {
+            // The caller's labels have 32 bits.
+            4 => out.extend(labels.iter().flat_map(|label| (*label as u32).to_le_bytes())),
+            _ => out.extend(labels.iter().flat_map(|label| label.to_le_bytes())),
+        }
     }
 }
 
-fn append(labels: &[u64], out: &mut Vec<u8>) {
-    out.extend(labels.iter().flat_map(|label| label.to_le_bytes()));
+fn equal<const ITEM: usize>(
+    written: &[[u8; ITEM]],
+    labels: &[u64],
+    read: impl Fn([u8; ITEM]) -> u64,
+) -> bool {
+    written.iter().map(|&label| read(label)).eq(labels.iter().copied())
 }

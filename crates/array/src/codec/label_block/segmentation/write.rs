@@ -84,7 +84,7 @@ impl<'o> Writer<'o> {
             out,
             origin,
             head: origin,
-            tables: Tables::new(origin),
+            tables: Tables::new(origin, size_of::<u64>()),
             whole: Whole::new(),
             labels: [0; CELL],
             values: [0; CELL],
