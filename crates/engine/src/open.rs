@@ -6,6 +6,7 @@ use chunkyard_format::container::ContainerFormat;
 use chunkyard_format::dvid::DvidFormat;
 use chunkyard_format::dvid_http::DvidHttp;
 use chunkyard_format::hdf5::Hdf5;
+use chunkyard_format::precomputed::Precomputed;
 use chunkyard_format::superchunk::BlzFormat;
 use chunkyard_format::zarr3::Zarr3;
 use chunkyard_format::{Format, OpenOptions, Place, Probe, Source};
@@ -14,8 +15,16 @@ use chunkyard_store::{Error, Kind, Noun, Result};
 use futures::future;
 
 /// All formats.
-pub static FORMATS: &[&dyn Format] =
-    &[&RepoFormat, &Zarr3, &Hdf5, &ContainerFormat, &BlzFormat, &DvidFormat, &DvidHttp];
+pub static FORMATS: &[&dyn Format] = &[
+    &RepoFormat,
+    &Zarr3,
+    &Hdf5,
+    &ContainerFormat,
+    &BlzFormat,
+    &Precomputed,
+    &DvidFormat,
+    &DvidHttp,
+];
 
 /// What was found at a URL.
 #[derive(Debug, Clone)]

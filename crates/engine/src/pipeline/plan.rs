@@ -267,7 +267,7 @@ fn choose(
     if ends.iter().enumerate().any(|(axis, &at)| !aligned(at, axis) && at != extents[axis]) {
         return Ok((Movement::Regrid, "the region ends inside a chunk".to_owned()));
     }
-    if from.edges != to.edges {
+    if from.edges != to.edges && !clips(from, to, wanted)? {
         let from = if from.edges == Edges::Clipped { "clipped" } else { "padded" };
         return Ok((Movement::Regrid, format!("chunks at the edges are {from} in the source")));
     }
@@ -299,6 +299,16 @@ fn choose(
         true => Ok((Movement::Rewrite, why)),
         false => Ok((Movement::Transcode, why)),
     }
+}
+
+/// Whether padded label blocks become clipped chunks without a look at the voxels.
+fn clips(from: &ArrayNode, to: &ArrayNode, wanted: &ArrayWish) -> Result<bool> {
+    if (from.edges, to.edges) != (Edges::Padded, Edges::Clipped) || wanted.cast.is_some() {
+        return Ok(false);
+    }
+    // Codecs that this program does not know fail where they are used.
+    let Ok(source) = ChunkCodecs::new(from) else { return Ok(false) };
+    Ok(source.whole().has_label_blocks() && ChunkCodecs::new(to)?.whole().clips_label_blocks())
 }
 
 fn shape(extents: &[u64]) -> String {

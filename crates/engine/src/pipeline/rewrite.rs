@@ -1,5 +1,5 @@
-//! The fourth movement: encoded in, encoded out. Label blocks change their compression or their labels, and
-//! no voxel is decoded.
+//! The fourth movement: encoded in, encoded out. Label blocks change their compression or their labels, or become
+//! Neuroglancer's `compressed_segmentation` and the reverse, and no voxel is decoded.
 
 use bytes::Bytes;
 use chunkyard_array::Region;

@@ -34,10 +34,11 @@ impl Sharding {
         let most = wanted.unwrap_or(if wish.shape == [None; 3] { 0 } else { u32::MAX });
         let cost = |within: u32| -> f64 {
             let cell = morton.cell(within);
-            let axes = cell.iter().zip(chunk).zip(wish.shape);
-            axes.filter_map(|((cell, chunk), wanted)| {
+            let axes = cell.iter().zip(grid).zip(chunk).zip(wish.shape);
+            axes.filter_map(|(((cell, grid), chunk), wanted)| {
                 let wanted = wanted.filter(|wanted| *wanted > 0)? as f64;
-                Some(((*cell as f64) * (chunk as f64) - wanted).abs() / wanted)
+                let cell = (*cell).min(grid) as f64;
+                Some((cell * (chunk as f64) - wanted).abs() / wanted)
             })
             .sum()
         };
@@ -53,7 +54,7 @@ impl Sharding {
     }
 
     /// A sharding of numbers of some bits, of which the lowest stay within a shard.
-    fn split(bits: u32, within: u32, encoding: &Encoding) -> Self {
+    pub(super) fn split(bits: u32, within: u32, encoding: &Encoding) -> Self {
         let preshift_bits = within.min(PRESHIFT_BITS);
         Self {
             hash: Hash::Identity,
