@@ -3,7 +3,7 @@
 //! Specification: RFC 1952. Compatible implementations: all of gzip. Streams of several members, which no writer of
 //! chunks makes but some compressors of files do, are read too.
 //!
-//! libdeflate does both ways in half the time of zlib and less, because it need not stop in between.
+//! libdeflate does both ways, and need not be able to stop in between.
 
 use std::cell::RefCell;
 use std::io::Read;

@@ -14,6 +14,7 @@
 //! - `volume` makes a dataset of a volume and the reverse; `axes` turns x, y, z into the order of an array, `codecs` an
 //!   encoding into a chain of codecs; `express` says what becomes of any dataset.
 //! - `source` locates chunks: by the names of `chunk_files`, or in shards, whose indices `shard_reader` reads.
+//! - `properties` is what a viewer lists of segments.
 //! - `shard_writer` writes a shard in one pass, from chunks in order; `pack_writer` takes them in any.
 
 mod axes;
@@ -26,6 +27,7 @@ mod json;
 mod morton;
 mod murmur;
 mod pack_writer;
+mod properties;
 mod shard_grid;
 mod shard_index;
 mod shard_reader;
@@ -46,6 +48,7 @@ use chunkyard_store::{Error, Result};
 pub use self::choose::ShardWish;
 pub use self::info::{Encoding, Info, Scale, VolumeKind, VoxelType};
 pub use self::morton::{Morton, Walk};
+pub use self::properties::{Property, PropertyValues, SegmentProperties};
 pub use self::shard_grid::{ShardBoxes, ShardGrid};
 pub use self::shard_writer::{ShardWriter, WrittenShard};
 pub use self::sharding::{Hash, Packing, Sharding, Slot};

@@ -1,7 +1,10 @@
 mod choose;
 mod info;
 mod morton;
+mod properties;
+mod round_trip;
 mod shard_grid;
+mod shard_index;
 mod shard_writer;
 mod sharding;
 
