@@ -70,3 +70,8 @@ pub mod superchunk {
 pub mod dvid {
     pub use crate::dvid::hostile::*;
 }
+
+/// Neuroglancer's volumes.
+pub mod precomputed {
+    pub use crate::precomputed::hostile::*;
+}

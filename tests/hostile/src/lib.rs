@@ -40,6 +40,7 @@ mod npy;
 mod numpy;
 mod pack;
 mod parquet;
+mod precomputed;
 mod space;
 mod state;
 mod superchunk;
@@ -96,6 +97,7 @@ pub const TARGETS: &[Target] = &[
     target("codec_text", codec::text),
     target("codec_pcodec", codec::pcodec),
     target("codec_label_block", codec::label_block),
+    target("codec_segmentation", codec::segmentation),
     target("label_block", label_block::block),
     target("label_block_half", label_block::downsampled),
     target("label_block_segmentation", label_block::segmentation),
@@ -113,6 +115,9 @@ pub const TARGETS: &[Target] = &[
     target("dvid_indices", dvid_http::indices),
     target("dvid_lists", dvid_http::lists),
     target("dvid_description", dvid_http::description),
+    target("precomputed_info", precomputed::info),
+    target("precomputed_minishard", precomputed::minishard),
+    target("precomputed_properties", precomputed::properties),
 ];
 
 const fn target(name: &'static str, check: fn(&[u8])) -> Target {

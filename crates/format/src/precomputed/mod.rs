@@ -22,6 +22,7 @@ mod choose;
 mod chunk_files;
 mod codecs;
 mod express;
+pub(crate) mod hostile;
 mod info;
 mod json;
 mod morton;

@@ -42,14 +42,14 @@ pub(super) fn minishard_range(
 
 /// The chunks of a minishard, by their numbers.
 #[derive(Debug)]
-pub(super) struct Minishard {
+pub struct Minishard {
     /// Number, and where the chunk lies in the object, in ascending order of numbers.
     rows: Vec<(u64, Range<u64>)>,
 }
 
 impl Minishard {
     /// Reads the stored index of a minishard. Every range lies in the object.
-    pub(super) fn parse(
+    pub fn parse(
         path: &str,
         sharding: &Sharding,
         minishard: u64,
@@ -104,13 +104,13 @@ impl Minishard {
     }
 
     /// Where a chunk lies; `None` if it is not stored.
-    pub(super) fn get(&self, id: u64) -> Option<Range<u64>> {
+    pub fn get(&self, id: u64) -> Option<Range<u64>> {
         let at = self.rows.binary_search_by_key(&id, |(id, _)| *id).ok()?;
         self.rows.get(at).map(|(_, range)| range.clone())
     }
 
     /// All chunks.
-    pub(super) fn rows(&self) -> &[(u64, Range<u64>)] {
+    pub fn rows(&self) -> &[(u64, Range<u64>)] {
         &self.rows
     }
 

@@ -150,6 +150,12 @@ pub fn cases() -> Vec<Case> {
     cases.push(own("uint32", vec![labels(), zstd(false)]));
     cases.push(own("uint64", vec![labels(), named("numcodecs.lz4")]));
     cases.push(own("uint64", vec![labels(), leveled("gzip")]));
+    let blocks =
+        || json!({"name": "compressed_segmentation", "configuration": {"block_size": [8, 8, 8]}});
+    let own = |dtype, shape: &[u64], codecs| Case::new("codec_segmentation", dtype, shape, codecs);
+    cases.push(own("uint64", &[9, 8, 17], vec![blocks()]));
+    cases.push(own("uint32", &[2, 8, 9, 8], vec![blocks()]));
+    cases.push(own("uint64", &[8, 8, 16], vec![blocks(), leveled("gzip")]));
     cases
 }
 

@@ -63,6 +63,11 @@ pub(crate) fn label_block(data: &[u8]) {
     run("codec_label_block", data);
 }
 
+/// `compressed_segmentation`.
+pub(crate) fn segmentation(data: &[u8]) {
+    run("codec_segmentation", data);
+}
+
 /// A case with its codecs bound.
 struct Bound {
     case: Case,

@@ -67,6 +67,39 @@ fn plain(file: &[u8]) -> (Vec<u8>, usize) {
 
 #[test]
 #[ignore = "writes fuzz/seeds"]
+fn make_seeds_of_precomputed_volumes() {
+    let sharding = json!({"@type": "neuroglancer_uint64_sharded_v1", "hash": "identity", "preshift_bits": 9,
+        "minishard_bits": 6, "shard_bits": 19, "minishard_index_encoding": "gzip", "data_encoding": "gzip"});
+    let labels = json!({"@type": "neuroglancer_multiscale_volume", "type": "segmentation", "data_type": "uint64",
+        "num_channels": 1, "scales": [{"key": "8_8_8", "size": [94088, 78317, 134_576],
+        "voxel_offset": [-16, 0, 5], "resolution": [8, 8, 8.5], "chunk_sizes": [[64, 64, 64]],
+        "encoding": "compressed_segmentation", "compressed_segmentation_block_size": [8, 8, 8],
+        "sharding": sharding}], "mesh": "mesh"});
+    let image = json!({"type": "image", "data_type": "uint8", "num_channels": 3, "scales": [{"key": "s0",
+        "size": [5, 4, 3], "resolution": [1, 1, 1], "chunk_sizes": [[2, 2, 2], [5, 4, 1]], "encoding": "jpeg",
+        "jpeg_quality": 80}]});
+    for (name, info) in [("labels", labels), ("image", image)] {
+        keep("precomputed_info", name, info.to_string().as_bytes());
+    }
+    let rows: Vec<u8> =
+        [0u64, 1, 2, 0, 4, 0, 8, 0, 7].iter().flat_map(|n| n.to_le_bytes()).collect();
+    let mut packed = vec![1];
+    chunkyard_array::codec::gzip_onto(&rows, 9, &mut packed).unwrap();
+    keep("precomputed_minishard", "raw", &[&[0], &rows[..]].concat());
+    keep("precomputed_minishard", "gzip", &packed);
+    keep("precomputed_minishard", "preshift", &[&[0b111 << 2], &rows[..]].concat());
+    let properties = json!({"@type": "neuroglancer_segment_properties", "inline": {
+        "ids": ["3", "18446744073709551615"], "properties": [
+            {"id": "name", "description": "its name", "type": "label", "values": ["a", ""]},
+            {"id": "size", "data_type": "float32", "type": "number", "values": [16_777_216, 5]},
+            {"id": "side", "tags": ["centre", "left"], "type": "tags", "values": [[1], []]},
+            {"id": "note", "type": "string", "values": ["x", "y"]},
+        ]}, "chunkyard_left_out": 2});
+    keep("precomputed_properties", "all", properties.to_string().as_bytes());
+}
+
+#[test]
+#[ignore = "writes fuzz/seeds"]
 fn make_seeds_of_mutation_logs() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/dvid/mutlog");
     for (scenario, version) in [("edits", "v2"), ("many", "v01"), ("offset-live", "root")] {

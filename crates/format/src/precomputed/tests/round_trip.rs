@@ -8,8 +8,8 @@ use serde_json::json;
 
 use super::*;
 use crate::{
-    ArrayNode, ChunkCodecs, Dataset, Level, Meter, Node, Occupied, Pack, Reader, Survey, Verdict, check,
-    encode_chunk,
+    ArrayNode, ChunkCodecs, Dataset, Level, Meter, Node, Occupied, Pack, Reader, Survey, Verdict,
+    check, encode_chunk,
 };
 
 /// A dataset with one array, as a volume takes it.
