@@ -233,3 +233,28 @@ def test_what_a_volume_cannot_hold_is_refused(tmp_path: Path) -> None:
     assert done.returncode == 6
     assert "float64" in done.stderr
     assert not (tmp_path / "x.precomputed").exists()
+
+
+def test_label_blocks_are_rewritten_and_clipped(tmp_path: Path) -> None:
+    """No voxel is decoded, and the bytes are those that TensorStore writes for the same voxels."""
+    values = labels((37, 41, 53), "uint64")
+    write_zarr(tmp_path / "a.zarr", values)
+    blocks = tmp_path / "blocks.zarr"
+    run("convert", tmp_path / "a.zarr", blocks, "--codec", "label_block+zstd:1")
+    target = tmp_path / "a.precomputed"
+    planned = run("convert", blocks, target, "--dry-run")
+    assert "rewrite" in planned.stdout + planned.stderr
+    run("convert", blocks, target, "--verify")
+    expect(read_tensorstore(target), values)
+    theirs = tmp_path / "theirs"
+    write_tensorstore(theirs, values, {"key": "a", "resolution": [1, 1, 1], **LABELS})
+    names = sorted(path.name for path in (theirs / "a").iterdir())
+    assert names == sorted(path.name for path in (target / "a").iterdir())
+    assert names
+    for name in names:
+        assert (target / "a" / name).read_bytes() == (theirs / "a" / name).read_bytes(), name
+    # A shard takes them as well, compressed.
+    sharded = tmp_path / "sharded.precomputed"
+    run("convert", blocks, sharded, "--shards", "32,32,64")
+    expect(read_tensorstore(sharded), values)
+    expect(read_cloudvolume(sharded), values)

@@ -45,8 +45,8 @@ pub(super) fn name(codec: &Value) -> &str {
     codec["name"].as_str().or_else(|| codec.as_str()).unwrap_or_default()
 }
 
-/// The encoding that the codecs of an array are, or are nearest to.
-pub(super) fn encoding(spec: &ArraySpec, axes: &Axes) -> Result<Encoding> {
+/// The encoding that the codecs of an array are, or are nearest to. An image has no labels.
+pub(super) fn encoding(spec: &ArraySpec, axes: &Axes, may_be_labels: bool) -> Result<Encoding> {
     let codecs: Vec<Value> =
         spec.codecs_json().into_iter().filter(|codec| name(codec) != "transpose").collect();
     if let Some(codec) = codecs.first().filter(|codec| name(codec) == SEGMENTATION) {
@@ -60,7 +60,7 @@ pub(super) fn encoding(spec: &ArraySpec, axes: &Axes) -> Result<Encoding> {
         };
         return Ok(Encoding::CompressedSegmentation { block: [x, y, z] });
     }
-    let labels = matches!(spec.dtype()?.name(), "uint32" | "uint64");
+    let labels = may_be_labels && matches!(spec.dtype()?.name(), "uint32" | "uint64");
     // Elements that are not compressed at all are wished so.
     let plain = codecs.len() == 1 && codecs.first().is_some_and(|codec| name(codec) == "bytes");
     Ok(match labels && axes.has_space() && !plain {

@@ -41,6 +41,13 @@ impl Volume {
     pub(super) fn of(dataset: &Dataset) -> Result<Self> {
         let survey = Survey::of(dataset);
         let paths = scale_paths(dataset, &survey)?;
+        let theirs = root(dataset).get(THEIRS).and_then(Value::as_object).cloned();
+        let mut rest = theirs.unwrap_or_default();
+        let kind = match rest.shift_remove(TYPE).as_ref().and_then(Value::as_str) {
+            Some("image") => Some(VolumeKind::Image),
+            Some("segmentation") => Some(VolumeKind::Segmentation),
+            _ => None,
+        };
         let mut shared: Option<(VoxelType, u64)> = None;
         let (mut scales, mut arrays) = (Vec::new(), BTreeMap::new());
         for path in paths {
@@ -55,21 +62,16 @@ impl Volume {
                     data_type.name()
                 )));
             }
-            scales.push(scale(&path, array, &axes, survey.space(&path)).map_err(in_array)?);
+            let space = survey.space(&path);
+            scales.push(scale(&path, array, &axes, kind, space).map_err(in_array)?);
             arrays.insert(path, (arrays.len(), axes));
         }
         let (data_type, num_channels) =
             shared.ok_or_else(|| Error::unsupported("a precomputed volume without arrays"))?;
-        let theirs = root(dataset).get(THEIRS).and_then(Value::as_object).cloned();
-        let mut rest = theirs.unwrap_or_default();
-        let kind = match rest.shift_remove(TYPE).as_ref().and_then(Value::as_str) {
-            Some("image") => VolumeKind::Image,
-            Some("segmentation") => VolumeKind::Segmentation,
-            _ if matches!(data_type, VoxelType::Uint32 | VoxelType::Uint64) => {
-                VolumeKind::Segmentation
-            }
+        let kind = kind.unwrap_or(match data_type {
+            VoxelType::Uint32 | VoxelType::Uint64 => VolumeKind::Segmentation,
             _ => VolumeKind::Image,
-        };
+        });
         let mut volume =
             Self { info: Info { kind, data_type, num_channels, scales, rest }, arrays };
         volume.keep_the_rest(dataset)?;
@@ -257,7 +259,13 @@ pub(super) fn understood(spec: &ArraySpec) -> Result<(Axes, VoxelType)> {
     Ok((axes, data_type))
 }
 
-fn scale(path: &str, node: &ArrayNode, axes: &Axes, space: Option<&Space>) -> Result<Scale> {
+fn scale(
+    path: &str,
+    node: &ArrayNode,
+    axes: &Axes,
+    kind: Option<VolumeKind>,
+    space: Option<&Space>,
+) -> Result<Scale> {
     let spec = &node.spec;
     let grid = node.grid()?;
     let chunk = axes.xyz(grid.chunk_shape(), 1);
@@ -273,7 +281,7 @@ fn scale(path: &str, node: &ArrayNode, axes: &Axes, space: Option<&Space>) -> Re
         voxel_offset: origin.map_or([0; 3], |origin| axes.xyz(origin, 0)),
         resolution: axes.xyz(&steps, 1.0),
         chunk_sizes: vec![chunk],
-        encoding: codecs::encoding(spec, axes)?,
+        encoding: codecs::encoding(spec, axes, kind != Some(VolumeKind::Image))?,
         sharding: None,
         rest: theirs.unwrap_or_default(),
     };
@@ -299,12 +307,12 @@ fn nanometres(axis: &crate::Axis) -> f64 {
 /// The path of a scale's array.
 pub(super) fn path_of(scale: &Scale) -> Result<String> {
     let key = scale.key.trim_matches('/').trim_start_matches("./");
-    check_node_path(key).map_err(|_| {
-        Error::unsupported(format!(
+    if key.is_empty() || check_node_path(key).is_err() {
+        return Err(Error::unsupported(format!(
             "a scale with the key {:?}: expected a directory in the volume",
             scale.key
-        ))
-    })?;
+        )));
+    }
     Ok(format!("/{key}"))
 }
 
