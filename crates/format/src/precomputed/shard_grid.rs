@@ -116,10 +116,10 @@ impl ShardBoxes {
         Some((origin, end))
     }
 
-    /// Number of chunks of the grid in a shard.
+    /// Number of chunks of the grid in a shard; saturates.
     pub fn num_chunks(&self, shard: u64) -> u64 {
         let Some((origin, end)) = self.bounds(shard) else { return 0 };
-        origin.iter().zip(end).map(|(start, end)| end - start).product()
+        origin.iter().zip(end).fold(1, |all, (start, end)| u64::saturating_mul(all, end - start))
     }
 
     /// The chunks of a shard, with their numbers, in the order in which a shard keeps them.

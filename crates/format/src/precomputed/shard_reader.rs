@@ -33,6 +33,9 @@ struct OpenShard {
     index: Option<Vec<u8>>,
 }
 
+/// A minishard, and the shard that it is in.
+type Found = (Arc<OpenShard>, Arc<Minishard>);
+
 impl ShardReader {
     pub(super) fn new(store: Store) -> Self {
         let shards =
@@ -55,8 +58,7 @@ impl ShardReader {
         sharding: &Sharding,
         slots: &[Slot],
     ) -> Result<Vec<Option<ChunkRef>>> {
-        let mut wanted: HashMap<(u64, u64), Option<(Arc<OpenShard>, Arc<Minishard>)>> =
-            HashMap::new();
+        let mut wanted: HashMap<(u64, u64), Option<Found>> = HashMap::new();
         let mut shards: HashMap<u64, Option<Arc<OpenShard>>> = HashMap::new();
         for slot in slots {
             wanted.entry((slot.shard, slot.minishard)).or_default();

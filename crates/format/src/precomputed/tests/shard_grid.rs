@@ -66,6 +66,8 @@ fn bits_at_the_limits_do_not_overflow() {
     let one = boxes([1 << 22, 1 << 21, 1 << 21], identity(64, 0, 0));
     assert_eq!(one.shards().collect::<Vec<_>>(), [(0, [0; 3])]);
     assert_eq!(one.origin(1), None);
+    // 2^64 of them.
+    assert_eq!(one.num_chunks(0), u64::MAX);
     let each = boxes([1 << 22, 1 << 21, 1 << 21], identity(0, 0, 64));
     assert_eq!(each.cell(), [1; 3]);
     assert!(each.origin(u64::MAX).is_some());
