@@ -17,6 +17,7 @@
 //! - [`repo`] keeps arrays under version control: transactions, branches, tags, time travel.
 //! - [`labels`] knows which body a supervoxel of a segmentation belongs to.
 //! - [`open`] lists all formats and recognises what is at a URL.
+//! - [`export`] writes a segmentation as Arrow shards and as a volume for Neuroglancer, shard by shard.
 //! - [`pipeline`] converts and links, in bounded memory, resumable, by one process or many.
 //! - [`Error`] is sorted by what a caller does about it.
 //!
@@ -55,6 +56,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod export;
 pub mod open;
 pub mod pipeline;
 

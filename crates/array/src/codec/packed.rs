@@ -188,6 +188,11 @@ pub fn zstd_unpacked(packed: &[u8], bytes_max: usize) -> Result<Vec<u8>> {
 /// Appends to `out` one Zstandard frame with its content size and without a checksum. Reuses the
 /// contexts of this thread.
 pub fn zstd_pack(plain: &[u8], level: i32, out: &mut Vec<u8>) -> Result<()> {
+    check_level(level)?;
+    Zstd { level, checksum: false }.compress_onto(plain, out)
+}
+
+fn check_level(level: i32) -> Result<()> {
     if !(min_c_level()..=max_c_level()).contains(&level) {
         return Err(Error::invalid(format!(
             "zstd has levels from {} to {}, not {level}",
@@ -195,7 +200,13 @@ pub fn zstd_pack(plain: &[u8], level: i32, out: &mut Vec<u8>) -> Result<()> {
             max_c_level()
         )));
     }
-    Zstd { level, checksum: false }.compress_onto(plain, out)
+    Ok(())
+}
+
+/// Like [`zstd_pack`], with a checksum of the content at the end of the frame.
+pub fn zstd_pack_checked(plain: &[u8], level: i32, out: &mut Vec<u8>) -> Result<()> {
+    check_level(level)?;
+    Zstd { level, checksum: true }.compress_onto(plain, out)
 }
 
 /// Fills all of `out` from Zstandard frames.

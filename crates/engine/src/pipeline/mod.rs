@@ -52,6 +52,7 @@ pub use conversion::{Conversion, Origin, Request, stem};
 pub use damage::Damaged;
 pub use link::{Linked, link};
 pub use plan::{ArrayPlan, Movement, Plan};
+pub(crate) use relabel::mappings;
 pub use run::{Outcome, RunOptions, run};
 pub use wishes::Wishes;
 pub use workers::{Coordinator, Done, Order, PackRange, Task, WorkOptions, Worker, work};

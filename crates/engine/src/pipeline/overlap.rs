@@ -9,7 +9,7 @@ use chunkyard_store::{Error, Location, Result};
 
 /// Refuses a source and a target that lie in each other, under any name, with [`Error::Invalid`].
 /// [`Conversion`](super::Conversion) and [`link`](super::link) call it themselves.
-pub(super) fn refuse_overlap(source: &dyn Source, from: &Place, target: &Place) -> Result<()> {
+pub(crate) fn refuse_overlap(source: &dyn Source, from: &Place, target: &Place) -> Result<()> {
     refuse(from.url(), target.url())?;
     // A repository may keep its data under another root.
     let data = source.fetcher().store().url();

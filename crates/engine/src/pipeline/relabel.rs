@@ -61,36 +61,44 @@ pub(super) async fn relabels(source: &Arc<dyn Source>, wishes: &Wishes) -> Resul
         None if !of_dvid => return Ok(Relabels::new()),
         _ => {}
     }
-    let mut found = Relabels::new();
+    let found = mappings(source).await?;
+    if found.is_empty() && !of_dvid {
+        return Err(Error::invalid(
+            "there is no segmentation with bodies in the source; without ids, labels stay as they are",
+        ));
+    }
+    Ok(found.into_iter().map(|(path, mapping)| (path, Relabel(mapping))).collect())
+}
+
+/// The mappings of the segmentations that are in a source, by the paths of their arrays.
+pub(crate) async fn mappings(source: &Arc<dyn Source>) -> Result<BTreeMap<String, Arc<Mapping>>> {
+    let any: &dyn Any = &**source;
+    let (store, server) = (any.downcast_ref::<DvidSource>(), any.downcast_ref::<DvidHttpSource>());
+    let mut found = BTreeMap::new();
     if let Some(store) = store {
         for (group, mapping) in bodies_of_store(store).await? {
-            let relabel = Relabel(Arc::new(mapping));
+            let mapping = Arc::new(mapping);
             let below =
                 |path: &&str| path.strip_prefix(&*group).is_some_and(|at| at.starts_with('/'));
             let arrays = source.dataset().arrays().map(|(path, _)| path);
-            found.extend(arrays.filter(below).map(|path| (path.to_owned(), relabel.clone())));
+            found.extend(arrays.filter(below).map(|path| (path.to_owned(), mapping.clone())));
         }
         return Ok(found);
     }
     if let Some(server) = server {
-        let relabel = Relabel(Arc::new(bodies_of_server(server).await?));
+        let mapping = Arc::new(bodies_of_server(server).await?);
         let arrays = source.dataset().arrays();
-        return Ok(arrays.map(|(path, _)| (path.to_owned(), relabel.clone())).collect());
+        return Ok(arrays.map(|(path, _)| (path.to_owned(), mapping.clone())).collect());
     }
     if let Some(repo) = any.downcast_ref::<RepoSource>() {
         let session = repo.session();
         for path in Labelmap::list(session).await? {
             let map = Labelmap::open(session, &path).await?;
-            let relabel = Relabel(Arc::new(map.load_mapping().await?));
+            let mapping = Arc::new(map.load_mapping().await?);
             for scale in 0..map.layout().scales {
-                found.insert(map.array(scale)?.node().path.clone(), relabel.clone());
+                found.insert(map.array(scale)?.node().path.clone(), mapping.clone());
             }
         }
-    }
-    if found.is_empty() {
-        return Err(Error::invalid(
-            "there is no segmentation with bodies in the source; without ids, labels stay as they are",
-        ));
     }
     Ok(found)
 }

@@ -85,6 +85,11 @@ impl ShardBoxes {
         Ok(Self { morton, within, cell })
     }
 
+    /// The numbers of the chunks.
+    pub fn morton(&self) -> &Morton {
+        &self.morton
+    }
+
     /// Chunks of a shard along each axis; those at the upper edges of the grid have fewer.
     pub fn cell(&self) -> [u64; 3] {
         self.cell

@@ -1,0 +1,248 @@
+//! An export that is open: it lists shards and writes any of them, in this process or another one.
+
+use std::sync::Arc;
+
+use chunkyard_format::precomputed::{Info, Scale, ShardBoxes};
+use chunkyard_format::{OpenOptions, Place, Reader, Source};
+use chunkyard_store::{Error, Limits, Result, Store};
+use futures::{StreamExt, TryStreamExt, stream};
+
+use super::arrow::{ArrowOptions, ArrowShard, Codec};
+use super::blocks::{Blocks, Cursor, LabelBlock};
+use super::geometry::{Frame, Level, boxes};
+use super::lines::{Line, Sizes};
+use super::plan::{Emit, Plan};
+use super::segmentation::mapping;
+use super::shards::{Shard, Shards, in_zyx};
+use crate::open::recognise;
+
+/// Batches of blocks that are fetched and unpacked at once, for each shard.
+const BATCHES: usize = 2;
+
+/// An export, ready to write shards.
+#[derive(Debug)]
+pub struct Exporter {
+    plan: Plan,
+    source: Arc<dyn Source>,
+    target: Store,
+    limits: Limits,
+    arrow: Arc<ArrowOptions>,
+    scales: Vec<ScaleExport>,
+}
+
+/// A scale of an export.
+#[derive(Debug)]
+struct ScaleExport {
+    boxes: ShardBoxes,
+    frame: Frame,
+    /// None for a scale without voxels.
+    level: Option<(Level, Arc<Blocks>)>,
+    /// Whether what is not stored is label 0.
+    sparse: bool,
+    /// The compression of blocks that are kept.
+    stored_codec: &'static str,
+}
+
+impl Exporter {
+    /// Opens the source of a plan again. A source that has changed since is refused.
+    pub async fn open(plan: Plan, target: Store, open: &OpenOptions) -> Result<Self> {
+        let options = OpenOptions { version: plan.source_version.clone(), ..open.clone() };
+        let place = Place::new(&plan.source, &options.store)?;
+        let source = recognise(&place).await?.open(&place, &options).await?;
+        Self::new(plan, source, target, open.store.limits).await
+    }
+
+    /// An export of an open source.
+    pub async fn new(
+        plan: Plan,
+        source: Arc<dyn Source>,
+        target: Store,
+        limits: Limits,
+    ) -> Result<Self> {
+        let found = source.identity();
+        if found != plan.identity {
+            return Err(Error::VirtualSourceChanged {
+                url: plan.source,
+                expected: plan.identity,
+                found,
+            });
+        }
+        let info: Info = plan.info()?;
+        let mapping = mapping(&source, &plan.levels, plan.ids).await?;
+        let mut scales = Vec::with_capacity(info.scales.len());
+        for (scale, level) in info.scales.iter().zip(&plan.levels) {
+            scales.push(ScaleExport::new(&plan, &source, scale, level.as_ref(), mapping.clone())?);
+        }
+        let arrow = Arc::new(plan.arrow.clone());
+        Ok(Self { plan, source, target, limits, arrow, scales })
+    }
+
+    /// What is exported, and how.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Where to.
+    pub fn target(&self) -> &Store {
+        &self.target
+    }
+
+    /// How much of the machine may be used.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// The source.
+    pub fn source(&self) -> &Arc<dyn Source> {
+        &self.source
+    }
+
+    /// Number of scales.
+    pub fn num_scales(&self) -> usize {
+        self.scales.len()
+    }
+
+    /// The shards of a scale that hold anything.
+    pub async fn shards(&self, scale: usize) -> Result<Shards> {
+        let own = self.scale(scale)?;
+        let Some((level, _)) = &own.level else { return Ok(Shards::none(scale, &own.boxes)) };
+        Shards::list(scale, &self.source, level, &own.frame, &own.boxes, own.sparse).await
+    }
+
+    /// The folders that shards are in.
+    pub(super) fn folders(&self) -> Result<Vec<String>> {
+        let mut folders = Vec::new();
+        if self.plan.emits(Emit::Arrow) {
+            folders.extend((0..self.num_scales()).map(|scale| format!("s{scale}/")));
+        }
+        Ok(folders)
+    }
+
+    fn scale(&self, scale: usize) -> Result<&ScaleExport> {
+        let missing = || Error::invalid(format!("there is no scale {scale} in the export"));
+        self.scales.get(scale).ok_or_else(missing)
+    }
+
+    /// The first voxel of a shard.
+    fn origin(&self, shard: &Shard) -> Result<[i64; 3]> {
+        let own = self.scale(shard.scale)?;
+        let first = own.boxes.origin(shard.number).ok_or_else(|| {
+            Error::invalid(format!("there is no shard {} in scale {}", shard.number, shard.scale))
+        })?;
+        Ok(own.frame.voxel(first))
+    }
+
+    /// Writes a shard: its files are durable and visible when this returns, or there are none.
+    pub async fn run_shard(&self, shard: &Shard) -> Result<Line> {
+        let origin = self.origin(shard)?;
+        let mut line = Line {
+            scale: shard.scale,
+            shard: shard.number,
+            origin,
+            blocks: 0,
+            empty: 0,
+            bytes: 0,
+            labels: 0,
+            supervoxels: 0,
+            files: Vec::new(),
+            sizes: Sizes::default(),
+        };
+        if self.plan.emits(Emit::Arrow) {
+            let mut arrow = None;
+            match self.write_arrow(shard, &mut line, &mut arrow).await {
+                Ok(()) => {}
+                Err(error) => {
+                    if let Some(begun) = arrow {
+                        ArrowShard::abort(begun).await;
+                    }
+                    return Err(error);
+                }
+            }
+            if let Some(arrow) = arrow {
+                let (files, packed) = arrow.finish().await?;
+                line.files.extend(files);
+                line.sizes.packed = packed;
+            }
+        }
+        line.bytes = line.files.iter().map(|file| file.bytes).sum();
+        Ok(line)
+    }
+
+    async fn write_arrow(
+        &self,
+        shard: &Shard,
+        line: &mut Line,
+        arrow: &mut Option<ArrowShard>,
+    ) -> Result<()> {
+        let own = self.scale(shard.scale)?;
+        let Some((_, blocks)) = &own.level else { return Ok(()) };
+        let [x, y, z] = line.origin;
+        let stem = format!("s{}/{x}_{y}_{z}", shard.scale);
+        let cursor = Cursor::new(in_zyx(&own.boxes, shard));
+        let mut batches = std::pin::pin!(batches(blocks, cursor));
+        while let Some((some, empty)) = batches.try_next().await? {
+            line.empty += empty;
+            line.count(&some);
+            if some.is_empty() {
+                continue;
+            }
+            let begun = match arrow {
+                Some(begun) => begun,
+                None => arrow.insert(
+                    ArrowShard::begin(&self.target, &stem, &self.arrow, own.stored_codec).await?,
+                ),
+            };
+            begun.push(&Arc::new(some)).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Label blocks batch by batch, each with how many blocks were all label 0: the next one is fetched and unpacked while the
+/// caller uses the last.
+fn batches(
+    blocks: &Arc<Blocks>,
+    cursor: Cursor,
+) -> impl futures::Stream<Item = Result<(Vec<LabelBlock>, u64)>> + '_ {
+    let fetched = stream::try_unfold(cursor, move |mut cursor| async move {
+        Ok::<_, Error>(blocks.fetch(&mut cursor).await?.map(|fetched| (fetched, cursor)))
+    });
+    fetched.map(move |fetched| async move { blocks.unpack(fetched?).await }).buffered(BATCHES)
+}
+
+impl Line {
+    /// Counts blocks.
+    fn count(&mut self, blocks: &[LabelBlock]) {
+        for block in blocks {
+            self.blocks += 1;
+            self.labels += block.distinct_labels;
+            self.supervoxels += block.distinct_supervoxels;
+            self.sizes.plain.add(block.bytes.len() as u64);
+            self.sizes.labels.add(block.distinct_labels);
+            self.sizes.supervoxels.add(block.distinct_supervoxels);
+        }
+    }
+}
+
+impl ScaleExport {
+    fn new(
+        plan: &Plan,
+        source: &Arc<dyn Source>,
+        scale: &Scale,
+        level: Option<&Level>,
+        mapping: Option<Arc<chunkyard_labels::Mapping>>,
+    ) -> Result<Self> {
+        let frame = Frame::of(scale);
+        let (mut known, mut sparse, mut stored_codec) = (None, true, "zstd");
+        if let Some(level) = level {
+            let blocks = Blocks::new(source, level, &frame, mapping)?;
+            if plan.arrow.codec == Codec::Keep && plan.emits(Emit::Arrow) {
+                stored_codec = blocks.stored_codec()?;
+            }
+            let fill = Reader::new(source, &level.path)?.codecs().whole().fill_element().to_vec();
+            sparse = fill.iter().all(|byte| *byte == 0);
+            known = Some((level.clone(), Arc::new(blocks)));
+        }
+        Ok(Self { boxes: boxes(scale)?, frame, level: known, sparse, stored_codec })
+    }
+}
