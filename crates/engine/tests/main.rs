@@ -10,6 +10,8 @@ mod edit;
 #[cfg(test)]
 mod examples;
 #[cfg(test)]
+mod export;
+#[cfg(test)]
 mod link;
 #[cfg(test)]
 mod select;

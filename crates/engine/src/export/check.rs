@@ -51,9 +51,9 @@ pub struct Difference {
 }
 
 impl Checked {
-    /// Whether all is there and as it was written.
-    pub fn is_sound(&self) -> bool {
-        self.missing.is_empty() && self.damaged.is_empty() && self.unexpected.is_empty()
+    /// How many shards are missing, and files damaged or of no shard.
+    pub fn errors(&self) -> usize {
+        self.missing.len() + self.damaged.len() + self.unexpected.len()
     }
 }
 
@@ -92,7 +92,7 @@ impl Exporter {
         let named: BTreeSet<&str> =
             lines.all().flat_map(|line| &line.files).map(|file| file.path.as_str()).collect();
         let mut unexpected = Vec::new();
-        for folder in self.folders()? {
+        for folder in self.folders() {
             let found = self.target().list_dir(&folder).await?;
             let paths = found.objects.into_iter().map(|meta| meta.path);
             unexpected.extend(paths.filter(|path| !named.contains(path.as_str())));

@@ -5,15 +5,17 @@ use std::sync::Arc;
 use chunkyard_format::precomputed::{Info, Scale, ShardBoxes};
 use chunkyard_format::{OpenOptions, Place, Reader, Source};
 use chunkyard_store::{Error, Limits, Result, Store};
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::{Stream, StreamExt, TryStreamExt, stream};
 
 use super::arrow::{ArrowOptions, ArrowShard, Codec};
-use super::blocks::{Blocks, Cursor, LabelBlock};
+use super::blocks::{Blocks, Cursor, Fetched, LabelBlock};
 use super::geometry::{Frame, Level, boxes};
+use super::held::Held;
 use super::lines::{Line, Sizes};
 use super::plan::{Emit, Plan};
 use super::segmentation::mapping;
-use super::shards::{Shard, Shards, in_zyx};
+use super::shards::{Shard, Shards, in_order, in_zyx};
+use super::volume::VolumeShard;
 use crate::open::recognise;
 
 /// Batches of blocks that are fetched and unpacked at once, for each shard.
@@ -33,6 +35,7 @@ pub struct Exporter {
 /// A scale of an export.
 #[derive(Debug)]
 struct ScaleExport {
+    scale: Scale,
     boxes: ShardBoxes,
     frame: Frame,
     /// None for a scale without voxels.
@@ -110,12 +113,15 @@ impl Exporter {
     }
 
     /// The folders that shards are in.
-    pub(super) fn folders(&self) -> Result<Vec<String>> {
+    pub(super) fn folders(&self) -> Vec<String> {
         let mut folders = Vec::new();
         if self.plan.emits(Emit::Arrow) {
             folders.extend((0..self.num_scales()).map(|scale| format!("s{scale}/")));
         }
-        Ok(folders)
+        if self.plan.emits(Emit::Precomputed) {
+            folders.extend(self.scales.iter().map(|own| format!("{}/", own.scale.key)));
+        }
+        folders
     }
 
     fn scale(&self, scale: usize) -> Result<&ScaleExport> {
@@ -134,11 +140,10 @@ impl Exporter {
 
     /// Writes a shard: its files are durable and visible when this returns, or there are none.
     pub async fn run_shard(&self, shard: &Shard) -> Result<Line> {
-        let origin = self.origin(shard)?;
         let mut line = Line {
             scale: shard.scale,
             shard: shard.number,
-            origin,
+            origin: self.origin(shard)?,
             blocks: 0,
             empty: 0,
             bytes: 0,
@@ -147,72 +152,131 @@ impl Exporter {
             files: Vec::new(),
             sizes: Sizes::default(),
         };
+        let own = self.scale(shard.scale)?;
+        let Some((_, blocks)) = &own.level else { return Ok(line) };
+        let both = self.plan.emits(Emit::Arrow) && self.plan.emits(Emit::Precomputed);
+        let mut held = Held::new(both);
         if self.plan.emits(Emit::Arrow) {
-            let mut arrow = None;
-            match self.write_arrow(shard, &mut line, &mut arrow).await {
-                Ok(()) => {}
-                Err(error) => {
-                    if let Some(begun) = arrow {
-                        ArrowShard::abort(begun).await;
-                    }
-                    return Err(error);
-                }
-            }
-            if let Some(arrow) = arrow {
-                let (files, packed) = arrow.finish().await?;
-                line.files.extend(files);
-                line.sizes.packed = packed;
-            }
+            self.write_arrow(own, blocks, shard, &mut line, &mut held).await?;
+        }
+        if self.plan.emits(Emit::Precomputed) {
+            self.write_volume(own, blocks, shard, &mut line, held).await?;
         }
         line.bytes = line.files.iter().map(|file| file.bytes).sum();
         Ok(line)
     }
 
+    /// Writes the Arrow shard and its indices.
     async fn write_arrow(
         &self,
+        own: &ScaleExport,
+        blocks: &Arc<Blocks>,
         shard: &Shard,
         line: &mut Line,
-        arrow: &mut Option<ArrowShard>,
+        held: &mut Held,
     ) -> Result<()> {
-        let own = self.scale(shard.scale)?;
-        let Some((_, blocks)) = &own.level else { return Ok(()) };
         let [x, y, z] = line.origin;
         let stem = format!("s{}/{x}_{y}_{z}", shard.scale);
         let cursor = Cursor::new(in_zyx(&own.boxes, shard));
-        let mut batches = std::pin::pin!(batches(blocks, cursor));
-        while let Some((some, empty)) = batches.try_next().await? {
-            line.empty += empty;
-            line.count(&some);
-            if some.is_empty() {
-                continue;
+        let fetched = from_source(blocks, cursor).inspect_ok(|fetched| held.keep(fetched));
+        let mut batches = std::pin::pin!(unpacked(blocks, fetched));
+        let mut arrow: Option<ArrowShard> = None;
+        let written = async {
+            while let Some((some, empty)) = batches.try_next().await? {
+                line.count(&some, empty);
+                if some.is_empty() {
+                    continue;
+                }
+                let begun = match &mut arrow {
+                    Some(begun) => begun,
+                    None => arrow.insert(
+                        ArrowShard::begin(&self.target, &stem, &self.arrow, own.stored_codec)
+                            .await?,
+                    ),
+                };
+                begun.push(&Arc::new(some)).await?;
             }
-            let begun = match arrow {
-                Some(begun) => begun,
-                None => arrow.insert(
-                    ArrowShard::begin(&self.target, &stem, &self.arrow, own.stored_codec).await?,
-                ),
-            };
-            begun.push(&Arc::new(some)).await?;
+            Ok(())
+        };
+        match (written.await, arrow) {
+            (Err(error), Some(begun)) => {
+                begun.abort().await;
+                Err(error)
+            }
+            (Ok(()), Some(complete)) => {
+                let (files, packed) = complete.finish().await?;
+                line.files.extend(files);
+                line.sizes.packed = packed;
+                Ok(())
+            }
+            (written, None) => written,
         }
+    }
+
+    /// Writes the shard of the volume.
+    async fn write_volume(
+        &self,
+        own: &ScaleExport,
+        blocks: &Arc<Blocks>,
+        shard: &Shard,
+        line: &mut Line,
+        held: Held,
+    ) -> Result<()> {
+        let order = || in_order(&own.boxes, shard).map(|(_, at)| at);
+        let fetched = match held.in_order(order()) {
+            Some(batches) => stream::iter(batches.map(Ok)).boxed(),
+            None => from_source(blocks, Cursor::new(order())).boxed(),
+        };
+        let mut batches = std::pin::pin!(unpacked(blocks, fetched));
+        let counted = self.plan.emits(Emit::Arrow);
+        let mut volume = VolumeShard::begin(&self.target, &own.scale, shard.number)?;
+        let written = async {
+            while let Some((some, empty)) = batches.try_next().await? {
+                if !counted {
+                    line.count(&some, empty);
+                }
+                let numbered = some.into_iter();
+                let morton = own.boxes.morton();
+                volume
+                    .push(numbered.map(|block| (morton.encode(block.place.at), block)).collect())
+                    .await?;
+            }
+            Ok(())
+        };
+        if let Err(error) = written.await {
+            volume.abort().await;
+            return Err(error);
+        }
+        let (file, sizes) = volume.finish().await?;
+        line.files.extend(file);
+        line.sizes.chunk = sizes;
         Ok(())
     }
 }
 
-/// Label blocks batch by batch, each with how many blocks were all label 0: the next one is fetched and unpacked while the
-/// caller uses the last.
-fn batches(
+/// Chunks as the source gives them.
+fn from_source(
     blocks: &Arc<Blocks>,
     cursor: Cursor,
-) -> impl futures::Stream<Item = Result<(Vec<LabelBlock>, u64)>> + '_ {
-    let fetched = stream::try_unfold(cursor, move |mut cursor| async move {
+) -> impl Stream<Item = Result<Fetched>> + Send + '_ {
+    stream::try_unfold(cursor, move |mut cursor| async move {
         Ok::<_, Error>(blocks.fetch(&mut cursor).await?.map(|fetched| (fetched, cursor)))
-    });
+    })
+}
+
+/// Label blocks batch by batch, each with how many blocks were all label 0: the next batch is unpacked while the caller uses
+/// the last.
+fn unpacked<'a>(
+    blocks: &'a Arc<Blocks>,
+    fetched: impl Stream<Item = Result<Fetched>> + Send + 'a,
+) -> impl Stream<Item = Result<(Vec<LabelBlock>, u64)>> + Send + 'a {
     fetched.map(move |fetched| async move { blocks.unpack(fetched?).await }).buffered(BATCHES)
 }
 
 impl Line {
-    /// Counts blocks.
-    fn count(&mut self, blocks: &[LabelBlock]) {
+    /// Counts blocks, and those that were left out.
+    fn count(&mut self, blocks: &[LabelBlock], empty: u64) {
+        self.empty += empty;
         for block in blocks {
             self.blocks += 1;
             self.labels += block.distinct_labels;
@@ -235,14 +299,16 @@ impl ScaleExport {
         let frame = Frame::of(scale);
         let (mut known, mut sparse, mut stored_codec) = (None, true, "zstd");
         if let Some(level) = level {
-            let blocks = Blocks::new(source, level, &frame, mapping)?;
-            if plan.arrow.codec == Codec::Keep && plan.emits(Emit::Arrow) {
+            let kept = plan.arrow.codec == Codec::Keep && plan.emits(Emit::Arrow);
+            let blocks = Blocks::new(source, level, &frame, mapping, kept)?;
+            if kept {
                 stored_codec = blocks.stored_codec()?;
             }
             let fill = Reader::new(source, &level.path)?.codecs().whole().fill_element().to_vec();
             sparse = fill.iter().all(|byte| *byte == 0);
             known = Some((level.clone(), Arc::new(blocks)));
         }
-        Ok(Self { boxes: boxes(scale)?, frame, level: known, sparse, stored_codec })
+        let (boxes, scale) = (boxes(scale)?, scale.clone());
+        Ok(Self { scale, boxes, frame, level: known, sparse, stored_codec })
     }
 }

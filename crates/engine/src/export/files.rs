@@ -19,7 +19,7 @@ pub struct NewFile {
 }
 
 impl NewFile {
-    fn new(path: &str, bytes: u64, crc: u32) -> Self {
+    pub(super) fn new(path: &str, bytes: u64, crc: u32) -> Self {
         Self { path: path.to_owned(), bytes, crc32c: format!("{crc:08x}") }
     }
 }
@@ -60,19 +60,7 @@ impl Growing {
     pub(super) async fn finish(self) -> Result<NewFile> {
         let Self { store, path, temp, upload, bytes, crc } = self;
         upload.finish().await?;
-        if store.renames() {
-            let moved = async {
-                store.sync_content(std::slice::from_ref(&temp)).await?;
-                store.rename(&temp, &path).await
-            };
-            if let Err(error) = moved.await {
-                if store.delete(std::slice::from_ref(&temp)).await.is_err() {
-                    // Report the first failure; the name of the rest says that it may be deleted.
-                }
-                return Err(error);
-            }
-            publish::sync_folders(&store, std::slice::from_ref(&path)).await?;
-        }
+        settle(&store, &temp, &path).await?;
         Ok(NewFile::new(&path, bytes, crc))
     }
 
@@ -89,8 +77,28 @@ pub(super) async fn put_new(store: &Store, path: &str, content: Bytes) -> Result
     Ok(file)
 }
 
-/// A name beside a path.
-fn aside(path: &str) -> Result<String> {
+/// Gives a complete file its name once its content is durable, and makes the name durable. An object store has done both.
+pub(super) async fn settle(store: &Store, temp: &str, path: &str) -> Result<()> {
+    if !store.renames() {
+        return Ok(());
+    }
+    let temp = temp.to_owned();
+    let moved = async {
+        // The names of folders on the way become durable as well.
+        store.sync(std::slice::from_ref(&temp)).await?;
+        store.rename(&temp, path).await
+    };
+    if let Err(error) = moved.await {
+        if store.delete(std::slice::from_ref(&temp)).await.is_err() {
+            // Report the first failure; the name of the rest says that it may be deleted.
+        }
+        return Err(error);
+    }
+    publish::sync_folders(store, &[path.to_owned()]).await
+}
+
+/// A name beside a path, for a file that is not complete.
+pub(super) fn aside(path: &str) -> Result<String> {
     let folder = path.rfind('/').and_then(|at| path.get(..=at)).unwrap_or("");
     Ok(format!("{folder}{TEMP_PREFIX}{}", Uid::fresh()?))
 }

@@ -23,6 +23,7 @@ mod check;
 mod exporter;
 mod files;
 mod geometry;
+mod held;
 mod lines;
 mod plan;
 mod progress;
@@ -31,6 +32,7 @@ mod run;
 mod segmentation;
 mod shards;
 mod spec;
+mod volume;
 
 pub use arrow::{ArrowOptions, Codec, Container, IndexKind, schema};
 pub use blocks::{BlockPlace, LabelBlock};

@@ -14,6 +14,7 @@ use super::geometry::Level;
 use super::segmentation::Segmentation;
 use super::spec::{self, Wanted};
 use crate::open::recognise;
+use crate::pipeline::refuse_overlap;
 
 /// The file of the plan.
 pub const PLAN: &str = "export.json";
@@ -30,8 +31,6 @@ pub enum Emit {
     Arrow,
     /// A Neuroglancer volume.
     Precomputed,
-    /// Tables of blocks and labels.
-    Table,
 }
 
 /// What is to be exported, and how.
@@ -99,24 +98,28 @@ pub struct Plan {
 
 impl Plan {
     /// Opens the source of a request and plans. Nothing is written.
-    pub async fn prepare(request: &Request) -> Result<(Self, Arc<dyn Source>)> {
+    pub async fn prepare(request: &Request, target: &Store) -> Result<(Self, Arc<dyn Source>)> {
         let place = Place::new(&request.source, &request.open.store)?;
         let format = recognise(&place).await?;
         let source = format.open(&place, &request.open).await?;
-        Ok((Self::of(&source, request)?, source))
+        Ok((Self::of(&source, &place, request, target)?, source))
     }
 
-    /// Plans the export of an open source.
-    pub fn of(source: &Arc<dyn Source>, request: &Request) -> Result<Self> {
+    /// Plans the export of an open source. It is [`Error::Invalid`] if source and target lie in each other.
+    pub fn of(
+        source: &Arc<dyn Source>,
+        place: &Place,
+        request: &Request,
+        target: &Store,
+    ) -> Result<Self> {
+        refuse_overlap(&**source, place, target.url())?;
         spec::check_factor(request.factor)?;
         request.arrow.check()?;
         let mut emit = request.emit.clone();
         emit.sort_unstable();
         emit.dedup();
         if emit.is_empty() {
-            return Err(Error::invalid(
-                "there is nothing to write: name arrow, precomputed or table",
-            ));
+            return Err(Error::invalid("there is nothing to write: name arrow or precomputed"));
         }
         if request.scales == Some(0) {
             return Err(Error::invalid("an export has at least one scale, not 0"));
@@ -129,7 +132,7 @@ impl Plan {
         };
         // A scale that is not exported may be wrong as well, and then all of it is suspect.
         let wanted = Wanted {
-            arrow: emit.iter().any(|emit| *emit != Emit::Precomputed),
+            arrow: emit.contains(&Emit::Arrow),
             precomputed: emit.contains(&Emit::Precomputed),
         };
         spec::check(&info, wanted)?;
@@ -137,7 +140,7 @@ impl Plan {
         let levels = spec::levels(&segmentation, info.scales.len());
         Ok(Self {
             version: VERSION,
-            source: request.source.clone(),
+            source: place.url().to_owned(),
             source_version: source.version().or_else(|| request.open.version.clone()),
             identity: source.identity(),
             ids: request.ids,
@@ -200,6 +203,18 @@ impl Plan {
                 publish::publish(target, vec![spec]).await?;
                 publish::publish(target, vec![(PLAN.to_owned(), self.render()?.into())]).await
             }
+        }
+    }
+
+    /// Refuses a source that is not the plan's.
+    pub fn refuse_other_source(&self, place: &Place) -> Result<()> {
+        match self.source == place.url() {
+            true => Ok(()),
+            false => Err(Error::invalid(format!(
+                "the export is of {}, not of {}",
+                self.source,
+                place.url()
+            ))),
         }
     }
 

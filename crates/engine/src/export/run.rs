@@ -7,10 +7,14 @@ use futures::{StreamExt, TryStreamExt, stream};
 use tokio::sync::Mutex;
 
 use super::exporter::Exporter;
+use super::files::put_new;
 use super::lines::{Line, Lines};
+use super::plan::Emit;
 use super::progress::Progress;
-use super::report::Report;
+use super::report::{LOG, Report};
 
+/// The file that makes a directory a Neuroglancer volume. It comes last: what has it is complete.
+const INFO: &str = "info";
 /// The file that one process at a time locks, on a file system.
 const LOCK: &str = ".export.lock";
 
@@ -55,7 +59,7 @@ impl Exporter {
     /// Deletes what a killed process left under temporary names.
     async fn sweep(&self) -> Result<()> {
         let mut folders = vec![String::new()];
-        folders.extend((0..self.num_scales()).map(|scale| format!("s{scale}/")));
+        folders.extend(self.folders());
         let mut left = Vec::new();
         for folder in folders {
             let found = self.target().list_dir(&folder).await?;
@@ -107,8 +111,11 @@ impl Exporter {
         mut report: Report,
         began: Instant,
     ) -> Result<Report> {
+        if self.plan().emits(Emit::Precomputed) {
+            put_new(self.target(), INFO, self.plan().info()?.render().into()).await?;
+        }
         report.fill(self.plan(), lines, began.elapsed())?;
-        super::files::put_new(self.target(), super::report::LOG, report.render()?.into()).await?;
+        put_new(self.target(), LOG, report.render()?.into()).await?;
         Ok(report)
     }
 }

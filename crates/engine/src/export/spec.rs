@@ -113,6 +113,13 @@ fn check_scale(scale: &Scale, wanted: Wanted) -> Result<()> {
                 scale.encoding.name()
             )));
         }
+        if let Encoding::CompressedSegmentation { block } = &scale.encoding
+            && *block != [8; 3]
+        {
+            return Err(Error::unsupported(format!(
+                "`compressed_segmentation_block_size` is {block:?}; [8, 8, 8] is written"
+            )));
+        }
     }
     Ok(())
 }

@@ -88,7 +88,7 @@ impl Conversion {
         to: &'static dyn Format,
     ) -> Result<Self> {
         let Origin { place, format: from, source } = origin;
-        refuse_overlap(&*source, &place, &target)?;
+        refuse_overlap(&*source, &place, target.url())?;
         let is_array = matches!(source.dataset().nodes.get("/"), Some(Node::Array(_)));
         let named = to.names_every_array() || !request.wishes.into.is_empty();
         let name = if is_array && named { stem(&request.source) } else { "" }.to_owned();

@@ -45,7 +45,7 @@ pub async fn link(
     options: CreateOptions,
     meter: &Meter,
 ) -> Result<Linked> {
-    refuse_overlap(&**source, from, place)?;
+    refuse_overlap(&**source, from, place.url())?;
     let plan = Plan::new(source, wishes, &RepoFormat, name).await?;
     let changed: Vec<String> = plan
         .arrays

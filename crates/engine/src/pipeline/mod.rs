@@ -51,6 +51,7 @@ mod workers;
 pub use conversion::{Conversion, Origin, Request, stem};
 pub use damage::Damaged;
 pub use link::{Linked, link};
+pub(crate) use overlap::refuse_overlap;
 pub use plan::{ArrayPlan, Movement, Plan};
 pub(crate) use relabel::mappings;
 pub use run::{Outcome, RunOptions, run};

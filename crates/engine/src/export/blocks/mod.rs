@@ -48,7 +48,7 @@ pub struct LabelBlock {
     pub distinct_labels: u64,
     /// The block, with supervoxels.
     pub bytes: Vec<u8>,
-    /// The block as the source stores it, without what only that store understands; nothing if it was made from voxels.
+    /// The block as the source stores it, without what only that store understands; nothing unless it is wanted so.
     pub stored: Bytes,
 }
 
@@ -57,6 +57,8 @@ pub struct LabelBlock {
 pub(super) struct Blocks {
     frame: Frame,
     mapping: Option<Arc<Mapping>>,
+    /// Whether blocks are wanted as they are stored, too.
+    kept: bool,
     kind: Kind,
 }
 
@@ -73,6 +75,16 @@ pub(super) enum Fetched {
     Stored(Vec<([u64; 3], Bytes)>),
     /// Label blocks that were made from voxels.
     Made(Vec<([u64; 3], Vec<u8>)>),
+}
+
+impl Fetched {
+    /// Bytes that it takes.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Stored(chunks) => chunks.iter().map(|(_, chunk)| chunk.len()).sum(),
+            Self::Made(blocks) => blocks.iter().map(|(_, block)| block.len()).sum(),
+        }
+    }
 }
 
 /// Chunks of the export that are still to be fetched, in their order.
@@ -99,18 +111,14 @@ impl Blocks {
         level: &Level,
         frame: &Frame,
         mapping: Option<Arc<Mapping>>,
+        kept: bool,
     ) -> Result<Self> {
         let reader = Reader::new(source, &level.path)?;
         let kind = match Stored::fits(source, &reader, level, frame)? {
             Some(stored) => Kind::Stored(stored),
             None => Kind::Made(Made::new(reader, level, frame)?),
         };
-        Ok(Self { frame: frame.clone(), mapping, kind })
-    }
-
-    /// Whether blocks are passed on as they are stored.
-    pub(super) fn are_stored(&self) -> bool {
-        matches!(self.kind, Kind::Stored(_))
+        Ok(Self { frame: frame.clone(), mapping, kept, kind })
     }
 
     /// How the source compresses blocks, in the words of Arrow shards; an error if they cannot be passed on.
@@ -159,7 +167,7 @@ impl Blocks {
     fn unpack_one(&self, at: [u64; 3], bytes: Bytes) -> Result<Option<LabelBlock>> {
         let Kind::Stored(stored) = &self.kind else { return Ok(None) };
         let block = stored.unpack(at, &bytes)?;
-        let kept = stored.keep(at, bytes)?;
+        let kept = if self.kept { stored.keep(at, bytes)? } else { Bytes::new() };
         self.finish(at, block, kept)
     }
 

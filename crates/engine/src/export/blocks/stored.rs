@@ -64,13 +64,13 @@ impl Stored {
             && [x, y, z] == frame.chunk
             && level.factor == [1; 3];
         let mut first = [0; 3];
-        for axis in 0..3 {
+        for (axis, first) in first.iter_mut().enumerate() {
             let chunk = frame.chunk[axis] as i64;
             let shift = frame.offset[axis] - level.origin[axis];
             if !same || shift % chunk != 0 {
                 return Ok(None);
             }
-            first[axis] = shift / chunk;
+            *first = shift / chunk;
         }
         let shape = grid.grid_shape();
         let &[z, y, x] = &shape[..] else { return Ok(None) };

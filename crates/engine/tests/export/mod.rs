@@ -1,0 +1,6 @@
+//! Segmentations as Arrow shards and as volumes for Neuroglancer.
+
+mod crash;
+mod dvid;
+mod shapes;
+mod support;
