@@ -34,6 +34,7 @@ Examples:
   chunkyard link /data/sea.nc weather --into sea        the same without copying
   chunkyard info sea.zarr
   chunkyard labels import brain segmentation.npy        a segmentation that people edit
+  chunkyard export-shards brain shards                  for analysis and for viewers
 
 A place is a path or a URL: file://, memory://, s3://, gs://, az://, http(s)://.
 Exit codes: 1 store, 2 argument, 3 not found, 4 conflict, 5 corrupt, 6 not supported.";

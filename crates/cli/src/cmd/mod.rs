@@ -5,6 +5,7 @@ mod attrs;
 mod blz;
 mod convert;
 mod demo;
+mod export_shards;
 mod facts;
 mod get;
 mod info;
@@ -37,6 +38,7 @@ pub(crate) enum Command {
     Resize(resize::Resize),
     Convert(convert::Convert),
     Link(link::Link),
+    ExportShards(export_shards::ExportShards),
     #[command(subcommand)]
     Repo(repo::Repo),
     #[command(subcommand)]
@@ -61,6 +63,7 @@ impl Command {
             Self::Resize(command) => command.run(Spelling::Any, context).await,
             Self::Convert(command) => command.run(context).await,
             Self::Link(command) => command.run(context).await,
+            Self::ExportShards(command) => command.run(context).await,
             Self::Repo(command) => command.run(context).await,
             Self::Labels(command) => command.run(context).await,
             Self::Af(command) => command.run(context).await,

@@ -15,8 +15,20 @@ fn the_top_level_help_is_this() {
 fn every_command_has_help_with_an_example() {
     let scratch = Scratch::new();
     let top = [
-        "demo", "info", "ls", "verify", "get", "set", "attrs", "rm", "resize", "convert", "repo",
-        "af", "blz",
+        "demo",
+        "info",
+        "ls",
+        "verify",
+        "get",
+        "set",
+        "attrs",
+        "rm",
+        "resize",
+        "convert",
+        "repo",
+        "af",
+        "blz",
+        "export-shards",
     ];
     let repo = [
         "init", "set", "get", "log", "diff", "branch", "tag", "reset", "attrs", "mv", "rm",

@@ -15,6 +15,7 @@ mod demo;
 mod describe;
 mod dvid;
 mod exhaustion;
+mod export_shards;
 mod formats;
 mod help;
 mod irregular;

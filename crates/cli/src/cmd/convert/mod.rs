@@ -164,7 +164,7 @@ struct Written {
 
 /// How much of the machine may be used.
 #[derive(Debug, Args)]
-struct Machine {
+pub(super) struct Machine {
     /// Memory to stay within
     #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = parse_size)]
     memory: u64,
@@ -282,7 +282,7 @@ impl Written {
 
 impl Machine {
     /// The limits. The limit on threads holds for the whole process.
-    fn apply(&self) -> Result<Limits> {
+    pub(super) fn apply(&self) -> Result<Limits> {
         let mut limits = Limits {
             bytes_in_flight: usize::try_from(self.memory).unwrap_or(usize::MAX),
             ..Limits::default()
