@@ -15,34 +15,10 @@ import tensorstore as ts
 from chunkyard.neuroglancer import from_compressed_segmentation, to_compressed_segmentation
 
 from conftest import ROOT
+from label_blocks import block_voxels
 
 GOLDEN = ROOT / "testdata" / "label_block"
 BEYOND_DOUBLES = (1 << 63) + 1
-
-
-def block_voxels(block: bytes) -> np.ndarray:
-    """The voxels of a block, z first, as the page says; it shares no code with Chunkyard."""
-    gx, gy, gz, count = struct.unpack_from("<4I", block)
-    table = np.frombuffer(block, "<u8", count, 16)
-    cells = gx * gy * gz
-    if count == 1:
-        return np.full((8 * gz, 8 * gy, 8 * gx), table[0])
-    at = 16 + 8 * count
-    counts = np.frombuffer(block, "<u2", cells, at)
-    at += 2 * cells
-    indices = np.frombuffer(block, "<u4", counts.sum(dtype=int), at)
-    at += indices.nbytes
-    out, first = np.zeros((cells, 512), "u8"), 0
-    for cell, n in enumerate(counts.tolist()):
-        width = (n - 1).bit_length() if n > 1 else 0
-        bits = np.unpackbits(np.frombuffer(block, "u1", 64 * width, at)).reshape(512, width)
-        values = bits.astype(int) @ (1 << np.arange(width))[::-1]
-        out[cell] = table[indices[first : first + n]][values] if n else 0
-        first += n
-        at += 64 * width
-    assert at == len(block)
-    cube = out.reshape(gz, gy, gx, 8, 8, 8).transpose(0, 3, 1, 4, 2, 5)
-    return cube.reshape(8 * gz, 8 * gy, 8 * gx)
 
 
 def peer_encode(labels: np.ndarray) -> bytes:
