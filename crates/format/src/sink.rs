@@ -30,6 +30,9 @@ pub struct CreateOptions {
     pub plan: String,
     /// Forget the work of an earlier attempt by the same name.
     pub restart: bool,
+    /// Keep what members of an earlier attempt have written and the sink has not taken over yet: their receipts are
+    /// still to come.
+    pub keep_attempts: bool,
     /// The message of the commit, for formats that keep versions.
     pub message: Option<String>,
     /// The branch to commit to, for formats that keep versions.

@@ -152,7 +152,9 @@ impl Staging {
         let (parent, name) = (parent.clone(), name.to_owned());
         // Packs that workers of an earlier attempt wrote and the sink did not take over. Those workers may
         // still be writing.
-        parent.delete_dir(&format!("{folder}/{ATTEMPTS}")).await.ok();
+        if anew || !options.keep_attempts {
+            parent.delete_dir(&format!("{folder}/{ATTEMPTS}")).await.ok();
+        }
         let publish = Publish::Rename { parent, folder, name, replace, marks, lock };
         Ok(Self { data, journal, publish })
     }
@@ -179,7 +181,12 @@ impl Staging {
         };
         let work = parent.below(folder)?;
         for path in paths {
-            work.rename(&format!("{ATTEMPTS}/{attempt}/{path}"), &format!("{DATA}/{path}")).await?;
+            let (from, to) = (format!("{ATTEMPTS}/{attempt}/{path}"), format!("{DATA}/{path}"));
+            match work.rename(&from, &to).await {
+                // A sink that died had taken it over already, and had not got as far as writing that down.
+                Err(Error::NotFound { .. }) if work.head(&to).await.is_ok() => {}
+                moved => moved?,
+            }
         }
         // Only empty directories are left.
         work.delete_dir(&format!("{ATTEMPTS}/{attempt}")).await
