@@ -19,6 +19,7 @@
 //! - [`open`] lists all formats and recognises what is at a URL.
 //! - [`export`] writes a segmentation as Arrow shards and as a volume for Neuroglancer, shard by shard.
 //! - [`pipeline`] converts and links, in bounded memory, resumable, by one process or many.
+//! - [`job`] lets any number of processes share work, by a directory on any store.
 //! - [`Error`] is sorted by what a caller does about it.
 //!
 //! ```
@@ -57,6 +58,7 @@
 #![forbid(unsafe_code)]
 
 pub mod export;
+pub mod job;
 pub mod open;
 pub mod pipeline;
 

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use chunkyard_format::{CreateOptions, Format, Node, OpenOptions, Place, Sink, Source, Versions};
-use chunkyard_store::{Error, Result};
+use chunkyard_store::{Error, Options, Result};
 
 use super::overlap::refuse_overlap;
 use super::plan::Plan;
 use super::run::{Outcome, RunOptions, run};
 use super::wishes::Wishes;
+use super::workers::Order;
 use crate::open::{format_named, format_of_target, recognise};
 
 /// What is to be converted into what.
@@ -95,6 +96,43 @@ impl Conversion {
         let plan = Plan::new(&source, &request.wishes, to, &name).await?;
         plan.check_fill(&source).await?;
         Ok(Self { source, from, to, plan, request, places: (place, target), name })
+    }
+
+    /// The conversion of an order, as another process planned it. What is found must lead to the same plan.
+    pub async fn of_order(order: &Order, own: &Options) -> Result<Self> {
+        let store = order.store_options(own);
+        let place = Place::new(&order.source.url, &store)?;
+        let target = Place::new(&order.target.url, &store)?;
+        let open =
+            OpenOptions { store, allowed: order.allowed.clone(), version: order.version.clone() };
+        let from = format_named(&order.source.format)?;
+        let source = from.open(&place, &open).await?;
+        let to = format_named(&order.target.format)?;
+        let plan = Plan::new(&source, &order.wishes, to, &order.name).await?;
+        if plan.name != order.plan {
+            return Err(Error::Conflict {
+                message: format!(
+                    "{} is not what it was when the conversion was planned, or not the same from \
+                     here; it has changed, and the conversion must be begun anew",
+                    order.source.url
+                ),
+                conflicts: Vec::new(),
+            });
+        }
+        let request = Request {
+            source: order.source.url.clone(),
+            target: order.target.url.clone(),
+            open,
+            to: Some(order.target.format.clone()),
+            wishes: order.wishes.clone(),
+        };
+        let name = order.name.clone();
+        Ok(Self { source, from, to, plan, request, places: (place, target), name })
+    }
+
+    /// Where the target is.
+    pub fn target(&self) -> &Place {
+        &self.places.1
     }
 
     /// Refuses options that the target has no place for.

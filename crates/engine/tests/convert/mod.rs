@@ -9,6 +9,7 @@ mod edges;
 pub(crate) mod formats;
 mod hdf5;
 mod immense;
+mod jobs;
 mod matrix;
 mod memory;
 mod metadata;

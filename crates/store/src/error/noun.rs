@@ -44,6 +44,8 @@ pub enum Noun {
     Foreign(&'static str),
     /// A group.
     Group,
+    /// A directory of work that several processes share.
+    Job,
     /// A segmentation under version control.
     Labelmap,
     /// A layer of a container.
@@ -116,6 +118,7 @@ impl std::fmt::Display for Noun {
             Self::DeletedTag => "deleted tag (its name is not used again)",
             Self::Directory => "directory",
             Self::File => "file",
+            Self::Job => "job",
             Self::Labelmap => "labelmap",
             Self::Group => "group",
             Self::Layer => "layer",

@@ -97,11 +97,20 @@ impl Coordinator {
         (self.done.packs, self.extent.0)
     }
 
+    /// Bytes of the elements of all packs.
+    pub fn bytes(&self) -> u64 {
+        self.extent.1
+    }
+
     /// The unfinished packs, as tasks for this many workers, made one by one. Call it again when
     /// tasks were lost.
     pub fn tasks(&self, workers: usize) -> impl Iterator<Item = Task> + Send + use<> {
         let shares = (workers.max(1) as u64).saturating_mul(TASKS_PER_WORKER);
-        let bytes_max = self.extent.1.div_ceil(shares).clamp(1, TASK_BYTES);
+        self.tasks_within(self.extent.1.div_ceil(shares).clamp(1, TASK_BYTES))
+    }
+
+    /// The unfinished packs, as tasks of at most this many bytes of elements, unless a single pack has more.
+    pub fn tasks_within(&self, bytes_max: u64) -> impl Iterator<Item = Task> + Send + use<> {
         let (order, done) = (self.order.clone(), self.journal.done().clone());
         let visits = self.route.clone().into_iter().flat_map(move |slice| {
             let array = slice.plan().clone();

@@ -39,29 +39,29 @@ const PREFIXES: [&str; 3] = ["aws_", "google_", "azure_"];
 /// A conversion as every worker needs to know it. Holds no secrets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Order {
-    pub(super) source: Address,
+    pub(in crate::pipeline) source: Address,
     /// Which version of the source, exactly.
-    pub(super) version: Option<Version>,
+    pub(in crate::pipeline) version: Option<Version>,
     /// Where references in the source may lead to.
-    pub(super) allowed: Vec<String>,
-    pub(super) target: Address,
-    pub(super) wishes: Wishes,
+    pub(in crate::pipeline) allowed: Vec<String>,
+    pub(in crate::pipeline) target: Address,
+    pub(in crate::pipeline) wishes: Wishes,
     /// The name of an array that had none.
-    pub(super) name: String,
+    pub(in crate::pipeline) name: String,
     /// Options of the stores that are no secrets.
     pub(super) storage: BTreeMap<String, String>,
     /// Whether `sync` reaches the disk.
     pub(super) durable: bool,
     /// Name of the plan that a worker must arrive at.
-    pub(super) plan: String,
+    pub(in crate::pipeline) plan: String,
     pub(super) ticket: Ticket,
 }
 
 /// A place and its format.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Address {
-    pub(super) url: String,
-    pub(super) format: String,
+pub(in crate::pipeline) struct Address {
+    pub(in crate::pipeline) url: String,
+    pub(in crate::pipeline) format: String,
 }
 
 /// Packs of an array that follow one another.
@@ -107,8 +107,23 @@ pub(super) fn public(options: &Options) -> BTreeMap<String, String> {
 }
 
 impl Order {
+    /// The name of its plan.
+    pub fn plan(&self) -> &str {
+        &self.plan
+    }
+
+    /// What the target's format needs to know to let a worker join.
+    pub fn ticket(&self) -> &Ticket {
+        &self.ticket
+    }
+
+    /// URLs of the source and the target.
+    pub fn places(&self) -> (&str, &str) {
+        (&self.source.url, &self.target.url)
+    }
+
     /// The options of stores, together with the worker's own.
-    pub(super) fn store_options(&self, own: &Options) -> Options {
+    pub(in crate::pipeline) fn store_options(&self, own: &Options) -> Options {
         let mut values = self.storage.clone();
         values.extend(own.values.clone());
         let durability = if self.durable { Durability::Full } else { Durability::None };

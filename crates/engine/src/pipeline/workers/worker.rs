@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use chunkyard_array::Region;
-use chunkyard_format::{Meter, OpenOptions, Pack, PackSink, Place, Receipt, Source};
+use chunkyard_format::{Meter, Pack, PackSink, Receipt, Source};
 use chunkyard_store::{Error, Noun, Options, Result};
 use futures::{StreamExt, TryStreamExt, stream};
 
 use super::order::{Done, Order, PackRange, Task};
-use crate::open::format_named;
 use crate::pipeline::budget::Budget;
+use crate::pipeline::conversion::Conversion;
 use crate::pipeline::journal::render;
 use crate::pipeline::mover::Mover;
 use crate::pipeline::occupied::Visit;
@@ -46,26 +46,11 @@ pub async fn work(task: &Task, options: &WorkOptions) -> Result<Done> {
 impl Worker {
     /// Prepares for the tasks of an order.
     pub async fn join(order: &Order, options: &WorkOptions) -> Result<Self> {
-        let store = order.store_options(&options.store);
-        let limits = store.limits;
-        let from = Place::new(&order.source.url, &store)?;
-        let target = Place::new(&order.target.url, &store)?;
-        let open =
-            OpenOptions { store, allowed: order.allowed.clone(), version: order.version.clone() };
-        let source = format_named(&order.source.format)?.open(&from, &open).await?;
-        let format = format_named(&order.target.format)?;
-        let plan = Plan::new(&source, &order.wishes, format, &order.name).await?;
-        if plan.name != order.plan {
-            return Err(Error::Conflict {
-                message: format!(
-                    "{} is not what it was when the conversion was planned, or not the same from \
-                     here; it has changed, and the conversion must be begun anew",
-                    order.source.url
-                ),
-                conflicts: Vec::new(),
-            });
-        }
-        let sink = format.join(&target, &plan.dataset, &order.ticket).await?;
+        let limits = options.store.limits;
+        let conversion = Conversion::of_order(order, &options.store).await?;
+        let Conversion { source, plan, to, .. } = &conversion;
+        let sink = to.join(conversion.target(), &plan.dataset, &order.ticket).await?;
+        let (source, plan) = (source.clone(), plan.clone());
         let budget = Budget::for_plan(&plan, &limits, sink.held_bytes_max())?;
         let packs_in_flight = limits.packs_in_flight.max(1);
         Ok(Self { source, plan, sink, budget, packs_in_flight, meter: options.meter.clone() })
