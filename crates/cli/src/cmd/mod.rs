@@ -17,6 +17,7 @@ mod resize;
 mod rm;
 mod set;
 mod verify;
+mod work;
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -37,6 +38,7 @@ pub(crate) enum Command {
     Rm(rm::Rm),
     Resize(resize::Resize),
     Convert(convert::Convert),
+    Work(work::Work),
     Link(link::Link),
     ExportShards(export_shards::ExportShards),
     #[command(subcommand)]
@@ -62,6 +64,7 @@ impl Command {
             Self::Rm(command) => command.run(Spelling::Any, context).await,
             Self::Resize(command) => command.run(Spelling::Any, context).await,
             Self::Convert(command) => command.run(context).await,
+            Self::Work(command) => command.run(context).await,
             Self::Link(command) => command.run(context).await,
             Self::ExportShards(command) => command.run(context).await,
             Self::Repo(command) => command.run(context).await,

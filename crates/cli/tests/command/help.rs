@@ -25,10 +25,11 @@ fn every_command_has_help_with_an_example() {
         "rm",
         "resize",
         "convert",
+        "work",
+        "export-shards",
         "repo",
         "af",
         "blz",
-        "export-shards",
     ];
     let repo = [
         "init", "set", "get", "log", "diff", "branch", "tag", "reset", "attrs", "mv", "rm",

@@ -19,6 +19,7 @@ mod export_shards;
 mod formats;
 mod help;
 mod irregular;
+mod jobs;
 mod labels;
 mod labels_at_once;
 mod link;

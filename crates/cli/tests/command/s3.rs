@@ -123,3 +123,39 @@ fn an_endpoint_that_does_not_answer_is_given_up_soon() {
         }
     }
 }
+
+/// Job, source and target in a bucket; one of two workers is killed.
+#[test]
+#[ignore = "needs an S3 server; run by `make test-s3`"]
+fn a_job_lives_in_a_bucket_and_outlives_its_workers() {
+    let (scratch, url) = (Scratch::with_repo(), fresh_url());
+    for number in 0..8 {
+        let values: Vec<u8> = (0..=255).map(|value: u8| value ^ number).collect();
+        scratch.write("a.npy", &npy("|u1", false, &[16, 16], &values));
+        scratch
+            .run(&["repo", "set", "r", &format!("/a{number}"), "a.npy", "--chunks", "4,4"])
+            .code(0);
+    }
+    for target in ["out.zarr", "out.repo", "out.af"] {
+        let (target, job) = (format!("{url}/{target}"), format!("{url}/job-{target}"));
+        let lease = ["--task-size", "1", "--lease", "2s"];
+        scratch.run(&[&["convert", "r", &target, "--job", &job], &lease[..]].concat()).code(0);
+        let worker = scratch.command(&["work", &job, "--quiet"]);
+        let mut killed = std::process::Command::new(worker.get_program());
+        killed.args(worker.get_args()).current_dir(scratch.path("."));
+        drop(worker);
+        let mut killed = killed.spawn().unwrap();
+        let status = || scratch.run(&["work", &job, "--status", "--json"]).code(0).json();
+        while status()["done"] == 0 {}
+        killed.kill().unwrap();
+        killed.wait().unwrap();
+        let done = scratch.run(&["work", &job, "--json"]).code(0).json();
+        assert_eq!(done["finished"], true, "{done}");
+        assert_eq!((&status()["done"], &status()["free"]), (&8.into(), &0.into()));
+        for number in 0..8 {
+            let path = format!("/a{number}");
+            let get = |place: &str| scratch.run(&["get", place, &path, "-o", "-"]).code(0).stdout;
+            assert!(get(&target) == get("r"), "{target} {path} differs");
+        }
+    }
+}

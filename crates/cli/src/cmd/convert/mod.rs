@@ -2,6 +2,7 @@
 
 mod describe;
 mod dvid;
+mod job;
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -38,6 +39,7 @@ Examples:
   chunkyard convert in.zarr/ocean out.blp                     one array, a single Bloscpack file
   chunkyard convert brain.repo bodies.zarr --array /labels/s0 --ids bodies
   chunkyard convert 'dvid+badger:///data/badger?uuid=28841c' brain.repo --versions all
+  chunkyard convert in.zarr out.zarr --job jobs/one           many processes: chunkyard work jobs/one
   chunkyard convert in.zarr out.zarr --region 0:10,: --dry-run")]
 pub(crate) struct Convert {
     /// What to convert
@@ -54,6 +56,9 @@ pub(crate) struct Convert {
 
     #[command(flatten)]
     written: Written,
+
+    #[command(flatten)]
+    shared: job::Shared,
 
     #[command(flatten)]
     machine: Machine,
@@ -191,6 +196,7 @@ impl Convert {
         let to = asked.target_format(&target).await.context(Target)?;
         context.writes_to(&self.target, to);
         if self.is_import(format.name(), to.name()) {
+            self.shared.refuse("an import of DVID's versions")?;
             return dvid::run(self, limits, context).await;
         }
         self.refuse_versions(&target)?;
@@ -215,6 +221,12 @@ impl Convert {
                 .result(&document, || describe::plan(&sides, plan, context.output));
         }
 
+        if let Some(job) = &self.shared.job {
+            return self
+                .shared
+                .make(job, &conversion, create, &self.written, limits, context)
+                .await;
+        }
         let sink = conversion.create(create).await.context(Target)?;
         context.resumable();
         let meter = Arc::new(Meter::default());
