@@ -28,6 +28,7 @@ mod repository;
 mod runtime;
 mod selection;
 mod session;
+mod shards;
 mod source;
 mod spec;
 mod table;
@@ -64,6 +65,8 @@ mod _engine {
     use crate::runtime::shut_down;
     #[pymodule_export]
     use crate::session::Session;
+    #[pymodule_export]
+    use crate::shards::{StoredObject, shard_block};
     #[pymodule_export]
     use crate::source::{Source, open_source};
     #[pymodule_export]

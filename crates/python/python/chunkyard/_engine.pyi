@@ -313,6 +313,18 @@ class LabelBlocks:
     def encode(self, voxels: object) -> bytes: ...
 
 @final
+class StoredObject:
+    @property
+    def size(self) -> int: ...
+    @staticmethod
+    def open(url: str, options: dict[str, Any]) -> StoredObject: ...
+    def read(self, start: int, end: int) -> bytes: ...
+
+def shard_block(
+    stored: object, codec: str, size: int | None, table: object | None, labels: object | None
+) -> tuple[bytes, list[int]]: ...
+
+@final
 class Labelmap:
     """Ids and positions go in as contiguous `uint64`, and come out as their bytes."""
 
