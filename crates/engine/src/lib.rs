@@ -58,6 +58,7 @@
 #![forbid(unsafe_code)]
 
 pub mod export;
+pub mod block_table;
 pub mod job;
 pub mod open;
 pub mod pipeline;
