@@ -38,7 +38,7 @@ struct Document {
 pub struct Planned {
     /// The kind of work, for the program that carries it out.
     pub kind: String,
-    /// The work itself, in the words of its kind. Holds no secrets: everyone who can read the job can read it.
+    /// The work itself, in the words of its kind. Holds no secrets: it is as readable as the job.
     pub work: Value,
     /// How long the count of a worker may stand still.
     pub lease: Duration,
