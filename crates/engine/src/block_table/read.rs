@@ -11,7 +11,7 @@ use super::cells::{CELLS, Part, join};
 use super::schema::schema;
 
 /// A block that was read: Morton code, labels, supervoxels, payload.
-type Found = (u64, Vec<u64>, Vec<u64>, Vec<u8>);
+pub(super) type Found = (u64, Vec<u64>, Vec<u64>, Vec<u8>);
 
 /// The blocks in the file of a shard, in its order. Rows that are missing, doubled or damaged are an error that names `file`.
 pub fn read(file: &str, content: Bytes) -> Result<Vec<Found>> {

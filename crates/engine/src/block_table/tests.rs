@@ -3,6 +3,7 @@
 use chunkyard_store::{ErrorKind, Options, Store};
 use proptest::prelude::*;
 
+use super::read::Found;
 use super::*;
 
 /// The rows of a payload, as a writer cuts it.
@@ -97,16 +98,15 @@ proptest! {
 #[tokio::test]
 async fn a_table_is_read_as_it_was_written() {
     let store = Store::unnamed(&Options::default()).unwrap();
-    let blocks: Vec<(u64, Vec<u64>, Vec<u64>, Vec<u8>)> =
-        [(5, 0), (3, 1), (ROW_LABELS + 7, 700_000), (2, 20_000_000)]
-            .into_iter()
-            .enumerate()
-            .map(|(at, (count, bytes))| {
-                let supervoxels: Vec<u64> = (0..count as u64).collect();
-                let labels = supervoxels.iter().map(|id| id / 2).collect();
-                (7 * at as u64, labels, supervoxels, payload(bytes))
-            })
-            .collect();
+    let blocks: Vec<Found> = [(5, 0), (3, 1), (ROW_LABELS + 7, 700_000), (2, 20_000_000)]
+        .into_iter()
+        .enumerate()
+        .map(|(at, (count, bytes))| {
+            let supervoxels: Vec<u64> = (0..count as u64).collect();
+            let labels = supervoxels.iter().map(|id| id / 2).collect();
+            (7 * at as u64, labels, supervoxels, payload(bytes))
+        })
+        .collect();
     let mut writer = TableWriter::begin(&store, "blocks_s0/shard=00.parquet", 0, 9).await.unwrap();
     for (morton, labels, supervoxels, payload) in &blocks {
         let block = Block {
@@ -142,7 +142,7 @@ async fn an_empty_table_has_columns_and_no_rows() {
 }
 
 /// Blocks whose payload takes two cells, whose list takes two rows, and which are empty.
-fn golden_blocks() -> Vec<(u64, Vec<u64>, Vec<u64>, Vec<u8>)> {
+fn golden_blocks() -> Vec<Found> {
     let block = |morton: u64, count: usize, bytes| {
         let supervoxels: Vec<u64> = (0..count as u64).map(|id| 100 + id).collect();
         (morton, supervoxels.iter().map(|id| id / 2).collect(), supervoxels, payload(bytes))
