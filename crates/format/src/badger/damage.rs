@@ -1,10 +1,14 @@
 //! What could not be read, and what that hides.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use chunkyard_store::{Error, ErrorKind, Result};
+
+/// Parts that are listed. A value log that is cut short may hide millions of values, which are counted.
+const LISTED: usize = 10_000;
 
 /// A part of the store that was left out because its bytes are damaged.
 ///
@@ -28,13 +32,22 @@ pub struct Skipped {
 #[derive(Debug, Default)]
 pub(super) struct Damage {
     skip: bool,
+    met: Mutex<Met>,
+}
+
+/// Damage that was met.
+#[derive(Debug, Default)]
+struct Met {
     /// By file and start, because scans meet the same damage again.
-    skipped: Mutex<BTreeMap<(String, u64), Skipped>>,
+    listed: BTreeMap<(String, u64), Skipped>,
+    /// Hashes of file and start of those that are counted only.
+    more: HashSet<u64>,
+    hasher: RandomState,
 }
 
 impl Damage {
     pub(super) fn new(skip: bool) -> Self {
-        Self { skip, skipped: Mutex::default() }
+        Self { skip, met: Mutex::default() }
     }
 
     pub(super) fn skips(&self) -> bool {
@@ -47,15 +60,24 @@ impl Damage {
             return Err(error);
         }
         let at = part.bytes.as_ref().map_or(0, |bytes| bytes.start);
-        let mut skipped = self.skipped.lock().unwrap_or_else(PoisonError::into_inner);
-        let part = Skipped { error: error.to_string(), ..part };
-        skipped.entry((part.file.clone(), at)).or_insert(part);
+        let mut met = self.met.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = (part.file.clone(), at);
+        if met.listed.contains_key(&place) {
+            return Ok(());
+        }
+        if met.listed.len() < LISTED {
+            met.listed.insert(place, Skipped { error: error.to_string(), ..part });
+        } else {
+            let hash = met.hasher.hash_one(&place);
+            met.more.insert(hash);
+        }
         Ok(())
     }
 
-    pub(super) fn all(&self) -> Vec<Skipped> {
-        let skipped = self.skipped.lock().unwrap_or_else(PoisonError::into_inner);
-        skipped.values().cloned().collect()
+    /// The parts that are listed, and how many more there are.
+    pub(super) fn all(&self) -> (Vec<Skipped>, u64) {
+        let met = self.met.lock().unwrap_or_else(PoisonError::into_inner);
+        (met.listed.values().cloned().collect(), met.more.len() as u64)
     }
 }
 

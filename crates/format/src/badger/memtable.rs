@@ -2,11 +2,14 @@
 //!
 //! A server that is closed writes its memtables to tables and deletes their logs; one that runs, or
 //! died, has logs. Entries of a transaction count once its end is there.
+//!
+//! A log is written into a file of zeros, and a server that finds a torn one cuts it between transactions. So
+//! zeros follow where a server died, and a file that ends within an entry or a transaction was cut by others.
 
 use std::cmp::Ordering;
 
 use bytes::Bytes;
-use chunkyard_store::{Result, Store};
+use chunkyard_store::{Error, Result, Store};
 
 use super::key;
 use super::log::{self, HEAD_BYTES, LogEntry, Parsed};
@@ -68,7 +71,7 @@ pub(super) struct Replay {
     began_at: u64,
     entries: Vec<MemoryEntry>,
     torn: Option<(u64, &'static str)>,
-    damaged: Option<(u64, usize)>,
+    damaged: Option<Error>,
     done: bool,
 }
 
@@ -98,8 +101,8 @@ impl Replay {
             let rest = window.get(used..).unwrap_or_default();
             match log::entry(rest) {
                 Parsed::Short if !is_last => break,
-                Parsed::Short if rest.is_empty() => self.end(),
-                Parsed::Short => self.stop("the log ends within an entry"),
+                Parsed::Short if rest.is_empty() && self.transaction.is_none() => self.done = true,
+                Parsed::Short => self.cut(rest.len()),
                 Parsed::Bad => self.stop("there is no entry"),
                 Parsed::End if rest.iter().any(|byte| *byte != 0) => {
                     self.stop("zeros are followed by other bytes");
@@ -110,7 +113,12 @@ impl Replay {
                         Some(Parsed::Short) if !is_last => break,
                         // A torn log has nothing behind the tear.
                         Some(Parsed::Entry(next)) if next.is_intact => {
-                            self.damaged = Some((self.at, entry.len));
+                            let what = format!(
+                                "checksum of the entry of {} bytes at offset {}",
+                                entry.len, self.at
+                            );
+                            let expected = "its own, as other entries follow";
+                            self.damaged = Some(corrupt(&self.file, what, expected, "another"));
                             self.done = true;
                         }
                         _ => self.stop("an entry has a wrong checksum"),
@@ -170,7 +178,20 @@ impl Replay {
         true
     }
 
-    /// The end of what was written.
+    /// The file ends where no server ends it, so many bytes behind the last whole entry.
+    fn cut(&mut self, more: usize) {
+        let (what, expected) = match more {
+            0 => ("the transaction", "its end"),
+            _ => ("the entry", "all of it"),
+        };
+        let from = if more == 0 { self.began_at } else { self.at };
+        let found = format!("the end of the file at {}", self.at.saturating_add(more as u64));
+        self.damaged =
+            Some(corrupt(&self.file, format!("{what} at offset {from}"), expected, found));
+        self.done = true;
+    }
+
+    /// The end of what was written, before zeros.
     fn end(&mut self) {
         if self.transaction.is_some() {
             self.stop("a transaction has no end");
@@ -186,17 +207,13 @@ impl Replay {
     }
 
     /// What was read. The error is about an entry that is damaged though others follow it.
-    pub(super) fn finish(self) -> (Memtable, Option<chunkyard_store::Error>) {
+    pub(super) fn finish(self) -> (Memtable, Option<Error>) {
         let mut entries = self.entries;
         // Of two entries with the same key and time the later one counts.
         entries.reverse();
         entries.sort_by(MemoryEntry::order);
         entries.dedup_by(|later, first| later.order(first).is_eq());
-        let error = self.damaged.map(|(at, len)| {
-            let what = format!("checksum of the entry of {len} bytes at offset {at}");
-            corrupt(&self.file, what, "its own, as other entries follow", "another")
-        });
-        (Memtable { entries, torn: self.torn }, error)
+        (Memtable { entries, torn: self.torn }, self.damaged)
     }
 }
 
@@ -250,10 +267,46 @@ mod tests {
         assert_eq!(replayed(&parts[..4]), (all.map(str::to_owned).to_vec(), None));
         // The last transaction did not end, whether zeros follow or nothing.
         let torn = Some(length(&parts[..4]));
-        assert_eq!(replayed(&parts), (all.map(str::to_owned).to_vec(), torn));
-        assert_eq!(replayed(&[&parts[..], &[vec![0; 64]]].concat()).1, torn);
-        assert_eq!(replayed(&parts[..3]), (vec!["b@3=one".to_owned()], Some(length(&parts[..1]))));
+        let zeros = || vec![0; 64];
+        let unfinished = [&parts[..], &[zeros()]].concat();
+        assert_eq!(replayed(&unfinished), (all.map(str::to_owned).to_vec(), torn));
+        let unfinished = [&parts[..3], &[zeros()]].concat();
+        assert_eq!(replayed(&unfinished), (vec!["b@3=one".to_owned()], Some(length(&parts[..1]))));
         assert_eq!(replayed(&[&parts[..4], &[vec![0; 64]]].concat()).1, None);
+    }
+
+    #[test]
+    fn a_file_that_ends_within_an_entry_or_a_transaction_was_cut() {
+        let parts = [
+            entry(0, "a", 1, "one"),
+            entry(TRANSACTION, "b", 2, "two"),
+            entry(TRANSACTION, "c", 2, "three"),
+            end(2),
+        ];
+        let all = parts.concat();
+        let (first, rest) = (parts[0].len(), all.len() - parts[3].len());
+        for len in 0..=all.len() {
+            for piece in [1, usize::MAX] {
+                let read = crate::badger::hostile::replay("a.mem", &all[..len], piece);
+                if [0, first, all.len()].contains(&len) {
+                    assert_eq!(read.unwrap().1, None, "{len}");
+                    continue;
+                }
+                let text = read.unwrap_err().to_string();
+                let at = match len {
+                    _ if len < first => 0,
+                    // Whole entries of a transaction without its end.
+                    _ if len == rest || len == first + parts[1].len() => first,
+                    _ if len < first + parts[1].len() => first,
+                    _ if len < rest => first + parts[1].len(),
+                    _ => rest,
+                };
+                let at = HEAD_BYTES + at as u64;
+                let end = HEAD_BYTES + len as u64;
+                assert!(text.contains(&format!("at offset {at}:")), "{len}: {text}");
+                assert!(text.contains(&format!("the end of the file at {end}")), "{len}: {text}");
+            }
+        }
     }
 
     #[test]

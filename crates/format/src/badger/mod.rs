@@ -207,9 +207,14 @@ impl Badger {
         &self.inner.cautions
     }
 
-    /// What was left out so far because it is damaged, with [`BadgerOptions::skip_corrupt`].
+    /// What was left out so far because it is damaged, with [`BadgerOptions::skip_corrupt`]: the first 10,000 parts.
     pub fn skipped(&self) -> Vec<Skipped> {
-        self.inner.damage.all()
+        self.inner.damage.all().0
+    }
+
+    /// How many parts were left out besides those that are listed.
+    pub fn skipped_more(&self) -> u64 {
+        self.inner.damage.all().1
     }
 
     /// The newest live version of each key in a range, in batches and in the order of the keys. A batch

@@ -184,14 +184,21 @@ async fn a_flipped_bit_in_a_memtable_log() {
 }
 
 #[tokio::test]
-async fn a_memtable_log_that_is_cut_loses_what_was_written_last() {
+async fn a_memtable_log_that_is_cut_is_damage_and_is_read_up_to_there() {
     let unpacked = Unpacked::dvid("offset-live");
     let all = unpacked.all().await;
     let newest = all.iter().map(|entry| entry.version).max().unwrap();
     let starts = entries_of(&unpacked.read("00001.mem"));
-    let cut = starts[starts.len() / 2] as u64 + 7;
-    unpacked.cut("00001.mem", cut);
-    let badger = unpacked.open().await;
+    let start = starts[starts.len() / 2];
+    unpacked.cut("00001.mem", start as u64 + 7);
+    let error = refused(&unpacked).await;
+    let (file, text) = named(&error);
+    assert_eq!(file, "00001.mem");
+    let (at, end) = (format!("at offset {start}:"), format!("end of the file at {}", start + 7));
+    assert!(text.contains(&at) && text.contains(&end), "{text}");
+
+    let badger = unpacked.open_damaged().await;
+    assert_eq!(badger.skipped()[0].error, text);
     let found = scanned(&badger, KeyRange::all()).await.unwrap();
     let last = found.iter().map(|entry| entry.version).max().unwrap();
     assert!(!found.is_empty() && last < newest);
@@ -199,11 +206,24 @@ async fn a_memtable_log_that_is_cut_loses_what_was_written_last() {
     for entry in all.iter().filter(|entry| entry.version <= last) {
         assert_eq!(badger.get(&entry.key).await.unwrap().as_ref(), Some(entry));
     }
+}
+
+/// A server that died leaves zeros behind what it had written.
+#[tokio::test]
+async fn a_memtable_log_of_a_server_that_died_is_read_as_far_as_it_goes() {
+    let unpacked = Unpacked::dvid("offset-live");
+    let log = unpacked.read("00001.mem");
+    let starts = entries_of(&log);
+    let torn = starts[starts.len() / 2] + 7;
+    unpacked.cut("00001.mem", torn as u64);
+    unpacked.cut("00001.mem", log.len() as u64);
+    let badger = unpacked.open().await;
+    assert!(!scanned(&badger, KeyRange::all()).await.unwrap().is_empty());
     let caution = badger.cautions().iter().find(|text| text.contains("00001.mem")).unwrap();
     let at = caution.split("torn at offset ").nth(1).unwrap().split(' ').next().unwrap();
-    let at: u64 = at.parse().unwrap();
+    let at: usize = at.parse().unwrap();
     // Where the last whole transaction ends.
-    assert!(at <= cut && starts.contains(&(at as usize)), "{caution}");
+    assert!(at <= torn && starts.contains(&at), "{caution}");
     assert!(caution.contains("is missing"), "{caution}");
 }
 
