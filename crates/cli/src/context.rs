@@ -73,7 +73,8 @@ impl Context {
         let format = recognise(&place).await?;
         self.format.get_or_init(|| format);
         let allowed = self.options.allowed.clone();
-        Ok((place, format, format::OpenOptions { store, allowed, version: None }))
+        let options = format::OpenOptions { store, allowed, ..format::OpenOptions::default() };
+        Ok((place, format, options))
     }
 
     /// Says that from here on the same command, run again, continues where this one ended.

@@ -65,7 +65,7 @@ impl Spelling {
         };
         context.about_format(url, format);
         let allowed = context.options().allowed;
-        Ok((place, format, OpenOptions { store, allowed, version: None }))
+        Ok((place, format, OpenOptions { store, allowed, ..OpenOptions::default() }))
     }
 }
 

@@ -36,6 +36,9 @@ pub struct OpenOptions {
     pub allowed: Vec<String>,
     /// Which version, for formats that keep several.
     pub version: Option<Version>,
+    /// Whether damage to what a format keeps besides chunks is left out and [listed](Source::left_out) instead of
+    /// being an error, where the rest can be read without it.
+    pub skip_corrupt: bool,
 }
 
 impl OpenOptions {
@@ -118,6 +121,12 @@ pub trait Source: Locate + Any {
     /// an error means that it could not look.
     fn inspect(&self, _level: Level) -> BoxStream<'_, Result<Finding>> {
         stream::empty().boxed()
+    }
+
+    /// What was left out so far because it is damaged, of a source that was opened to
+    /// [skip](OpenOptions::skip_corrupt) it. Chunks that cannot be read are no part of it.
+    fn left_out(&self) -> Vec<Finding> {
+        Vec::new()
     }
 
     /// Meta files without a checksum, for formats whose meta files can have one: their content is trusted.

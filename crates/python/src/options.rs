@@ -45,7 +45,12 @@ impl OpenOptions {
     }
 
     pub(crate) fn any(&self, version: Option<repo::Version>) -> format::OpenOptions {
-        format::OpenOptions { store: self.store(), allowed: self.allow.clone(), version }
+        format::OpenOptions {
+            store: self.store(),
+            allowed: self.allow.clone(),
+            version,
+            skip_corrupt: false,
+        }
     }
 }
 

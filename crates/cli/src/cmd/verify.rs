@@ -1,7 +1,7 @@
 //! `chunkyard verify`: is everything there, and is it what was written?
 
 use anyhow::Result;
-use chunkyard_engine::format::{self, Verdict, Versions, check};
+use chunkyard_engine::format::{self, OpenOptions, Verdict, Versions, check};
 use chunkyard_engine::repo::{Finding, Level, Report, Severity};
 use chunkyard_engine::store::Limits;
 use clap::{Args, ValueEnum};
@@ -66,6 +66,8 @@ impl Verify {
             context.output.result(&report, || describe(&report, context.output))?;
             report.findings.iter().filter(|f| f.severity == Severity::Error).count()
         } else {
+            // What can be read is checked, and what cannot is listed.
+            let options = OpenOptions { skip_corrupt: true, ..options };
             let source = format.open(&place, &options).await?;
             let watch = context.watch("checking");
             let level = self.level.unwrap_or(Depth::Bytes).into();

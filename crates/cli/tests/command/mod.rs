@@ -14,6 +14,7 @@ mod damage;
 mod demo;
 mod describe;
 mod dvid;
+mod dvid_damage;
 mod exhaustion;
 mod export_shards;
 mod formats;

@@ -103,8 +103,12 @@ impl Conversion {
         let store = order.store_options(own);
         let place = Place::new(&order.source.url, &store)?;
         let target = Place::new(&order.target.url, &store)?;
-        let open =
-            OpenOptions { store, allowed: order.allowed.clone(), version: order.version.clone() };
+        let open = OpenOptions {
+            store,
+            allowed: order.allowed.clone(),
+            version: order.version.clone(),
+            skip_corrupt: false,
+        };
         let from = format_named(&order.source.format)?;
         let source = from.open(&place, &open).await?;
         let to = format_named(&order.target.format)?;

@@ -37,7 +37,8 @@ impl Format for DvidFormat {
     async fn open(&self, place: &Place, options: &OpenOptions) -> Result<Arc<dyn Source>> {
         options.refuse_version("a URL of DVID names its version by uuid=, and it")?;
         let url = DvidUrl::parse(place.url())?;
-        let options = DvidOptions { store: options.store.clone(), skip_corrupt: false };
+        let options =
+            DvidOptions { store: options.store.clone(), skip_corrupt: options.skip_corrupt };
         Ok(Arc::new(DvidSource::open(&url, &options).await?))
     }
 }

@@ -17,7 +17,8 @@ pub(super) const INDEX: u8 = 0xbb;
 
 const VALUE: u8 = 0x03;
 const TOMBSTONE: u8 = 0x4f;
-const DATA: u8 = 1;
+/// What keys of data begin with.
+pub(super) const DATA: u8 = 1;
 const CLASS_MARK: u8 = 1;
 
 /// The key of an entry.
@@ -100,10 +101,14 @@ impl DataKey<'_> {
     }
 }
 
+/// What all keys of an instance begin with.
+pub(super) fn instance_prefix(instance: u32) -> Vec<u8> {
+    [&[DATA][..], &instance.to_be_bytes()].concat()
+}
+
 /// What all keys of a class of an instance begin with.
 pub(super) fn class_prefix(instance: u32, class: u8) -> Vec<u8> {
-    let mut key = vec![DATA];
-    key.extend_from_slice(&instance.to_be_bytes());
+    let mut key = instance_prefix(instance);
     key.extend_from_slice(&[class, CLASS_MARK]);
     key
 }

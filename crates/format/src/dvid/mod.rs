@@ -17,6 +17,8 @@ mod gob;
 pub(crate) mod hostile;
 mod index;
 mod keys;
+mod left_out;
+mod numbers;
 mod repo;
 mod source;
 mod store;

@@ -10,10 +10,10 @@ use async_trait::async_trait;
 use chunkyard_array::codec::{DVID_VALUE, label_block};
 use chunkyard_array::{ArraySpec, Attributes, ChunkIndex, Grid, GroupSpec, Region};
 use chunkyard_store::{ChunkRef, Error, Fetcher, Noun, Result};
-use futures::{StreamExt, stream};
+use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::json;
 
-use super::blocks::{Blocks, Found};
+use super::blocks::{Blocks, Clash, Found};
 use super::dag::Dag;
 use super::repo::Instance;
 use super::store::{DvidOptions, DvidStore};
@@ -23,6 +23,9 @@ use crate::{
     Source, Space,
 };
 
+/// Indices that cannot be read and are named.
+const NOTED: usize = 1000;
+
 /// A version of a store.
 #[derive(Debug)]
 pub struct DvidSource {
@@ -31,6 +34,8 @@ pub struct DvidSource {
     uuid: String,
     dataset: Dataset,
     labelmaps: Vec<Blocks>,
+    /// The instance that each of them is.
+    instances: Vec<Instance>,
     arrays: BTreeMap<String, Scale>,
 }
 
@@ -67,6 +72,7 @@ impl DvidSource {
         let mut dataset = Dataset::default();
         dataset.insert("/", Node::Group(GroupSpec::new(Attributes::new())));
         let (mut labelmaps, mut arrays) = (Vec::new(), BTreeMap::new());
+        let instances: Vec<Instance> = chosen.iter().map(|instance| (*instance).clone()).collect();
         for instance in chosen {
             let blocks = store.blocks(instance, &resolver).await?;
             crate::check_node_path(&instance.name)?;
@@ -87,7 +93,7 @@ impl DvidSource {
             }
             labelmaps.push(blocks);
         }
-        Ok(Self { dag: repo.dag.clone(), store, uuid, dataset, labelmaps, arrays })
+        Ok(Self { dag: repo.dag.clone(), store, uuid, dataset, labelmaps, instances, arrays })
     }
 
     /// The open store.
@@ -104,6 +110,46 @@ impl DvidSource {
         let missing = || Error::NotFound { what: Noun::Array, name: path.to_owned() };
         let scale = self.arrays.get(path).ok_or_else(missing)?;
         Ok((scale, self.labelmaps.get(scale.labelmap).ok_or_else(missing)?))
+    }
+
+    /// The blocks that two parents changed.
+    fn clashes(&self) -> Vec<Finding> {
+        let clashes = self.arrays.iter().flat_map(|(path, scale)| {
+            let blocks = self.labelmaps.get(scale.labelmap);
+            let clashes = blocks.map(|blocks| blocks.conflicts()).unwrap_or_default();
+            let own = |clash: &&Clash| usize::from(clash.block.scale) == scale.scale;
+            clashes.iter().filter(own).map(|clash| Finding {
+                severity: Severity::Error,
+                file: self.store.url().to_owned(),
+                what: clash.error(&self.dag).to_string(),
+                snapshots: Vec::new(),
+                array: Some(path.clone()),
+                chunk: Some(scale.index(clash.block.at)),
+            })
+        });
+        clashes.collect()
+    }
+
+    /// Reads all label indices. Damage to their keys and values is [left out](Source::left_out) or an error.
+    async fn inspect_indices(&self) -> Result<Vec<Finding>> {
+        let resolver = self.dag.resolver(self.dag.find(Some(&self.uuid))?)?;
+        let mut found = Vec::new();
+        for instance in &self.instances {
+            let bad = |label: u64, why: String| {
+                if found.len() < NOTED {
+                    found.push(Finding {
+                        severity: Severity::Note,
+                        file: self.store.url().to_owned(),
+                        what: format!("the index of label {label} of {:?}: {why}", instance.name),
+                        snapshots: Vec::new(),
+                        array: None,
+                        chunk: None,
+                    });
+                }
+            };
+            self.store.indices(instance, &resolver, |_| {}, bad).await?;
+        }
+        Ok(found)
     }
 
     fn value(&self, found: Found) -> Result<Option<ChunkRef>> {
@@ -220,8 +266,6 @@ impl Source for DvidSource {
 
     fn cautions(&self) -> Vec<String> {
         let mut cautions = self.store.cautions().to_vec();
-        let part = |part: crate::badger::Skipped| format!("left out: {part:?}");
-        cautions.extend(self.store.badger().skipped().into_iter().map(part));
         for blocks in &self.labelmaps {
             if blocks.strange() > 0 {
                 cautions.push(format!("{} keys of blocks of an unknown form", blocks.strange()));
@@ -236,21 +280,20 @@ impl Source for DvidSource {
         cautions
     }
 
-    fn inspect(&self, _level: Level) -> stream::BoxStream<'_, Result<Finding>> {
-        let clashes = self.arrays.iter().flat_map(move |(path, scale)| {
-            let blocks = self.labelmaps.get(scale.labelmap);
-            let clashes = blocks.map(|blocks| blocks.conflicts()).unwrap_or_default();
-            let own =
-                move |clash: &&super::blocks::Clash| usize::from(clash.block.scale) == scale.scale;
-            clashes.iter().filter(own).map(move |clash| Finding {
-                severity: Severity::Error,
-                file: self.store.url().to_owned(),
-                what: clash.error(&self.dag).to_string(),
-                snapshots: Vec::new(),
-                array: Some(path.clone()),
-                chunk: Some(scale.index(clash.block.at)),
-            })
-        });
-        stream::iter(clashes.map(Ok)).boxed()
+    fn inspect(&self, level: Level) -> stream::BoxStream<'_, Result<Finding>> {
+        let found = async move {
+            let mut found = self.clashes();
+            if level >= Level::Bytes {
+                found.extend(self.inspect_indices().await?);
+            }
+            // What was met until now: by opening, by the chunks, by the indices.
+            found.extend(self.left_out());
+            Ok::<_, Error>(stream::iter(found.into_iter().map(Ok)))
+        };
+        stream::once(found).try_flatten().boxed()
+    }
+
+    fn left_out(&self) -> Vec<Finding> {
+        self.store.left_out()
     }
 }

@@ -1,7 +1,7 @@
 //! An open store: its repositories, and the blocks, indices and logs of their labelmaps.
 
 use bytes::Bytes;
-use chunkyard_store::{Error, Noun, Options, Result, Store};
+use chunkyard_store::{Error, ErrorKind, Noun, Options, Result, Store};
 use futures::TryStreamExt;
 use serde::Serialize;
 
@@ -9,10 +9,12 @@ use super::blocks::{Blocks, BlocksBuilder};
 use super::dag::{Resolver, Stored};
 use super::index::LabelIndex;
 use super::keys::{self, Key};
+use super::left_out;
+use super::numbers;
 use super::repo::{Instance, Repo};
 use super::url::DvidUrl;
-use crate::Place;
 use crate::badger::{Badger, BadgerOptions, Entry, KeyRange};
+use crate::{Finding, Place};
 
 /// The class of metadata that describes repositories.
 const REPO_CLASS: u8 = 4;
@@ -80,7 +82,9 @@ impl DvidStore {
         }
         let badger =
             Badger::open_with(store, &BadgerOptions { skip_corrupt: true, at: None }).await?;
-        Ok(!entries(&badger, &keys::meta_prefix(REPO_CLASS)).await?.is_empty())
+        let described = entries(&badger, &keys::meta_prefix(REPO_CLASS)).await?;
+        // What a damaged part held is not known: opening says what is wrong.
+        Ok(!described.is_empty() || !badger.skipped().is_empty())
     }
 
     /// Opens the store that a URL names.
@@ -94,7 +98,33 @@ impl DvidStore {
             Some(path) => Some(Store::open(path, &options.store)?),
             None => beside(&store, &options.store).await?,
         };
-        Self::open_store(&store, logs, info.as_deref(), options).await
+        let mut opened = Self::open_store(&store, logs, info.as_deref(), options).await?;
+        if let Some(number) = url.instance {
+            opened.set_number(url, number)?;
+        }
+        Ok(opened)
+    }
+
+    /// Says which number in keys the data of a URL has.
+    fn set_number(&mut self, url: &DvidUrl, number: u32) -> Result<()> {
+        let root = match self.repos.as_slice() {
+            [one] => one.root.clone(),
+            _ => self.find(url.uuid.as_deref())?.0.root.clone(),
+        };
+        let Some(repo) = self.repos.iter_mut().find(|repo| repo.root == root) else {
+            return Ok(());
+        };
+        let name = repo.labelmap(url.data.as_deref())?.name.clone();
+        let meant = repo.instances.iter_mut().filter(|instance| instance.name == name);
+        for instance in meant {
+            if let Some(known) = instance.id.filter(|known| *known != number) {
+                return Err(Error::invalid(format!(
+                    "instance={number}: the store says that {name:?} has the number {known}"
+                )));
+            }
+            instance.id = Some(number);
+        }
+        Ok(())
     }
 
     /// Opens a store, with its logs and the answer to `GET /api/repos/info` if they are known.
@@ -110,33 +140,45 @@ impl DvidStore {
         let stored = stored_repos(&badger).await;
         let repos = match (info, stored) {
             (None, Ok(repos)) => repos,
-            (None, Err(error)) => {
-                return Err(match error {
-                    Error::Corrupt { file, what, expected, found } => Error::Corrupt {
-                        file,
-                        what,
-                        expected,
-                        found: format!(
-                            "{found}; give the answer of DVID to GET /api/repos/info by info="
-                        ),
-                    },
-                    other => other,
+            (None, Err(error)) if error.kind() == ErrorKind::Corrupt => {
+                return Err(Error::Corrupt {
+                    file: store.url().to_owned(),
+                    what: "metadata of DVID".into(),
+                    expected: "repositories; otherwise give the answer of DVID to GET /api/repos/info by info="
+                        .into(),
+                    found: error.to_string(),
                 });
             }
+            (None, Err(error)) => return Err(error),
             (Some(info), stored) => {
                 let mut repos = Repo::parse_json("info", info)?;
                 match &stored {
                     Ok(stored) => adopt_ids(&mut repos, stored),
                     Err(error) => cautions.push(format!("metadata of the store: {error}")),
                 }
-                number_the_only(&mut repos, &badger).await?;
+                cautions.extend(numbers::settle(&mut repos, &badger).await?);
                 repos
             }
         };
+        if let Some(part) = badger.skipped().into_iter().next()
+            && repos.is_empty()
+        {
+            return Err(Error::Corrupt {
+                file: part.file,
+                what: "metadata of DVID".into(),
+                expected: "a repository, or the answer of DVID to GET /api/repos/info by info="
+                    .into(),
+                found: part.error,
+            });
+        }
         if repos.is_empty() {
             return Err(Error::NotFound {
                 what: Noun::Dataset,
-                name: format!("{}: a Badger store without a DVID repository", store.url()),
+                name: format!(
+                    "{}: a Badger store without a DVID repository; give the answer of DVID to \
+                     GET /api/repos/info by info=",
+                    store.url()
+                ),
             });
         }
         Ok(Self { badger, repos, logs, url: store.url().to_owned(), cautions })
@@ -160,6 +202,11 @@ impl DvidStore {
     /// Whether there are mutation logs.
     pub fn has_logs(&self) -> bool {
         self.logs.is_some()
+    }
+
+    /// What was left out so far because it is damaged, with [`DvidOptions::skip_corrupt`].
+    pub fn left_out(&self) -> Vec<Finding> {
+        left_out::findings(&self.badger)
     }
 
     /// What may be missing.
@@ -317,7 +364,7 @@ fn settle(
 pub(super) fn id_of(instance: &Instance) -> Result<u32> {
     instance.id.ok_or_else(|| {
         Error::unsupported(format!(
-            "the data {:?}: neither the metadata nor the store says its number in keys",
+            "the data {:?}: neither the metadata nor the store says its number in keys; say it by instance=",
             instance.name
         ))
     })
@@ -370,48 +417,4 @@ fn adopt_ids(repos: &mut [Repo], stored: &[Repo]) {
         let found = known.iter().find(|known| known.data_uuid == instance.data_uuid);
         instance.id = found.and_then(|known| known.id);
     }
-}
-
-/// Where nothing else tells, the only labelmap has the only number that owns blocks.
-async fn number_the_only(repos: &mut [Repo], badger: &Badger) -> Result<()> {
-    let labelmaps = repos.iter_mut().flat_map(|repo| &mut repo.instances);
-    let mut labelmaps: Vec<&mut Instance> =
-        labelmaps.filter(|instance| instance.is_labelmap()).collect();
-    let [one] = labelmaps.as_mut_slice() else { return Ok(()) };
-    if one.id.is_some() {
-        return Ok(());
-    }
-    let mut owners = Vec::new();
-    let mut start = Some(vec![1]);
-    while let Some(from) = start {
-        let mut scan = badger.scan(KeyRange::within(from..vec![2]));
-        let mut next = None;
-        while let Some(batch) = scan.try_next().await? {
-            let numbers = batch.iter().filter_map(|entry| match Key::parse(&entry.key) {
-                Some(Key::Data(key)) => Some(key.instance),
-                _ => None,
-            });
-            next = numbers.min();
-            if next.is_some() {
-                break;
-            }
-        }
-        start = None;
-        if let Some(number) = next {
-            let prefix = keys::class_prefix(number, keys::BLOCK);
-            let mut blocks = badger.scan(KeyRange::prefix(&prefix));
-            while let Some(batch) = blocks.try_next().await? {
-                if !batch.is_empty() {
-                    owners.push(number);
-                    break;
-                }
-            }
-            let after = number.checked_add(1);
-            start = after.map(|after| [&[1][..], &after.to_be_bytes()].concat());
-        }
-    }
-    if let [number] = owners.as_slice() {
-        one.id = Some(*number);
-    }
-    Ok(())
 }

@@ -1,4 +1,4 @@
-//! The URL of a version of a store: `dvid+badger:///path?uuid=…&data=…&log=…&info=…`.
+//! The URL of a version of a store: `dvid+badger:///path?uuid=…&data=…&log=…&info=…&instance=…`.
 
 use chunkyard_store::{Error, Result};
 
@@ -18,6 +18,8 @@ pub struct DvidUrl {
     pub log: Option<String>,
     /// A file with the answer to `GET /api/repos/info`.
     pub info: Option<String>,
+    /// The number of the data in keys, for stores whose own metadata does not say it.
+    pub instance: Option<u32>,
 }
 
 impl DvidUrl {
@@ -40,9 +42,18 @@ impl DvidUrl {
                 "data" => &mut parsed.data,
                 "log" => &mut parsed.log,
                 "info" => &mut parsed.info,
+                "instance" => {
+                    let number = unescape(url, value)?.parse().map_err(|_| {
+                        Error::invalid(format!(
+                            "{url}: instance={value} is no number of an instance"
+                        ))
+                    })?;
+                    parsed.instance = Some(number);
+                    continue;
+                }
                 _ => {
                     return Err(Error::invalid(format!(
-                        "{url}: there is no setting {name:?}; there are uuid, data, log and info"
+                        "{url}: there is no setting {name:?}; there are uuid, data, log, info and instance"
                     )));
                 }
             };
@@ -76,13 +87,15 @@ mod tests {
 
     #[test]
     fn a_url_says_which_version_is_meant() {
-        let url = "dvid+badger:///data/badger?uuid=a1:side&data=seg&log=%2Flogs&info=x.json";
+        let url =
+            "dvid+badger:///data/badger?uuid=a1:side&data=seg&log=%2Flogs&info=x.json&instance=7";
         let parsed = DvidUrl::parse(url).unwrap();
         assert_eq!(parsed.directory, "/data/badger");
         assert_eq!(parsed.uuid.as_deref(), Some("a1:side"));
         assert_eq!(parsed.data.as_deref(), Some("seg"));
         assert_eq!(parsed.log.as_deref(), Some("/logs"));
         assert_eq!(parsed.info.as_deref(), Some("x.json"));
+        assert_eq!(parsed.instance, Some(7));
         assert_eq!(DvidUrl::parse("/data/badger").unwrap().directory, "/data/badger");
         let remote = DvidUrl::parse("dvid+badger://s3://bucket/badger").unwrap();
         assert_eq!(remote.directory, "s3://bucket/badger");
@@ -90,9 +103,9 @@ mod tests {
 
     #[test]
     fn an_unknown_setting_is_refused() {
-        for url in ["dvid+badger:///x?version=1", "dvid+badger:///x?uuid=%g0", "dvid+badger:///x%"]
-        {
-            assert!(DvidUrl::parse(url).is_err(), "{url}");
+        for rest in ["x?version=1", "x?uuid=%g0", "x%", "x?instance=", "x?instance=4294967296"] {
+            let url = format!("dvid+badger:///{rest}");
+            assert!(DvidUrl::parse(&url).is_err(), "{url}");
         }
     }
 }

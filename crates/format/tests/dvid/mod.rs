@@ -1,12 +1,15 @@
 //! Stores that a real DVID wrote: every version of them, against what DVID answered.
 
+mod damage;
+mod described;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use chunkyard_array::codec::Codecs;
 use chunkyard_format::dvid::{DvidFormat, DvidOptions, DvidSource, DvidStore, DvidUrl};
 use chunkyard_format::{Format, Level, Locate, OpenOptions, Place, Probe, Source, Survey};
-use chunkyard_store::ErrorKind;
+use chunkyard_store::{Error, ErrorKind};
 use chunkyard_test_support::{DVID_STORES, dvid_store, dvid_testdata};
 use futures::TryStreamExt;
 use serde_json::Value;
@@ -35,24 +38,37 @@ fn origin(source: &DvidSource, path: &str) -> Vec<i64> {
 
 /// The hashes of all blocks of an array, by `x,y,z`.
 async fn hashes(source: &DvidSource, path: &str) -> BTreeMap<String, String> {
+    let (hashes, errors) = readable(source, path).await;
+    assert!(errors.is_empty(), "{errors:?}");
+    hashes
+}
+
+/// The hashes of the blocks of an array that can be read, by `x,y,z`, and the errors of the others.
+async fn readable(source: &DvidSource, path: &str) -> (BTreeMap<String, String>, Vec<Error>) {
     let node = source.dataset().array(path).unwrap().clone();
     let codecs = Codecs::new(&node.spec).unwrap();
     let whole = chunkyard_array::Region::whole(node.spec.shape());
     let located: Vec<_> = source.chunks(path, &whole).try_collect().await.unwrap();
     let first = origin(source, path);
-    let mut hashes = BTreeMap::new();
+    let (mut hashes, mut errors) = (BTreeMap::new(), Vec::new());
     for (index, reference) in located {
         assert_eq!(
             source.locate(path, std::slice::from_ref(&index)).await.unwrap(),
             [Some(reference.clone())]
         );
-        let value = source.fetcher().fetch(&[&reference]).await.unwrap().remove(0).unwrap();
+        let value = match source.fetcher().fetch(&[&reference]).await {
+            Ok(mut value) => value.remove(0).unwrap(),
+            Err(error) => {
+                errors.push(error);
+                continue;
+            }
+        };
         let mut voxels = vec![0; 64 * 64 * 64 * 8];
         codecs.decode_into(&value, &mut voxels).unwrap();
         let at: Vec<i64> = (0..3).map(|axis| first[axis] / 64 + index[axis] as i64).collect();
         hashes.insert(format!("{},{},{}", at[2], at[1], at[0]), short_hash(&voxels));
     }
-    hashes
+    (hashes, errors)
 }
 
 #[tokio::test]

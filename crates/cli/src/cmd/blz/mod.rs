@@ -66,7 +66,8 @@ fn place(url: &str, context: &Context) -> Result<(Place, BlzOptions)> {
     context.about_format(url, &BlzFormat);
     let store = context.store_options(Limits::default());
     let place = Place::new(url, &store)?;
-    let open = OpenOptions { store, allowed: context.options().allowed, version: None };
+    let allowed = context.options().allowed;
+    let open = OpenOptions { store, allowed, ..OpenOptions::default() };
     Ok((place, BlzOptions { open, ..BlzOptions::default() }))
 }
 

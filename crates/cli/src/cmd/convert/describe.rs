@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use chunkyard_engine::format::{ArrayNode, Format};
+use chunkyard_engine::format::{ArrayNode, Finding, Format};
 use chunkyard_engine::pipeline::{ArrayPlan, Outcome, Plan};
 use serde_json::{Value, json};
 
@@ -18,6 +18,7 @@ pub(super) struct Sides<'a> {
 /// A complete conversion.
 pub(super) struct Done<'a> {
     pub(super) outcome: &'a Outcome,
+    pub(super) left_out: &'a [Finding],
     pub(super) time: Duration,
     pub(super) verified: bool,
 }
@@ -44,6 +45,7 @@ pub(super) fn document(sides: &Sides<'_>, plan: &Plan, done: Option<&Done<'_>>) 
             "bytes-stored": outcome.bytes_stored,
             "snapshot": outcome.published.snapshot,
             "damaged": outcome.damaged,
+            "left-out": done.left_out,
             "verified": done.verified,
             "seconds": done.time.as_secs_f64(),
         });

@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result};
 use chunkyard_engine::Error;
-use chunkyard_engine::format::Place;
 use chunkyard_engine::format::dvid::{DvidOptions, DvidStore, DvidUrl};
+use chunkyard_engine::format::{Finding, Place};
 use chunkyard_engine::labels::dvid::{ImportOptions, ImportReport, WhichVersions, import_history};
 use chunkyard_engine::repo::{CreateOptions, Repository};
 use chunkyard_engine::store::Limits;
@@ -52,12 +52,10 @@ pub(super) async fn run(command: &Convert, limits: Limits, context: &Context) ->
     drop(watch);
     report.cautions.iter().for_each(|caution| context.output.warn(caution));
     // Parts of the key-value store that could not be read: which blocks they held is not known.
-    let skipped = store.badger().skipped();
-    for part in &skipped {
-        context.output.warn(&format!("left out: a part of {}: {}", part.file, part.error));
-    }
-    let document = document(command, &report);
+    let skipped = store.left_out();
+    let document = document(command, &report, &skipped);
     context.output.done(&document, || summary(command, &report, began))?;
+    list_parts(&skipped, context);
     list_damage(&report, context);
     match report.damaged.len() + skipped.len() {
         0 => Ok(()),
@@ -75,10 +73,11 @@ async fn open_or_create(command: &Convert, context: &Context) -> Result<Reposito
     }
 }
 
-fn document(command: &Convert, report: &ImportReport) -> Value {
+fn document(command: &Convert, report: &ImportReport, left_out: &[Finding]) -> Value {
     let mut document = json!({
         "source": {"url": command.source, "format": "dvid"},
         "target": {"url": command.target, "format": "repo"},
+        "left-out": left_out,
     });
     if let (Some(members), Ok(Value::Object(report))) =
         (document.as_object_mut(), serde_json::to_value(report))
@@ -109,6 +108,17 @@ fn summary(command: &Convert, report: &ImportReport, began: Instant) -> String {
         }
     }
     text
+}
+
+/// Warns of the parts of a store that could not be read.
+pub(super) fn list_parts(left_out: &[Finding], context: &Context) {
+    for Finding { file, what, .. } in left_out.iter().take(LISTED) {
+        context.output.warn(&format!("left out: a part of {file}: {what}"));
+    }
+    if left_out.len() > LISTED {
+        let more = left_out.len() - LISTED;
+        context.output.warn(&format!("and {more} more parts; --json lists them"));
+    }
 }
 
 fn list_damage(report: &ImportReport, context: &Context) {

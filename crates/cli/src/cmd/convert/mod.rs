@@ -190,6 +190,7 @@ impl Convert {
         let wishes = self.wished.wishes()?;
         let (place, format, mut open) = context.recognise(&self.source, limits).await?;
         open.version = self.version.of_any(format, &self.source, context).await?;
+        open.skip_corrupt = self.written.skip_corrupt;
         let target = Place::new(&self.target, &open.store)?;
         let named = self.written.to.clone();
         let asked = Request { to: named, ..Request::default() };
@@ -201,6 +202,7 @@ impl Convert {
         }
         self.refuse_versions(&target)?;
         let source = context.open_source(&place, format, &open).await?;
+        let read = source.clone();
         let request = Request {
             source: self.source.clone(),
             target: self.target.clone(),
@@ -235,8 +237,10 @@ impl Convert {
         let run_options = RunOptions { limits, verify, skip_corrupt, meter };
         let outcome = conversion.fill(sink, &run_options).await?;
         drop(watch);
+        let left_out = read.left_out();
         let done = describe::Done {
             outcome: &outcome,
+            left_out: &left_out,
             time: began.elapsed(),
             verified: self.written.verify,
         };
@@ -246,7 +250,8 @@ impl Convert {
             let (array, chunk, error) = (&damaged.array, &damaged.chunk, &damaged.error);
             context.output.warn(&format!("left out: chunk {chunk:?} of {array}: {error}"));
         }
-        match outcome.damaged.len() {
+        dvid::list_parts(&left_out, context);
+        match outcome.damaged.len() + left_out.len() {
             0 => Ok(()),
             errors => Err(Unsound { errors }.into()),
         }
