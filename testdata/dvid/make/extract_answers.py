@@ -6,6 +6,7 @@
 Per version: the UUID; per scale and block (`x,y,z`) the first 16 hex digits of the sha256 of its supervoxels, and of its bodies if these
 differ; the mapping as [supervoxel, body, ...]; per body its voxels and the first 8 hex digits of the sha256 of its index. That is taken of
 one line for each block and supervoxel, `z y x supervoxel voxels`, sorted as numbers. `supervoxels` has those bodies whose supervoxels DVID listed.
+`mutations` is what DVID answered about the mutations of the version, without times.
 """
 import hashlib, json, pathlib, struct, sys
 
@@ -88,6 +89,10 @@ for answers in sorted((run / "answers").iterdir()):
         "mapping": [number for row in mapping for number in row],
         "bodies": bodies,
         "supervoxels": json.loads((answers / "supervoxels.json").read_text()),
+        "mutations": [
+            {name: value for name, value in mutation.items() if name not in ("Timestamp", "UUID", "Split")}
+            for mutation in json.loads((answers / "mutations.json").read_text())
+        ],
     }
 (target / f"{name}.json").write_text(json.dumps(versions, separators=(",", ":")) + "\n")
 print(name, len(versions), "versions")

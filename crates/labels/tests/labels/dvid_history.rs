@@ -9,7 +9,7 @@ use chunkyard_format::dvid::{DvidOptions, DvidStore, DvidUrl};
 use chunkyard_labels::dvid::{
     ImportOptions, ImportReport, WhichVersions, import_history, list, mapping_at,
 };
-use chunkyard_labels::{Kind, Labelmap, diff};
+use chunkyard_labels::{Kind, Labelmap};
 use chunkyard_repo::{Repository, Version};
 use chunkyard_store::ErrorKind;
 use chunkyard_test_support::{DVID_STORES, dvid_store, dvid_testdata, memory};
@@ -23,7 +23,7 @@ use super::support::{PATH, bodies, create};
 const CONFLICT: &str = "b0377c0dbc9d49d387bfdecbf765c906";
 const EDGE: u64 = 64;
 
-fn answers(name: &str) -> BTreeMap<String, Value> {
+pub(super) fn answers(name: &str) -> BTreeMap<String, Value> {
     let path = dvid_testdata().join("answers").join(format!("{name}.json"));
     serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
 }
@@ -42,7 +42,7 @@ fn options(skip_corrupt: bool) -> ImportOptions {
     }
 }
 
-async fn import_all(name: &str) -> (Repository, ImportReport) {
+pub(super) async fn import_all(name: &str) -> (Repository, ImportReport) {
     let directory = dvid_store(name);
     let store = open(directory.path()).await;
     let repo = create(&memory()).await;
@@ -51,12 +51,12 @@ async fn import_all(name: &str) -> (Repository, ImportReport) {
     (repo, report)
 }
 
-fn snapshot(report: &ImportReport, uuid: &str) -> Version {
+pub(super) fn snapshot(report: &ImportReport, uuid: &str) -> Version {
     let found = report.versions.iter().find(|version| version.uuid == uuid).unwrap();
     Version::Snapshot(found.snapshot.clone())
 }
 
-async fn at(repo: &Repository, version: &Version) -> Labelmap {
+pub(super) async fn at(repo: &Repository, version: &Version) -> Labelmap {
     let session = repo.readonly_session(version).await.unwrap();
     Labelmap::open(&session, PATH).await.unwrap()
 }
@@ -210,37 +210,6 @@ async fn a_later_version_writes_only_what_changed() {
     assert_eq!(report.versions[0].blocks, 16 + 4 + 1);
     for version in &report.versions[1..] {
         assert!(version.blocks < 16, "{version:?}");
-    }
-}
-
-#[tokio::test]
-async fn a_comparison_of_versions_names_the_bodies_that_mutations_touched() {
-    for name in ["many", "edits"] {
-        let (repo, report) = import_all(name).await;
-        for pair in report.versions.windows(2) {
-            let [from, to] = [&pair[0], &pair[1]].map(|v| Version::Snapshot(v.snapshot.clone()));
-            let diff = diff(&repo, &from, &to, PATH).await.unwrap();
-            assert_eq!(diff.mutations.len() as u64, pair[1].mutations);
-            let lists = [&diff.appeared, &diff.vanished, &diff.grown, &diff.shrunk, &diff.changed];
-            let mut changed: BTreeSet<u64> =
-                lists.into_iter().flatten().map(|body| body.body).collect();
-            for body in &diff.renamed {
-                changed.extend([Some(body.body), body.was].into_iter().flatten());
-            }
-            let touched: BTreeSet<u64> =
-                diff.mutations.iter().flat_map(|mutation| mutation.bodies.clone()).collect();
-            if pair[1].blocks == 0 {
-                // Without new blocks, nothing else can change a body.
-                assert!(changed.is_subset(&touched), "{name} {changed:?} {touched:?}");
-            }
-            let (before, after) = (at(&repo, &from).await, at(&repo, &to).await);
-            for body in touched.difference(&changed) {
-                // Bodies that came and went in between, or that a mutation named and did not have.
-                let rows = [before.find_bodies(&[*body]).await, after.find_bodies(&[*body]).await];
-                let [was, is] = rows.map(|row| row.unwrap().pop().flatten());
-                assert!(was.map(|b| b.voxels) == is.map(|b| b.voxels), "{name} {body}");
-            }
-        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod crash;
 mod dvid;
+mod dvid_diff;
 mod dvid_history;
 mod edits;
 mod hostile;
