@@ -15,6 +15,7 @@ mod demo;
 mod describe;
 mod dvid;
 mod dvid_damage;
+mod dvid_live;
 mod exhaustion;
 mod export_shards;
 mod formats;

@@ -57,6 +57,9 @@ pub struct Node {
     /// The branch; empty for the first one.
     #[serde(rename = "Branch", default, deserialize_with = "nullable")]
     pub branch: String,
+    /// What people wrote about it.
+    #[serde(rename = "Note", default, deserialize_with = "nullable")]
+    pub note: String,
     /// When it last changed, as text.
     #[serde(rename = "Updated", default, deserialize_with = "nullable")]
     pub updated: String,

@@ -2,10 +2,14 @@
 
 mod any;
 mod dvid;
+mod dvid_http;
 mod repo;
+
+use std::any::Any;
 
 use anyhow::Result;
 use chunkyard_engine::format::dvid::DvidFormat;
+use chunkyard_engine::format::dvid_http::DvidSource;
 use chunkyard_engine::format::{Format, Versions};
 use chunkyard_engine::store::Limits;
 use clap::Args;
@@ -45,6 +49,10 @@ impl Info {
             return dvid::run(&self.url, context).await;
         }
         let source = context.open_source(&place, format, &options).await?;
+        let any: &dyn Any = &*source;
+        if let Some(server) = any.downcast_ref::<DvidSource>() {
+            return dvid_http::run(&self.url, server, context.output).await;
+        }
         let found = any::Found::look(place, format, source).await?;
         if context.output.is_json() {
             return context.output.document(&found.document()?);
