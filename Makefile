@@ -109,6 +109,7 @@ bench-build: bench/.venv/.installed wheel
 	cd bench/ours && CARGO_TARGET_DIR=target $(CARGO) build --locked --release
 	cd bench/zarrs && CARGO_TARGET_DIR=target $(CARGO) build --locked --release
 	cd bench/array_format && CARGO_TARGET_DIR=target $(CARGO) build --locked --release
+	if command -v go >/dev/null; then cd bench/badger && go build -trimpath -o target/badger-bench .; fi
 	bench/.venv/bin/pip install --quiet --disable-pip-version-check --no-deps --force-reinstall $(TARGET_DIR)/wheels/*.whl
 
 # Icechunk needs CPython 3.12 or later.

@@ -9,6 +9,7 @@ import argparse
 import json
 import os
 import shutil
+import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -18,9 +19,9 @@ from harness import cold, machine, results, rounds, table
 from harness.limits import Limits
 from harness.samples import Record
 from harness.worker import BENCH, call
-from peers import supervoxels
+from peers import dvid_store, supervoxels
 from peers.data import make
-from rows import arrays, commits, containers, converts, labels, plain, python, superchunks
+from rows import arrays, commits, containers, converts, dvid, labels, plain, python, superchunks
 from rows.model import FULL, SHORT, SMOKE, Row, Size, Workload
 
 
@@ -43,7 +44,7 @@ def wanted(row: Row, only: list[str] | None) -> bool:
 
 def of_engine(size: Size, data: Path) -> tuple[list[Row], list[Workload]]:
     """The rows and workloads of our Rust side."""
-    tables = (arrays, plain, converts, containers, superchunks, labels)
+    tables = (arrays, plain, converts, containers, superchunks, labels, dvid)
     rows = [row for table in (commits, *tables) for row in table.rows(size)]
     of_arrays = [work for table in tables for work in table.workloads(size, data)]
     return rows, [*commits.workloads(size), *of_arrays]
@@ -121,6 +122,12 @@ def main() -> None:
         supervoxels.make_blocks(data)
     if any(row.workload == "labels import" for row in rows):
         supervoxels.make_volume(data, labels.volume(size))
+    if any(row.workload.startswith("dvid ") for row in rows):
+        try:
+            dvid_store.make_store(dvid.store(data), dvid.grid(size))
+        except (OSError, subprocess.CalledProcessError) as error:
+            print(f"no rows about DVID, for want of its server: {error}")
+            rows = [row for row in rows if not row.workload.startswith("dvid ")]
     for workload in workloads:
         shutil.rmtree(work / workload.place, ignore_errors=True)
         if workload.source:

@@ -60,6 +60,8 @@ def one(workload: Workload, side: Side, work: Path) -> dict[str, object]:
             return made
     if workload.cold:
         cold.drop(place)
+        if "source" in options:
+            cold.drop(Path(options["source"]))
     return call(side, workload.worker, place, options)
 
 

@@ -24,8 +24,8 @@ class Side:
     options: Mapping[str, str] = field(default_factory=dict)
 
     def command(self) -> list[str]:
-        """The worker. `BENCH_OURS`, `BENCH_ZARRS` and `BENCH_ARRAY_FORMAT` name binaries built
-        elsewhere."""
+        """The worker. `BENCH_OURS`, `BENCH_ZARRS`, `BENCH_ARRAY_FORMAT` and `BENCH_BADGER` name
+        binaries built elsewhere."""
         if self.program == "ours":
             default = BENCH / "ours" / "target" / "release" / "chunkyard-bench"
             return [os.environ.get("BENCH_OURS", str(default))]
@@ -35,6 +35,9 @@ class Side:
         if self.program == "array-format":
             default = BENCH / "array_format" / "target" / "release" / "array-format-bench"
             return [os.environ.get("BENCH_ARRAY_FORMAT", str(default))]
+        if self.program == "badger":
+            default = BENCH / "badger" / "target" / "badger-bench"
+            return [os.environ.get("BENCH_BADGER", str(default))]
         return [sys.executable, "-m", "peers.worker", self.program]
 
 

@@ -37,6 +37,8 @@ TARGETS: dict[str, float] = {
     **{f"segmentations transcode {name}": 4 for name in BLOCKS},
     **{f"segmentations half {name}": 3 for name in BLOCKS},
     "segmentations import": 1.5,  # of TensorStore, which writes one scale and no tables
+    "dvid cold": 1.5,  # of Badger with as many goroutines as cores
+    "dvid labels": 2,
     **{f"containers write {data} {codec}": 5 for data in DATA for codec in CODECS},
     **{f"containers read {data} {codec}": 2 for data in DATA for codec in CODECS},
 }
@@ -85,6 +87,10 @@ LOOKUP_NS_MAX = 20
 INDEPENDENT_OF_MAPPING = 1.5
 INDEPENDENT_OF_BODIES = 1.5
 
+# A store of DVID: an import against reading and parsing alone, and the memory of any of it.
+DVID_IMPORT_MAX = 2.0
+DVID_MEMORY_MAX = 512 << 20
+
 # Targets against single rivals. Our commits are durable, the rival's are not.
 AGAINST: dict[str, dict[str, float]] = {
     "C1 one chunk, 10^6, returned": {"Icechunk": 400},
@@ -109,6 +115,7 @@ AGAINST: dict[str, dict[str, float]] = {
         for data in ("linspace", "walk", "labels")
         for codec in ("lz4", "zstd")
     },
+    "dvid cold": {"files read in order": 0.8},
     "superchunks append at the end": {"bcolz": 5},
     "superchunks append after each batch": {"bcolz": 5},
 }

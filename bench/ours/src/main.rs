@@ -7,6 +7,7 @@ mod commits;
 mod containers;
 mod convert;
 mod disk;
+mod dvid;
 mod labels;
 mod limits;
 mod scale;
@@ -62,6 +63,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
         "label-mapping" => labels::mapping(&options).await?,
         "label-merge" => labels::merge(&options).await?,
         "label-diff" => labels::diff(&options).await?,
+        "dvid-values" => dvid::values(&options).await?,
+        "dvid-labels" => dvid::lists(&options).await?,
+        "dvid-import" => dvid::import(&options).await?,
         "superchunk-write" => superchunks::write(&options).await?,
         "superchunk-read" => superchunks::read(&options).await?,
         "superchunk-random" => superchunks::random(&options).await?,
