@@ -16,12 +16,10 @@
 //! without bytes is empty. Compatible implementations: DVID (`dvid/serialize.go`).
 
 use std::borrow::Cow;
-use std::io::{Read, Write};
 
 use flate2::Crc;
-use flate2::read::MultiGzDecoder;
-use flate2::write::GzEncoder;
 
+use crate::codec::gzip::{gunzip, gzip_onto};
 use crate::codec::packed::{lz4_len, lz4_pack, lz4_unpack, snappy_len, snappy_pack, snappy_unpack};
 use crate::codec::zeroed;
 use crate::{Error, Result};
@@ -82,15 +80,7 @@ fn write(plain: &[u8], compression: Compression, checksum: bool, out: &mut Vec<u
         Compression::None => out.extend_from_slice(plain),
         Compression::Snappy => snappy_pack(plain, out)?,
         Compression::Lz4 => lz4_pack(plain, out)?,
-        Compression::Gzip(level @ 0..=9) => {
-            let mut encoder = GzEncoder::new(&mut *out, flate2::Compression::new(level));
-            let finished = encoder.write_all(plain).and_then(|()| encoder.finish().map(drop));
-            finished
-                .map_err(|cause| Error::invalid("gzip cannot encode a value").because(cause))?;
-        }
-        Compression::Gzip(level) => {
-            return Err(Error::invalid(format!("gzip has levels from 0 to 9, not {level}")));
-        }
+        Compression::Gzip(level) => gzip_onto(plain, level, out)?,
     }
     if checksum {
         let computed = crc32(&out[payload_at..]).to_le_bytes();
@@ -145,17 +135,6 @@ fn crc32(bytes: &[u8]) -> u32 {
     let mut crc = Crc::new();
     crc.update(bytes);
     crc.sum()
-}
-
-fn gunzip(payload: &[u8], bytes_max: usize) -> Result<Vec<u8>> {
-    let mut plain = Vec::new();
-    // One byte more than may be there, to notice it.
-    let mut reader = MultiGzDecoder::new(payload).take((bytes_max as u64).saturating_add(1));
-    reader
-        .read_to_end(&mut plain)
-        .map_err(|cause| corrupt("a gzip stream", cause.to_string()).because(cause))?;
-    bounded(plain.len(), bytes_max)?;
-    Ok(plain)
 }
 
 fn unpack_lz4(payload: &[u8], bytes_max: usize) -> Result<Cow<'_, [u8]>> {
