@@ -57,8 +57,8 @@
 
 #![forbid(unsafe_code)]
 
-pub mod export;
 pub mod block_table;
+pub mod export;
 pub mod job;
 pub mod open;
 pub mod pipeline;
