@@ -6,13 +6,18 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use chunkyard_engine::Error;
 use chunkyard_engine::Meter;
-use chunkyard_engine::job::{CONVERT, ConversionWork, Job, Open, Status, WorkerOptions, run};
+use chunkyard_engine::export::Progress;
+use chunkyard_engine::format::OpenOptions;
+use chunkyard_engine::job::{
+    CONVERT, ConversionWork, EXPORT, ExportWork, Job, Open, Status, Summary, WorkerOptions, run,
+};
 use chunkyard_engine::pipeline::WorkOptions;
 use chunkyard_engine::store::{Store, clock};
 use clap::Args;
 use serde_json::json;
 
 use crate::cmd::convert::Machine;
+use crate::cmd::export_shards;
 use crate::context::Context;
 use crate::output::{Output, columns};
 use crate::progress::Watch;
@@ -20,7 +25,7 @@ use crate::units::{count, lasting};
 
 /// Work on a job until it is finished, together with any number of other processes
 ///
-/// A job is a directory on any store, made by `convert --job`. It says what is read and written; this process
+/// A job is a directory on any store, made by `convert --job` or `export-shards --job`. It says what is read and written; this process
 /// does so with its own credentials. Workers may join, end and be killed at any time, on any machine that
 /// reaches the job, the source and the target. A task of a worker that shows no sign of life for the time of a lease is
 /// taken over. The last worker ends the job: then the result is visible.
@@ -59,20 +64,45 @@ impl Work {
             let status = job.status().await?;
             return context.output.result(&status, || text(&status, job.lease(), context.output));
         }
-        let meter = Arc::new(Meter::default());
-        let options = WorkOptions { store, meter: meter.clone() };
-        let work = match job.kind() {
-            CONVERT => ConversionWork::new(&job, options)?,
+        match job.kind() {
+            CONVERT => {
+                let meter = Arc::new(Meter::default());
+                let options = WorkOptions { store, meter: meter.clone() };
+                let work = ConversionWork::new(&job, options)?;
+                let watch = Watch::new("working", meter, context.output.talks());
+                let summary = run(&job, &work, &self.options()).await?;
+                drop(watch);
+                self.tell(&summary, work.places().1, began.elapsed(), context)
+            }
+            EXPORT => {
+                let progress = Arc::new(Progress::default());
+                let allowed = context.options().allowed.clone();
+                let open = OpenOptions { store, allowed, ..OpenOptions::default() };
+                let work = ExportWork::new(&job, open, progress.clone())?;
+                let watch = export_shards::Watch::new(progress, context.output.talks());
+                let summary = run(&job, &work, &self.options()).await?;
+                drop(watch);
+                self.tell(&summary, work.target(), began.elapsed(), context)
+            }
             kind => {
                 let what = format!("a job of kind {kind:?}, {}", self.job);
-                return Err(Error::unsupported(what).into());
+                Err(Error::unsupported(what).into())
             }
-        };
-        let watch = Watch::new("working", meter, context.output.talks());
-        let options = WorkerOptions { wait: !self.no_wait, ..WorkerOptions::default() };
-        let summary = run(&job, &work, &options).await?;
-        drop(watch);
-        let time = began.elapsed();
+        }
+    }
+
+    fn options(&self) -> WorkerOptions {
+        WorkerOptions { wait: !self.no_wait, ..WorkerOptions::default() }
+    }
+
+    /// Says what this worker has done.
+    fn tell(
+        &self,
+        summary: &Summary,
+        target: &str,
+        time: Duration,
+        context: &Context,
+    ) -> Result<()> {
         let document = json!({
             "job": self.job,
             "tasks": summary.tasks,
@@ -83,7 +113,7 @@ impl Work {
         });
         context.output.done(&document, || {
             let end = match summary.outcome {
-                Some(_) => format!("the job is finished: {}", work.places().1),
+                Some(_) => format!("the job is finished: {target}"),
                 None => "the rest is other workers'".to_owned(),
             };
             format!("did {} in {}; {end}", count(summary.tasks, "task"), lasting(time))

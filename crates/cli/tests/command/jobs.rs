@@ -23,14 +23,14 @@ fn source() -> Scratch {
     scratch
 }
 
-fn spawn(scratch: &Scratch, arguments: &[&str]) -> Child {
+pub(super) fn spawn(scratch: &Scratch, arguments: &[&str]) -> Child {
     let mut command = Command::new(scratch.command(&[]).get_program());
     command.args(arguments).current_dir(scratch.path(".")).stdin(Stdio::null());
     command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
 /// All files below a directory, by their paths in it.
-fn tree(root: &Path) -> BTreeMap<String, Vec<u8>> {
+pub(super) fn tree(root: &Path) -> BTreeMap<String, Vec<u8>> {
     fn walk(root: &Path, directory: &Path, found: &mut BTreeMap<String, Vec<u8>>) {
         for entry in fs::read_dir(directory).unwrap() {
             let path = entry.unwrap().path();
@@ -50,7 +50,7 @@ fn tree(root: &Path) -> BTreeMap<String, Vec<u8>> {
 const SHAPES: [&str; 4] = ["--chunks", "16,16,16", "--shards", "32,32,32"];
 
 /// How many steps of tasks there are: the work goes on.
-fn steps(scratch: &Scratch) -> usize {
+pub(super) fn steps(scratch: &Scratch) -> usize {
     fs::read_dir(scratch.path("job/steps")).map_or(0, |entries| entries.count())
 }
 

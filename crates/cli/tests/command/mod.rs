@@ -17,6 +17,7 @@ mod dvid;
 mod dvid_damage;
 mod dvid_live;
 mod exhaustion;
+mod export_jobs;
 mod export_shards;
 mod formats;
 mod help;

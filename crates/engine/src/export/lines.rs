@@ -11,7 +11,7 @@ use bytes::Bytes;
 use chunkyard_store::{Error, Kind, Result, Store};
 use serde::{Deserialize, Serialize};
 
-use super::files::NewFile;
+use super::files::{NewFile, put_new};
 
 /// The file of lines.
 pub const LINES: &str = "export.jsonl";
@@ -147,6 +147,16 @@ impl Lines {
         Ok(Self { store: store.clone(), known, len, replaced: Instant::now(), stale: false })
     }
 
+    /// Makes these the lines of a target, in one step.
+    pub(super) async fn replace(store: &Store, lines: Vec<Line>) -> Result<Self> {
+        let known: BTreeMap<(usize, u64), Line> =
+            lines.into_iter().map(|line| ((line.scale, line.shard), line)).collect();
+        let text = render(&known)?;
+        let len = text.len() as u64;
+        put_new(store, LINES, text.into()).await?;
+        Ok(Self { store: store.clone(), known, len, replaced: Instant::now(), stale: false })
+    }
+
     /// Makes the file ready for more lines: a torn end goes.
     pub async fn begin(&mut self) -> Result<()> {
         if self.store.kind() != Kind::Local {
@@ -194,14 +204,19 @@ impl Lines {
         if !self.stale {
             return Ok(());
         }
-        let mut text = Vec::new();
-        for line in self.known.values() {
-            text.extend(line.render()?);
-        }
-        self.store.put(LINES, vec![text.into()]).await?;
+        self.store.put(LINES, vec![render(&self.known)?.into()]).await?;
         (self.stale, self.replaced) = (false, Instant::now());
         Ok(())
     }
+}
+
+/// A file of lines, by scale and number.
+fn render(known: &BTreeMap<(usize, u64), Line>) -> Result<Vec<u8>> {
+    let mut text = Vec::new();
+    for line in known.values() {
+        text.extend(line.render()?);
+    }
+    Ok(text)
 }
 
 /// The lines at the beginning of a file, up to the first that is torn, and their bytes.

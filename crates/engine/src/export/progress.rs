@@ -32,13 +32,13 @@ pub struct Reached {
 
 impl Progress {
     /// Adds shards that lie ahead, and the chunks in them.
-    pub(super) fn expect(&self, shards: u64, weight: u64) {
+    pub(crate) fn expect(&self, shards: u64, weight: u64) {
         self.shards_total.fetch_add(shards, Ordering::Relaxed);
         self.weight_total.fetch_add(weight, Ordering::Relaxed);
     }
 
     /// A shard is finished.
-    pub(super) fn finish_shard(&self, weight: u64, blocks: u64, bytes: u64) {
+    pub(crate) fn finish_shard(&self, weight: u64, blocks: u64, bytes: u64) {
         self.shards.fetch_add(1, Ordering::Relaxed);
         self.weight.fetch_add(weight, Ordering::Relaxed);
         self.blocks.fetch_add(blocks, Ordering::Relaxed);

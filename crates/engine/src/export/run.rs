@@ -12,6 +12,7 @@ use super::lines::{Line, Lines};
 use super::plan::Emit;
 use super::progress::Progress;
 use super::report::{LOG, Report};
+use super::shards::Shard;
 
 /// The file that makes a directory a Neuroglancer volume. It comes last: what has it is complete.
 const INFO: &str = "info";
@@ -44,7 +45,7 @@ impl Exporter {
     }
 
     /// Makes the target this export's, for this process alone where the store can tell.
-    async fn begin(&self) -> Result<Option<Lock>> {
+    pub(crate) async fn begin(&self) -> Result<Option<Lock>> {
         let target = self.target();
         // A target that holds another export stays untouched.
         self.plan().claim(target).await?;
@@ -87,10 +88,7 @@ impl Exporter {
         let resumed = stream::iter(shards.iter())
             .map(|shard| async move {
                 let known = lines.lock().await.get(shard.scale, shard.number).cloned();
-                let (line, resumed) = match known {
-                    Some(line) if is_sound(self.target(), &line).await? => (line, true),
-                    _ => (self.run_shard(&shard).await?, false),
-                };
+                let (line, resumed) = self.complete(&shard, known.as_ref()).await?;
                 progress.finish_shard(shard.weight, line.blocks, line.bytes);
                 if !resumed {
                     lines.lock().await.note(line).await?;
@@ -102,6 +100,32 @@ impl Exporter {
             .await?;
         report.resumed += resumed;
         Ok(())
+    }
+
+    /// Writes a shard, unless a line says that it is finished, and its files are there. Also says which.
+    pub(crate) async fn complete(
+        &self,
+        shard: &Shard,
+        known: Option<&Line>,
+    ) -> Result<(Line, bool)> {
+        match known {
+            Some(line) if is_sound(self.target(), line).await? => Ok((line.clone(), true)),
+            _ => Ok((self.run_shard(shard).await?, false)),
+        }
+    }
+
+    /// Ends an export whose shards other processes have written: the lines of all shards, and what tells of all of them.
+    pub(crate) async fn conclude(
+        &self,
+        lines: Vec<Line>,
+        outside: Vec<u64>,
+        began: Instant,
+    ) -> Result<Report> {
+        // Whatever still has a temporary name is an attempt that does not count.
+        self.sweep().await?;
+        let lines = Lines::replace(self.target(), lines).await?;
+        let report = Report { outside, ..Report::default() };
+        self.finish(lines.all(), report, began).await
     }
 
     /// Writes what tells of all shards, once all of them are there.

@@ -25,6 +25,7 @@ mod board;
 mod conversion;
 mod document;
 mod entry;
+mod export;
 mod identity;
 mod lease;
 mod run;
@@ -38,6 +39,7 @@ mod tests;
 
 pub use self::conversion::{CONVERT, ConversionJob, ConversionWork};
 pub use self::document::{Job, Planned};
+pub use self::export::{EXPORT, ExportJob, ExportWork};
 pub use self::run::{Summary, Work, WorkerOptions, run};
 pub use self::status::{Open, OpenTask, Status, WorkerStatus};
 pub use self::worker::{Claim, Next, Worker};

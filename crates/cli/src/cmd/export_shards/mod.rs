@@ -1,6 +1,7 @@
 //! `chunkyard export-shards`: a segmentation as Arrow shards and as a volume for Neuroglancer.
 
 mod describe;
+mod job;
 mod watch;
 
 use std::path::PathBuf;
@@ -18,7 +19,9 @@ use chunkyard_engine::labels::Ids;
 use chunkyard_engine::store::Store;
 use clap::{Args, ValueEnum};
 
-use self::watch::Watch;
+pub(super) use self::watch::Watch;
+
+use self::job::Shared;
 use super::convert::Machine;
 use crate::args::VersionArgs;
 use crate::context::Context;
@@ -38,7 +41,8 @@ Examples:
   chunkyard export-shards brain.repo s3://bucket/seg --emit arrow,precomputed
   chunkyard export-shards 'dvid+badger:///data/badger?uuid=28841c&data=seg' shards --spec spec.json
   chunkyard export-shards brain.repo braid --stream --index csv        as Janelia's BRAID reads it
-  chunkyard export-shards brain.repo shards --check                    is all of it there?")]
+  chunkyard export-shards brain.repo shards --check                    is all of it there?
+  chunkyard export-shards brain.repo s3://bucket/seg --job s3://bucket/jobs/seg   for chunkyard work, on many machines")]
 pub(crate) struct ExportShards {
     /// What to export
     source: String,
@@ -83,6 +87,9 @@ pub(crate) struct ExportShards {
     /// Write nothing: compare what is there with what must be there, and read every file
     #[arg(long, conflicts_with_all = ["spec", "scales"])]
     check: bool,
+
+    #[command(flatten)]
+    shared: Shared,
 
     #[command(flatten)]
     machine: Machine,
@@ -165,6 +172,9 @@ impl ExportShards {
         let source = context.open_source(&place, format, &open).await?;
         let plan = Plan::of(&source, &place, &request, &target)?;
         let exporter = Exporter::new(plan, source, target, limits).await?;
+        if let Some(url) = &self.shared.job {
+            return self.shared.make(url, &exporter, &open.store, context).await;
+        }
         context.resumable();
         let progress = Arc::new(Progress::default());
         let watch = Watch::new(progress.clone(), context.output.talks());

@@ -12,13 +12,13 @@ const TEMPLATE: &str = "{msg} {wide_bar:.cyan/dim} {prefix} {eta} left";
 
 /// A bar that follows an export until it is dropped.
 #[derive(Debug)]
-pub(super) struct Watch {
+pub(crate) struct Watch {
     bar: ProgressBar,
     follower: tokio::task::JoinHandle<()>,
 }
 
 impl Watch {
-    pub(super) fn new(progress: Arc<Progress>, visible: bool) -> Self {
+    pub(crate) fn new(progress: Arc<Progress>, visible: bool) -> Self {
         let target =
             if visible { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(Some(0), target);
