@@ -37,6 +37,21 @@ fn a_version_is_exported_resumed_and_checked() {
     let checked = scratch.json(&[&export[..], &["--check"]].concat());
     assert_eq!(checked["present"], checked["expected"]);
 
+    // The bodies of that version, the largest first, for a viewer to list.
+    let read =
+        |path: &str| -> serde_json::Value { serde_json::from_slice(&scratch.read(path)).unwrap() };
+    assert_eq!(read("out/info")["segment_properties"], "segment_properties");
+    let listed = read("out/segment_properties/info");
+    let ids = listed["inline"]["ids"].as_array().unwrap();
+    let voxels = &listed["inline"]["properties"][0];
+    assert_eq!((ids.len(), &voxels["data_type"]), (77, &"float32".into()));
+    let of = |body: &str| {
+        voxels["values"][ids.iter().position(|id| id == body).unwrap()].as_u64().unwrap()
+    };
+    assert_eq!([of("1"), of("2"), of("8")], [1, 2, 8].map(|columns| columns * 16 * 80));
+    assert!(voxels["values"][0].as_u64() >= voxels["values"][76].as_u64());
+    assert!(listed.get("chunkyard_left_out").is_none(), "{listed}");
+
     let other =
         scratch.run(&["export-shards", "brain", "out", "--emit", "arrow,precomputed"]).code(2);
     assert!(other.stderr.contains("another export"), "{}", other.stderr);

@@ -10,6 +10,7 @@
 //! - `segmentation` finds the scales in a source, `spec` the volume to write, `geometry` how the two lie to each other.
 //! - A [`Shard`] is a box of blocks in one file, the unit of work, of resume and of distribution: another process opens the
 //!   same [`Plan`] and writes any shard of it.
+//! - `segments` lists the bodies of a labelmap for the volume.
 //! - `blocks` gives label blocks in any order: those that are stored as such lose their outer compression and are looked at no
 //!   further than their table of labels.
 //! - A [`Line`] tells of a finished shard. It is written after the shard is durable, so what has a line is done.
@@ -30,6 +31,7 @@ mod progress;
 mod report;
 mod run;
 mod segmentation;
+mod segments;
 mod shards;
 mod spec;
 mod volume;

@@ -12,6 +12,7 @@ use super::lines::{Line, Lines};
 use super::plan::Emit;
 use super::progress::Progress;
 use super::report::{LOG, Report};
+use super::segments;
 use super::shards::Shard;
 
 /// The file that makes a directory a Neuroglancer volume. It comes last: what has it is complete.
@@ -136,11 +137,26 @@ impl Exporter {
         began: Instant,
     ) -> Result<Report> {
         if self.plan().emits(Emit::Precomputed) {
-            put_new(self.target(), INFO, self.plan().info()?.render().into()).await?;
+            self.write_info().await?;
         }
         report.fill(self.plan(), lines, began.elapsed())?;
         put_new(self.target(), LOG, report.render()?.into()).await?;
         Ok(report)
+    }
+
+    /// Writes what a volume says of itself, and of its segments where they are known and the specification names no others.
+    async fn write_info(&self) -> Result<()> {
+        let mut info = self.plan().info()?;
+        if !info.rest.contains_key(segments::MEMBER) {
+            let plan = self.plan();
+            let known = segments::properties(self.source(), &plan.levels, plan.ids).await?;
+            if let Some(properties) = known {
+                put_new(self.target(), segments::FILE, properties.render()?.into()).await?;
+                info.rest.insert(segments::MEMBER.to_owned(), segments::FOLDER.into());
+            }
+        }
+        put_new(self.target(), INFO, info.render().into()).await?;
+        Ok(())
     }
 }
 
