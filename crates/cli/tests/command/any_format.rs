@@ -76,8 +76,13 @@ const CASES: &[Case] = &[
 ];
 
 /// Datasets that are only read, and an array of each.
-const READ_ONLY: &[(&str, &str)] =
-    &[("hdf5/netcdf.nc", "/temperature"), ("zarr/v2.zarr", "/dots"), ("x.blp", "/")];
+const READ_ONLY: &[(&str, &str)] = &[
+    ("hdf5/netcdf.nc", "/temperature"),
+    ("zarr/v2.zarr", "/dots"),
+    ("x.blp", "/"),
+    ("x.precomputed", "/g/a"),
+    ("shards.precomputed", "/g/a"),
+];
 
 fn values() -> Vec<u8> {
     (1..=24).collect()
@@ -368,13 +373,16 @@ fn a_dataset_is_created_only_on_demand() {
 fn what_is_only_read_can_be_read_and_says_so() {
     let scratch = CASES[1].made();
     scratch.run(&["convert", "x.zarr/g/a", "x.blp"]).code(0);
+    scratch.run(&["convert", "x.zarr", "x.precomputed"]).code(0);
+    let shards = ["convert", "x.zarr", "shards.precomputed", "--shards", "4,6"];
+    scratch.run(&shards).code(0);
     for (name, path) in READ_ONLY {
         let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata").join(name);
         let place = if golden.exists() { golden } else { PathBuf::from(name) };
         let place = place.to_str().unwrap();
         let got = scratch.run(&["get", place, path, "-o", "-"]).code(0).stdout;
         let expected = match *name {
-            "x.blp" => values(),
+            "x.blp" | "x.precomputed" | "shards.precomputed" => values(),
             _ => scratch.elements(place, path),
         };
         assert_eq!(data(&got), expected, "{name}");
