@@ -12,6 +12,7 @@ use chunkyard_engine::pipeline::Wishes;
 use futures::future::BoxFuture;
 
 use super::by_hand::{write_repo, write_shards, write_zarr2, write_zarr3, zarray};
+use super::naive::fill_of;
 use super::sample::Sample;
 use super::support::{PATH, Yard, convert, opened};
 
@@ -50,6 +51,8 @@ pub(crate) struct Sink {
     exact: bool,
     /// Whether it is a file of one array, in a directory, and the array is its root.
     pub(crate) single: bool,
+    /// Whether it holds one array, or the levels of one pyramid, in any group.
+    volume: bool,
     /// Whether it keeps the fill value.
     pub(crate) keeps_fill: bool,
     /// How the name of a file ends that lies beside it.
@@ -87,6 +90,7 @@ const PLAIN: Sink = Sink {
     chunks: Chunks::Any,
     exact: true,
     single: false,
+    volume: false,
     keeps_fill: true,
     companion: None,
     begins_empty: false,
@@ -96,7 +100,9 @@ const PLAIN: Sink = Sink {
 
 const ROWS: Sink = Sink { chunks: Chunks::Rows, exact: false, empties: true, ..PLAIN };
 
-pub(crate) static FORMATS: [Entry; 8] = [
+const VOLUME: Sink = Sink { exact: false, volume: true, ..PLAIN };
+
+pub(crate) static FORMATS: [Entry; 10] = [
     Entry {
         name: "zarr3",
         format: "zarr3",
@@ -167,6 +173,22 @@ pub(crate) static FORMATS: [Entry; 8] = [
         sink: Some(Sink { single: true, keeps_fill: false, ..ROWS }),
     },
     Entry {
+        name: "precomputed",
+        format: "precomputed",
+        ending: ".precomputed",
+        origin: Origin::BySink,
+        holds: is_volume,
+        sink: Some(VOLUME),
+    },
+    Entry {
+        name: "precomputed-shards",
+        format: "precomputed",
+        ending: ".precomputed",
+        origin: Origin::BySink,
+        holds: is_volume,
+        sink: Some(Sink { chunks: Chunks::Sharded, ..VOLUME }),
+    },
+    Entry {
         name: "hdf5",
         format: "hdf5",
         ending: ".h5",
@@ -179,6 +201,16 @@ pub(crate) static FORMATS: [Entry; 8] = [
 /// Rows have a fixed size, and the types of NumPy.
 fn is_numpy(sample: &Sample) -> bool {
     !["bfloat16", "string", "bytes"].contains(&sample.spec.dtype().unwrap().name())
+}
+
+/// Voxels of x, y, z and channels, of which there are some, and which are 0 where none are stored.
+fn is_volume(sample: &Sample) -> bool {
+    let types = ["uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "float32"];
+    let shape = sample.spec.shape();
+    types.contains(&sample.spec.dtype().unwrap().name())
+        && (1..=4).contains(&shape.len())
+        && !shape.contains(&0)
+        && fill_of(&sample.spec).iter().all(|byte| *byte == 0)
 }
 
 /// The entry of a name.
@@ -208,9 +240,19 @@ pub(crate) async fn golden() -> Vec<(&'static Entry, Arc<dyn Source>, &'static s
     all
 }
 
-/// The entries that any hierarchy of arrays is written to.
+/// The entries that an array in a group is written to.
 pub(crate) fn sinks() -> impl Iterator<Item = &'static Entry> {
     every_sink().filter(|entry| !entry.facts().single)
+}
+
+/// The entries that any hierarchy of arrays is written to.
+pub(crate) fn sinks_of_hierarchies() -> impl Iterator<Item = &'static Entry> {
+    sinks().filter(|entry| !entry.facts().volume)
+}
+
+/// The sinks whose files have the same names and bytes, or content, by any number of processes.
+pub(crate) fn shared_sinks() -> impl Iterator<Item = &'static Entry> {
+    sinks().filter(|entry| entry.is_exact() || entry.facts().volume)
 }
 
 /// The entries that are written at all.

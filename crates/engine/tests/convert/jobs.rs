@@ -9,7 +9,7 @@ use chunkyard_engine::pipeline::{Conversion, Request, RunOptions, Wishes, WorkOp
 use futures::future;
 use serde_json::json;
 
-use super::formats::{Entry, Repeats, exact_sinks, named};
+use super::formats::{Entry, Repeats, named, shared_sinks};
 use super::sample::Sample;
 use super::support::{Yard, objects, options, read_back};
 
@@ -49,7 +49,7 @@ async fn workers_of_a_job_make_what_one_process_makes() {
     for yard in Yard::both() {
         let sample = sample();
         named("zarr3").write(&yard, "source", &sample).await;
-        for to in exact_sinks() {
+        for to in shared_sinks() {
             let [alone, many] = ["alone", "many"].map(|name| to.called(&format!("{to:?}-{name}")));
             let expected = prepare(&yard, &alone, to).await;
             let run = RunOptions::default();
@@ -79,7 +79,7 @@ async fn an_end_that_was_not_noted_is_gone_on_with_or_found() {
     for yard in Yard::both() {
         let sample = sample();
         named("zarr3").write(&yard, "source", &sample).await;
-        for to in exact_sinks() {
+        for to in shared_sinks() {
             let target = to.called(&format!("{to:?}"));
             let name = format!("{to:?}-job");
             let job = job(&yard, &name, &prepare(&yard, &target, to).await).await;

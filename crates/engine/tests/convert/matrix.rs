@@ -9,7 +9,7 @@ use chunkyard_engine::open::format_named;
 use chunkyard_engine::pipeline::{Movement, Wishes};
 use serde_json::json;
 
-use super::formats::{Entry, every_sink, golden, sources_by_hand, sources_by_sink};
+use super::formats::{Entry, every_sink, golden, named, sources_by_hand, sources_by_sink};
 use super::naive::{Naive, fill_of};
 use super::sample::{Sample, dtypes};
 use super::support::{Yard, convert_as, only_array, open_array, opened, read, read_back};
@@ -132,6 +132,28 @@ async fn every_source_goes_into_every_sink_by_every_movement() {
     let sample = Sample::of(spec.build().unwrap()).sparse(|index| index != [1, 1, 1]);
     for yard in Yard::both() {
         all_ways(&yard, &sample, "t", sources_by_hand().chain(sources_by_sink()), &ALL).await;
+    }
+}
+
+/// Spaces with and without channels, and labels, which are encoded in another way.
+#[tokio::test]
+async fn volumes_go_all_ways() {
+    let shapes: [(&[u64], &[u64], &[&str]); 3] = [
+        (&[13, 11, 7], &[4, 4, 3], &["z", "y", "x"]),
+        (&[9, 5, 17], &[9, 8, 8], &["x", "z", "y"]),
+        (&[2, 6, 7, 9], &[2, 4, 4, 4], &["c", "z", "y", "x"]),
+    ];
+    let types = ["uint8", "int8", "uint16", "int16", "int32", "uint32", "uint64", "float32"];
+    for (number, dtype) in types.into_iter().enumerate() {
+        let (shape, chunks, names) = shapes[number % shapes.len()];
+        let spec = ArraySpec::builder(shape, chunks, dtype)
+            .attributes(json!({"units": "K"}).as_object().unwrap().clone())
+            .dimension_names(names.iter().copied());
+        let sample =
+            Sample::of(spec.build().unwrap()).sparse(|index| index.iter().any(|at| *at != 1));
+        let volumes = ["zarr3", "precomputed", "precomputed-shards"].into_iter().map(named);
+        all_ways(&Yard::memory(), &sample, dtype, volumes, &[Movement::Copy, Movement::Regrid])
+            .await;
     }
 }
 

@@ -9,7 +9,7 @@ use chunkyard_engine::store::{Options, Store};
 use chunkyard_engine::{Error, ErrorKind};
 use serde_json::{Value, json};
 
-use super::formats::{named, sinks};
+use super::formats::{named, sinks, sinks_of_hierarchies};
 use super::support::{Yard, convert, opened, read, try_convert};
 
 const GROUP: &str = "/image";
@@ -288,7 +288,7 @@ async fn a_lying_document_harms_no_array() {
         let survey = Survey::of(source.dataset());
         assert_eq!(survey.findings.is_empty(), number == 2, "{number}: {:?}", survey.findings);
         assert!(read(&source, "/image/0").await == elements);
-        for to in sinks() {
+        for to in sinks_of_hierarchies() {
             let name = to.called(&format!("lies-{number}-{to:?}"));
             convert(&source, &yard.at(&name), to.format, &Wishes::default()).await;
             let target = opened(&yard.at(&name)).await;
@@ -328,7 +328,7 @@ async fn units_of_hdf5_scales_arrive_in_every_format() {
     };
     check(&source);
     assert!(attributes(&source, "/near").get(SPACE_KEY).is_none(), "the names are enough");
-    for to in sinks() {
+    for to in sinks_of_hierarchies() {
         let name = to.called(&format!("{to:?}"));
         let done = try_convert(&source, &yard.at(&name), to.format, &Wishes::default()).await;
         let done: Result<_, Error> = done;

@@ -12,7 +12,7 @@ use chunkyard_engine::repo::{self, Repository};
 use serde_json::{Value, json};
 
 use super::hierarchy::spec;
-use crate::convert::formats::{Entry, named, sinks};
+use crate::convert::formats::{Entry, named, sinks_of_hierarchies};
 use crate::convert::naive::Naive;
 use crate::convert::sample::Sample;
 use crate::convert::support::{PATH, Yard, convert, opened, options, read};
@@ -32,7 +32,7 @@ impl Bench {
     /// One for every format and sort of store.
     async fn all() -> Vec<Self> {
         let mut all = Vec::new();
-        for to in sinks() {
+        for to in sinks_of_hierarchies() {
             for yard in Yard::both() {
                 let sample = Sample::new(&SHAPE, &[4, 3], "uint8");
                 let source = named("zarr3").write(&yard, "sample", &sample).await;

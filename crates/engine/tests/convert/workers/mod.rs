@@ -16,7 +16,7 @@ use chunkyard_engine::store::{Options, Store};
 use chunkyard_engine::{Error, ErrorKind, Result};
 use futures::future;
 
-use super::formats::{Entry, Repeats, exact_sinks, named, sinks, sources_by_hand};
+use super::formats::{Entry, Repeats, named, shared_sinks, sinks, sources_by_hand};
 use super::sample::Sample;
 use super::support::{PATH, Yard, objects, opened, options, read_back};
 
@@ -101,11 +101,13 @@ async fn many_workers_make_what_one_process_makes() {
         for from in sources_by_hand().filter(|from| from.sink.is_some()) {
             let source = format!("{from:?}");
             from.write(&yard, &source, &sample).await;
-            for (to, movement) in exact_sinks().flat_map(|to| movements.map(|it| (to, it))) {
+            for (to, movement) in shared_sinks().flat_map(|to| movements.map(|it| (to, it))) {
                 let alone = format!("{from:?}-{to:?}-{movement}-alone");
                 let many = format!("{from:?}-{to:?}-{movement}-many");
                 let expected = prepare_at(&yard, &source, &alone, to, movement).await;
-                assert_eq!(expected.plan.arrays[0].movement, movement, "{many}");
+                if to.is_exact() {
+                    assert_eq!(expected.plan.arrays[0].movement, movement, "{many}");
+                }
                 let run = RunOptions::default();
                 let expected = expected.run(CreateOptions::default(), &run).await.unwrap();
                 let conversion = prepare_at(&yard, &source, &many, to, movement).await;
