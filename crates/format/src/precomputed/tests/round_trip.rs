@@ -190,3 +190,23 @@ async fn a_key_that_leads_out_of_the_volume_is_refused() {
         assert_eq!(error.kind(), ErrorKind::Unsupported, "{key}: {error}");
     }
 }
+
+#[tokio::test]
+async fn a_volume_whose_encoding_is_not_decoded_is_listed_and_the_encoding_named() {
+    for encoding in ["png", "jpeg", "compresso"] {
+        let (_directory, [place, _]) = places();
+        let info = json!({"type": "image", "data_type": "uint8", "num_channels": 1, "scales": [{
+            "key": "s0", "size": [8, 8, 8], "resolution": [1, 1, 1], "chunk_sizes": [[8, 8, 8]],
+            "encoding": encoding,
+        }]});
+        let picture = Bytes::from_static(b"no picture");
+        place.directory().put("s0/0-8_0-8_0-8", vec![picture]).await.unwrap();
+        let bytes: Bytes = info.to_string().into_bytes().into();
+        place.directory().put("info", vec![bytes]).await.unwrap();
+        let source = Precomputed.open(&place, &OpenOptions::default()).await.unwrap();
+        assert_eq!(source.dataset().array("/s0").unwrap().spec.shape(), [8, 8, 8]);
+        let error = Reader::new(&source, "/s0").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported, "{encoding}: {error}");
+        assert!(error.to_string().contains(&format!("neuroglancer.{encoding}")), "{error}");
+    }
+}
