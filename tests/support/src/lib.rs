@@ -5,6 +5,7 @@ pub mod bucket;
 mod cases;
 pub mod dvid;
 mod dvid_stores;
+mod hashes;
 mod places;
 pub mod web;
 
@@ -12,6 +13,7 @@ use chunkyard_store::fault::{Mode, Unsynced};
 
 pub use self::cases::cases;
 pub use self::dvid_stores::{DVID_STORES, dvid_store, dvid_testdata, unpack_store};
+pub use self::hashes::{hash_of_bytes, hash_of_voxels};
 pub use self::places::{
     AllPlaces, Place, Scratch, create_only, directory, duplicate, memory, repetitions, scratch,
     tick,

@@ -10,10 +10,9 @@ use chunkyard_array::codec::Codecs;
 use chunkyard_format::dvid::{DvidFormat, DvidOptions, DvidSource, DvidStore, DvidUrl};
 use chunkyard_format::{Format, Level, Locate, OpenOptions, Place, Probe, Source, Survey};
 use chunkyard_store::{Error, ErrorKind};
-use chunkyard_test_support::{DVID_STORES, dvid_store, dvid_testdata};
+use chunkyard_test_support::{DVID_STORES, dvid_store, dvid_testdata, hash_of_bytes};
 use futures::TryStreamExt;
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 
 /// What DVID answered about the versions of a store, by their labels.
 fn answers(name: &str) -> BTreeMap<String, Value> {
@@ -24,11 +23,6 @@ fn answers(name: &str) -> BTreeMap<String, Value> {
 fn url(directory: &Path, query: &str) -> DvidUrl {
     let url = format!("dvid+badger://{}{query}", directory.join("data/badger").display());
     DvidUrl::parse(&url).unwrap()
-}
-
-fn short_hash(bytes: &[u8]) -> String {
-    let digest: [u8; 32] = Sha256::digest(bytes).into();
-    digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Where the array of a source begins, in its own voxels.
@@ -66,7 +60,7 @@ async fn readable(source: &DvidSource, path: &str) -> (BTreeMap<String, String>,
         let mut voxels = vec![0; 64 * 64 * 64 * 8];
         codecs.decode_into(&value, &mut voxels).unwrap();
         let at: Vec<i64> = (0..3).map(|axis| first[axis] / 64 + index[axis] as i64).collect();
-        hashes.insert(format!("{},{},{}", at[2], at[1], at[0]), short_hash(&voxels));
+        hashes.insert(format!("{},{},{}", at[2], at[1], at[0]), hash_of_bytes(&voxels));
     }
     (hashes, errors)
 }
@@ -115,7 +109,7 @@ async fn every_version_has_the_indices_that_dvid_answered() {
                         text += &format!("{z} {y} {x} {supervoxel} {voxels}\n");
                     }
                 }
-                let digest = short_hash(text.as_bytes())[..8].to_owned();
+                let digest = hash_of_bytes(text.as_bytes())[..8].to_owned();
                 found.insert(index.label.to_string(), (index.voxels(), digest));
             };
             let bad = |label, why| panic!("{name} {version} {label}: {why}");

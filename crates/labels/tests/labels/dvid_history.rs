@@ -12,10 +12,9 @@ use chunkyard_labels::dvid::{
 use chunkyard_labels::{Kind, Labelmap};
 use chunkyard_repo::{Repository, Version};
 use chunkyard_store::ErrorKind;
-use chunkyard_test_support::{DVID_STORES, dvid_store, dvid_testdata, memory};
+use chunkyard_test_support::{DVID_STORES, dvid_store, dvid_testdata, hash_of_voxels, memory};
 use futures::TryStreamExt;
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 
 use super::support::{PATH, bodies, create};
 
@@ -61,13 +60,6 @@ pub(super) async fn at(repo: &Repository, version: &Version) -> Labelmap {
     Labelmap::open(&session, PATH).await.unwrap()
 }
 
-fn short_hash(labels: &[u64]) -> String {
-    let mut sha = Sha256::new();
-    labels.iter().for_each(|label| sha.update(label.to_le_bytes()));
-    let digest: [u8; 32] = sha.finalize().into();
-    digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
-}
-
 #[tokio::test]
 async fn every_version_has_the_voxels_and_the_bodies_that_dvid_answered() {
     for name in DVID_STORES {
@@ -99,11 +91,15 @@ async fn every_version_has_the_voxels_and_the_bodies_that_dvid_answered() {
                     let bytes = array.read_region(&region).await.unwrap();
                     let mut labels = chunkyard_labels::widen(&bytes, 8);
                     let what = format!("{name} {version} s{scale} {place}");
-                    assert_eq!(Some(short_hash(&labels).as_str()), expected[0].as_str(), "{what}");
+                    assert_eq!(
+                        Some(hash_of_voxels(&labels).as_str()),
+                        expected[0].as_str(),
+                        "{what}"
+                    );
                     mapping.relabel(&mut labels);
                     let mapped = expected.get(1).unwrap_or(&expected[0]);
                     assert_eq!(
-                        Some(short_hash(&labels).as_str()),
+                        Some(hash_of_voxels(&labels).as_str()),
                         mapped.as_str(),
                         "{what} mapped"
                     );
