@@ -126,6 +126,7 @@ async fn a_table_is_read_as_it_was_written() {
     let written = writer.close().await.unwrap();
     let content = store.get("blocks_s0/shard=00.parquet").await.unwrap().bytes;
     assert_eq!((written.blocks, written.file_bytes), (4, content.len() as u64));
+    assert_eq!(written.crc32c, crc32c::crc32c(&content));
     assert_eq!(written.rows, 1 + 1 + 2 + 20_000_000_u64.div_ceil(ROW_BYTES as u64));
     assert!(read("t", content.clone()).unwrap() == blocks);
     for end in [0, 7, content.len() / 2, content.len() - 1] {

@@ -52,6 +52,8 @@ pub struct Written {
     pub payload_bytes: u64,
     /// Bytes of the file.
     pub file_bytes: u64,
+    /// CRC-32C of the file.
+    pub crc32c: u32,
 }
 
 /// The columns of rows that wait for their row group.
@@ -241,6 +243,7 @@ impl TableWriter {
             return Ok(());
         }
         self.written.file_bytes += bytes.len() as u64;
+        self.written.crc32c = crc32c::crc32c_append(self.written.crc32c, &bytes);
         self.upload.write(vec![Bytes::from(bytes)]).await
     }
 
@@ -253,6 +256,11 @@ impl TableWriter {
         self.upload.finish().await?;
         self.store.sync(&[self.path]).await?;
         Ok(self.written)
+    }
+
+    /// Removes what was written.
+    pub async fn abort(self) {
+        self.upload.abort().await;
     }
 }
 

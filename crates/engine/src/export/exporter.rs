@@ -15,6 +15,7 @@ use super::lines::{Line, Sizes};
 use super::plan::{Emit, Plan};
 use super::segmentation::mapping;
 use super::shards::{Shard, Shards, in_order, in_zyx};
+use super::table::{self, TableShard};
 use super::volume::VolumeShard;
 use crate::open::recognise;
 
@@ -121,6 +122,9 @@ impl Exporter {
         if self.plan.emits(Emit::Precomputed) {
             folders.extend(self.scales.iter().map(|own| format!("{}/", own.scale.key)));
         }
+        if self.plan.emits(Emit::Table) {
+            folders.extend((0..self.num_scales()).map(table::folder));
+        }
         folders
     }
 
@@ -154,13 +158,13 @@ impl Exporter {
         };
         let own = self.scale(shard.scale)?;
         let Some((_, blocks)) = &own.level else { return Ok(line) };
-        let both = self.plan.emits(Emit::Arrow) && self.plan.emits(Emit::Precomputed);
-        let mut held = Held::new(both);
+        let numbered = self.plan.emits(Emit::Precomputed) || self.plan.emits(Emit::Table);
+        let mut held = Held::new(self.plan.emits(Emit::Arrow) && numbered);
         if self.plan.emits(Emit::Arrow) {
             self.write_arrow(own, blocks, shard, &mut line, &mut held).await?;
         }
-        if self.plan.emits(Emit::Precomputed) {
-            self.write_volume(own, blocks, shard, &mut line, held).await?;
+        if numbered {
+            self.write_numbered(own, blocks, shard, &mut line, held).await?;
         }
         line.bytes = line.files.iter().map(|file| file.bytes).sum();
         Ok(line)
@@ -213,8 +217,8 @@ impl Exporter {
         }
     }
 
-    /// Writes the shard of the volume.
-    async fn write_volume(
+    /// Writes what has blocks in the order of their numbers: the shard of the volume and the table.
+    async fn write_numbered(
         &self,
         own: &ScaleExport,
         blocks: &Arc<Blocks>,
@@ -229,28 +233,73 @@ impl Exporter {
         };
         let mut batches = std::pin::pin!(unpacked(blocks, fetched));
         let counted = self.plan.emits(Emit::Arrow);
-        let mut volume = VolumeShard::begin(&self.target, &own.scale, shard.number)?;
+        let mut sinks = Numbered::default();
+        if self.plan.emits(Emit::Precomputed) {
+            sinks.volume = Some(VolumeShard::begin(&self.target, &own.scale, shard.number)?);
+        }
         let written = async {
             while let Some((some, empty)) = batches.try_next().await? {
                 if !counted {
                     line.count(&some, empty);
                 }
-                let numbered = some.into_iter();
+                if some.is_empty() {
+                    continue;
+                }
+                if self.plan.emits(Emit::Table) && sinks.table.is_none() {
+                    let at = (shard.scale, shard.number);
+                    let codec = self.arrow.compression(own.stored_codec);
+                    let table = TableShard::begin(&self.target, at, &self.arrow, codec).await?;
+                    sinks.table = Some(table);
+                }
                 let morton = own.boxes.morton();
-                volume
-                    .push(numbered.map(|block| (morton.encode(block.place.at), block)).collect())
-                    .await?;
+                let numbered = some.into_iter().map(|block| (morton.encode(block.place.at), block));
+                sinks.push(numbered.collect()).await?;
             }
             Ok(())
         };
         if let Err(error) = written.await {
-            volume.abort().await;
+            sinks.abort().await;
             return Err(error);
         }
-        let (file, sizes) = volume.finish().await?;
-        line.files.extend(file);
-        line.sizes.chunk = sizes;
+        if let Some(volume) = sinks.volume {
+            let (file, sizes) = volume.finish().await?;
+            line.files.extend(file);
+            line.sizes.chunk = sizes;
+        }
+        if let Some(table) = sinks.table {
+            let (file, packed) = table.finish().await?;
+            line.files.push(file);
+            line.sizes.packed = packed;
+        }
         Ok(())
+    }
+}
+
+/// The sinks that want blocks in the order of their numbers.
+#[derive(Default)]
+struct Numbered {
+    volume: Option<VolumeShard>,
+    table: Option<TableShard>,
+}
+
+impl Numbered {
+    async fn push(&mut self, mut blocks: Vec<(u64, LabelBlock)>) -> Result<()> {
+        if let Some(table) = &mut self.table {
+            blocks = table.push(blocks).await?;
+        }
+        match &mut self.volume {
+            Some(volume) => volume.push(blocks).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn abort(self) {
+        if let Some(volume) = self.volume {
+            volume.abort().await;
+        }
+        if let Some(table) = self.table {
+            table.abort().await;
+        }
     }
 }
 
@@ -299,7 +348,8 @@ impl ScaleExport {
         let frame = Frame::of(scale);
         let (mut known, mut sparse, mut stored_codec) = (None, true, "zstd");
         if let Some(level) = level {
-            let kept = plan.arrow.codec == Codec::Keep && plan.emits(Emit::Arrow);
+            let wanted = plan.emits(Emit::Arrow) || plan.emits(Emit::Table);
+            let kept = plan.arrow.codec == Codec::Keep && wanted;
             let blocks = Blocks::new(source, level, &frame, mapping, kept)?;
             if kept {
                 stored_codec = blocks.stored_codec()?;

@@ -48,7 +48,7 @@ pub struct Line {
 pub struct Sizes {
     /// Bytes of label blocks.
     pub plain: Spread,
-    /// Bytes of the same in Arrow shards.
+    /// Bytes of the same in Arrow shards and tables.
     pub packed: Spread,
     /// Bytes of the same in a Neuroglancer volume.
     pub chunk: Spread,

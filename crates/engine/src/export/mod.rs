@@ -34,6 +34,7 @@ mod segmentation;
 mod segments;
 mod shards;
 mod spec;
+mod table;
 mod volume;
 
 pub use arrow::{ArrowOptions, Codec, Container, IndexKind, schema};

@@ -31,6 +31,8 @@ pub enum Emit {
     Arrow,
     /// A Neuroglancer volume.
     Precomputed,
+    /// Block tables.
+    Table,
 }
 
 /// What is to be exported, and how.
@@ -119,7 +121,9 @@ impl Plan {
         emit.sort_unstable();
         emit.dedup();
         if emit.is_empty() {
-            return Err(Error::invalid("there is nothing to write: name arrow or precomputed"));
+            return Err(Error::invalid(
+                "there is nothing to write: name arrow, precomputed or table",
+            ));
         }
         if request.scales == Some(0) {
             return Err(Error::invalid("an export has at least one scale, not 0"));
@@ -134,6 +138,7 @@ impl Plan {
         let wanted = Wanted {
             arrow: emit.contains(&Emit::Arrow),
             precomputed: emit.contains(&Emit::Precomputed),
+            table: emit.contains(&Emit::Table),
         };
         spec::check(&info, wanted)?;
         info.scales.truncate(most);

@@ -22,6 +22,7 @@ pub(super) const NAME: &str = "the specification";
 pub(super) struct Wanted {
     pub(super) arrow: bool,
     pub(super) precomputed: bool,
+    pub(super) table: bool,
 }
 
 /// Refuses a specification that no export can follow.
@@ -95,13 +96,13 @@ fn check_scale(scale: &Scale, wanted: Wanted) -> Result<()> {
         .iter()
         .zip(scale.size)
         .map(|(start, size)| i64::try_from(size).ok()?.checked_add(*start));
-    let limit = i64::from(i32::MAX) * 8;
+    let limit = i64::from(i32::MAX) * if wanted.table { 1 } else { 8 };
     if end
         .chain(scale.voxel_offset.map(|start| start.checked_neg()))
         .any(|end| end.is_none_or(|end| end > limit))
     {
         return Err(Error::unsupported(format!(
-            "{:?} voxels from {:?} on: positions of blocks are 32-bit numbers",
+            "{:?} voxels from {:?} on: positions of blocks, and in tables of voxels, are 32-bit numbers",
             scale.size, scale.voxel_offset
         )));
     }

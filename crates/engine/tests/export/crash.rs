@@ -29,7 +29,7 @@ fn source() -> Arc<dyn Source> {
 fn plan(source: &Arc<dyn Source>, target: &Store) -> Plan {
     let request = Request {
         spec: Some(spec(&[([160, 7, 5], [0; 3], [0, 0, 2])])),
-        emit: vec![Emit::Arrow, Emit::Precomputed],
+        emit: vec![Emit::Arrow, Emit::Precomputed, Emit::Table],
         ..Request::default()
     };
     let place = At::new("memory://crash-source", &Options::default()).unwrap();

@@ -125,6 +125,8 @@ enum EmitArg {
     Arrow,
     /// A Neuroglancer volume
     Precomputed,
+    /// Block tables, a Parquet file for each shard
+    Table,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -213,6 +215,7 @@ impl ExportShards {
         let emit = self.emit.iter().map(|emit| match emit {
             EmitArg::Arrow => Emit::Arrow,
             EmitArg::Precomputed => Emit::Precomputed,
+            EmitArg::Table => Emit::Table,
         });
         Ok(Request {
             source,

@@ -16,15 +16,15 @@ use chunkyard_store::{Error, Result};
 
 /// A label block as a record.
 #[derive(Debug)]
-pub(super) struct Record {
+pub(in crate::export) struct Record {
     /// Position in blocks.
-    pub(super) at: [i32; 3],
-    pub(super) labels: Vec<u64>,
-    pub(super) supervoxels: Vec<u64>,
+    pub(in crate::export) at: [i32; 3],
+    pub(in crate::export) labels: Vec<u64>,
+    pub(in crate::export) supervoxels: Vec<u64>,
     /// The compressed block.
-    pub(super) block: Bytes,
+    pub(in crate::export) block: Bytes,
     /// Bytes of the block before it was compressed.
-    pub(super) plain_bytes: u32,
+    pub(in crate::export) plain_bytes: u32,
 }
 
 /// An encoded message: its bytes, and how many of them come before the buffers.

@@ -17,6 +17,7 @@ mod writer;
 
 pub use self::file::Container;
 pub use self::index::IndexKind;
+pub(super) use self::message::Record;
 pub use self::schema::{Codec, schema};
 pub use self::writer::ArrowOptions;
-pub(super) use self::writer::ArrowShard;
+pub(super) use self::writer::{ArrowShard, record};

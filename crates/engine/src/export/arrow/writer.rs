@@ -50,6 +50,14 @@ impl Default for ArrowOptions {
 }
 
 impl ArrowOptions {
+    /// The name of the compression of blocks; `stored` is the one of blocks that are kept.
+    pub(in crate::export) fn compression<'a>(&self, stored: &'a str) -> &'a str {
+        match self.codec {
+            Codec::Zstd(_) => "zstd",
+            Codec::Keep => stored,
+        }
+    }
+
     /// Refuses what cannot be written.
     pub(crate) fn check(&self) -> Result<()> {
         if self.batch == 0 {
@@ -92,10 +100,7 @@ impl ArrowShard {
         options: &Arc<ArrowOptions>,
         stored: &str,
     ) -> Result<Self> {
-        let compression = match options.codec {
-            Codec::Zstd(_) => "zstd",
-            Codec::Keep => stored,
-        };
+        let compression = options.compression(stored);
         let schema = schema(compression, options.strip_labels);
         let (frame, head) = Frame::begin(options.container, &schema)?;
         let mut file = Growing::begin(store, &format!("{stem}.arrow")).await?;
@@ -200,7 +205,7 @@ impl ArrowShard {
 }
 
 /// A block as a record.
-fn record(block: &LabelBlock, options: &ArrowOptions) -> Result<Record> {
+pub(in crate::export) fn record(block: &LabelBlock, options: &ArrowOptions) -> Result<Record> {
     let too_large = |_| Error::unsupported("a label block of 4 GiB");
     let stripped;
     let plain: &[u8] = match options.strip_labels {
