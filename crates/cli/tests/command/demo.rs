@@ -18,15 +18,24 @@ fn the_demo_runs_twice_and_shows_everything() {
             "main now           360 days",
             "alice merged body 2 into 1",
             "~ body 1: 184320 → 368640 voxels",
+            "demo-repo-shards: ",
             "sound: ",
             "tag: v1",
             "calibration",
             "chunkyard repo log demo-repo --all",
+            "npx http-server demo-repo-shards --cors",
         ] {
             assert!(text.contains(part), "{part} in {text}");
         }
     }
     scratch.run(&["verify", "demo-repo", "--level", "bytes"]).code(0);
+    // Neuroglancer reads `info` first.
+    let info: serde_json::Value =
+        serde_json::from_slice(&scratch.read("demo-repo-shards/info")).unwrap();
+    assert_eq!(info["scales"][0]["size"], serde_json::json!([160, 96, 64]));
+    let export = ["export-shards", "demo-repo", "demo-repo-shards", "--array", "/cells"];
+    let check = [&export[..], &["--emit", "arrow,precomputed", "--check"]].concat();
+    scratch.run(&check).code(0);
 }
 
 #[test]
@@ -50,4 +59,10 @@ fn the_demo_leaves_other_directories_alone() {
     let run = scratch.run(&["demo", "photos"]).code(4);
     assert!(run.stderr.contains("name another directory"), "{}", run.stderr);
     assert_eq!(scratch.read("photos/cat.jpg"), b"meow");
+    fs::create_dir(scratch.path("other-shards")).unwrap();
+    scratch.write("other-shards/cat.jpg", b"meow");
+    let run = scratch.run(&["demo", "other"]).code(4);
+    assert!(run.stderr.contains("name another directory"), "{}", run.stderr);
+    assert_eq!(scratch.read("other-shards/cat.jpg"), b"meow");
+    assert!(!scratch.path("other").exists());
 }

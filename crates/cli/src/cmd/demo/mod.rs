@@ -1,8 +1,9 @@
-//! `chunkyard demo`: commits, branches, conflicts, time travel and verification on generated data.
+//! `chunkyard demo`: commits, branches, conflicts, time travel, verification and an export on generated data.
 
 mod climate;
 mod segmentation;
 mod story;
+mod volume;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,8 +23,8 @@ const MARKER: &str = "chunkyard-demo";
 
 /// See all of it on generated data, in some seconds
 ///
-/// Makes a repository in DIR. It replaces an earlier demonstration, and refuses a directory with
-/// anything else in it.
+/// Makes a repository in DIR, and a volume for Neuroglancer in DIR-shards. It replaces an earlier demonstration, and refuses
+/// directories with anything else in them.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  chunkyard demo /tmp/demo-repo")]
 pub(crate) struct Demo {
@@ -37,36 +38,43 @@ impl Demo {
         let started = Instant::now();
         let place = self.dir.display().to_string();
         context.about(&place);
+        volume::make_room(&place, &volume::beside(&self.dir), context).await?;
         make_room(&self.dir, &place, context).await?;
         let mut properties = serde_json::Map::new();
         properties.insert(MARKER.into(), json!(true));
         properties.insert("title".into(), json!("A year of air temperature"));
         let create = CreateOptions { properties, ..CreateOptions::default() };
         let repo = Repository::create(&place, context.options(), create).await?;
-        let report = Story::new(repo, context).tell().await?;
+        let report = Story::new(repo, context, &self.dir).tell().await?;
         if context.output.is_json() {
             return context.output.document(&report);
         }
         context.output.text(&format!(
             "{}\n{}\n(all of this took {:.1} s)\n",
             context.output.bold("\nLook further"),
-            look_further(&place),
+            look_further(&place, &volume::beside(&self.dir).display().to_string()),
             started.elapsed().as_secs_f64()
         ))
     }
 }
 
-fn look_further(place: &str) -> String {
-    [
+fn look_further(place: &str, shards: &str) -> String {
+    let commands = [
         format!("  chunkyard info {place}"),
         format!("  chunkyard repo log {place} --all"),
         format!("  chunkyard repo diff {place} v1 main"),
         format!("  chunkyard repo get {place} /air/temperature -o day0.npy --region 0 --tag v1"),
         format!("  chunkyard labels bodies {place}"),
         format!("  chunkyard verify {place} --level bytes"),
+        format!(
+            "  chunkyard export-shards {place} {shards} --array {} --emit arrow,precomputed --check",
+            segmentation::PATH
+        ),
         "  chunkyard repo --help".into(),
-    ]
-    .join("\n")
+    ];
+    let look = volume::look(shards);
+    let seen = ["\nSee the cells in Neuroglancer".to_owned()].into_iter().chain(look);
+    commands.into_iter().chain(seen).collect::<Vec<_>>().join("\n")
 }
 
 /// Removes an earlier demonstration, and refuses anything else.

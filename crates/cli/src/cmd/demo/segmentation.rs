@@ -10,7 +10,7 @@ use chunkyard_engine::labels::{
 };
 use chunkyard_engine::repo::{Repository, Version};
 
-const PATH: &str = "/cells";
+pub(super) const PATH: &str = "/cells";
 const SHAPE: [u64; 3] = [64, 96, 160];
 /// Voxels of a cell along x.
 const WIDTH: u64 = 32;

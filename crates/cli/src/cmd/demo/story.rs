@@ -1,8 +1,11 @@
 //! The steps of the demonstration, and the text it prints about them.
 
+use std::path::Path;
+
 use anyhow::{Result, bail};
 use chunkyard_array::Region;
 use chunkyard_engine::Error;
+use chunkyard_engine::export::Totals;
 use chunkyard_engine::labels::LabelDiff;
 use chunkyard_engine::repo::{
     CommitOptions, Conflict, Diff, Level, Rebase, Report, Repository, Version,
@@ -10,7 +13,7 @@ use chunkyard_engine::repo::{
 use serde::Serialize;
 
 use super::climate::{self, DAYS, axes};
-use super::segmentation;
+use super::{segmentation, volume};
 use crate::cmd::{labels, repo as commands, verify};
 use crate::context::Context;
 use crate::output::Output;
@@ -30,6 +33,8 @@ pub(super) struct Story<'a> {
     repo: Repository,
     context: &'a Context,
     output: Output,
+    /// The directory of the repository.
+    dir: &'a Path,
 }
 
 /// What happened, for `--json`.
@@ -43,6 +48,7 @@ pub(super) struct Told {
     readings: Vec<Reading>,
     diff: Diff,
     bodies: LabelDiff,
+    volume: Totals,
     verify: Report,
 }
 
@@ -56,8 +62,8 @@ struct Reading {
 }
 
 impl<'a> Story<'a> {
-    pub(super) fn new(repo: Repository, context: &'a Context) -> Self {
-        Self { repo, context, output: context.output }
+    pub(super) fn new(repo: Repository, context: &'a Context, dir: &'a Path) -> Self {
+        Self { repo, context, output: context.output, dir }
     }
 
     /// Runs all steps.
@@ -70,6 +76,7 @@ impl<'a> Story<'a> {
         let diff = self.repo.diff(&Version::Tag("v1".into()), &Version::Default).await?;
         self.say(&commands::describe_diff(&diff, self.output))?;
         let bodies = self.segment().await?;
+        let volume = self.export().await?;
         let verify = self.verify().await?;
         self.heading("History, newest first: `chunkyard repo log --all`")?;
         let state = self.repo.state().await?;
@@ -78,7 +85,7 @@ impl<'a> Story<'a> {
         self.say(&commands::describe_log(&snapshots, &state, self.output))?;
         let seasons = seasons.into_iter().map(|(id, _)| id).collect();
         let url = self.repo.store().url().to_owned();
-        Ok(Told { url, seasons, conflict, rebased, readings, diff, bodies, verify })
+        Ok(Told { url, seasons, conflict, rebased, readings, diff, bodies, volume, verify })
     }
 
     /// A segmentation: two branches of edits that come together, and what they changed.
@@ -88,6 +95,23 @@ impl<'a> Story<'a> {
         self.say(&report.lines.join("\n"))?;
         self.say(&labels::describe_diff(&report.diff, self.output))?;
         Ok(report.diff)
+    }
+
+    /// The segmentation as shards for analysis and as a volume for Neuroglancer.
+    async fn export(&self) -> Result<Totals> {
+        self.heading("The bodies as a volume for Neuroglancer: `chunkyard export-shards`")?;
+        let (to, url) = (volume::beside(self.dir), self.repo.store().url());
+        let report = volume::export(url, segmentation::PATH, &to, self.context).await?;
+        let total = report.total;
+        self.say(&format!(
+            "{}: {} in {} of {}, {}",
+            to.display(),
+            count(total.blocks, "block"),
+            count(total.shards, "shard"),
+            count(report.scales.len() as u64, "scale"),
+            size(total.bytes)
+        ))?;
+        Ok(total)
     }
 
     /// Creates the arrays and fills the year, season by season. Gives ids and times.
