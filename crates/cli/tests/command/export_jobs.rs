@@ -12,7 +12,7 @@ use super::support::{Noise, Scratch, npy};
 
 /// Voxels along z, y and x: 2 × 3 × 4 blocks.
 const SHAPE: [u64; 3] = [128, 192, 256];
-const EMIT: [&str; 4] = ["--emit", "arrow,precomputed", "--spec", "spec.json"];
+const EMIT: [&str; 4] = ["--emit", "arrow,precomputed,table", "--spec", "spec.json"];
 const WORK: [&str; 2] = ["work", "job"];
 
 /// A labelmap `brain`, and a specification by which every block is a shard.
