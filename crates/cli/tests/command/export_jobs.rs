@@ -25,8 +25,7 @@ fn source() -> Scratch {
     };
     let labels: Vec<u8> =
         (0..depth * height * width).flat_map(|n| label(n).to_le_bytes()).collect();
-    let shape = SHAPE.map(|length| usize::try_from(length).unwrap());
-    scratch.write("segmentation.npy", &npy("<u4", false, &shape, &labels));
+    scratch.write("segmentation.npy", &npy("<u4", false, &SHAPE, &labels));
     scratch.run(&["labels", "import", "brain", "segmentation.npy"]).code(0);
     fs::remove_file(scratch.path("segmentation.npy")).unwrap();
     scratch.run(&["export-shards", "brain", "chosen"]).code(0);
@@ -115,7 +114,8 @@ fn a_shard_of_a_stale_lease_counts_once() {
     let scratch = source();
     scratch.run(&[&["export-shards", "brain", "whole"], &EMIT[..]].concat()).code(0);
     let made = make(&scratch, &["--lease", "400ms"]);
-    let mut command = scratch.command(&["work", "job", "--json"]);
+    let mut command = Command::new(scratch.command(&[]).get_program());
+    command.args(["work", "job", "--json"]).current_dir(scratch.path("."));
     let sleeper = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
     while steps(&scratch) < 4 {
         std::thread::sleep(Duration::from_millis(1));
