@@ -100,8 +100,8 @@ impl<'a> Story<'a> {
     /// The segmentation as shards for analysis and as a volume for Neuroglancer.
     async fn export(&self) -> Result<Totals> {
         self.heading("The bodies as a volume for Neuroglancer: `chunkyard export-shards`")?;
-        let (to, url) = (volume::beside(self.dir), self.repo.store().url());
-        let report = volume::export(url, segmentation::PATH, &to, self.context).await?;
+        let (to, place) = (volume::beside(self.dir), self.dir.display().to_string());
+        let report = volume::export(&place, segmentation::PATH, &to, self.context).await?;
         let total = report.total;
         self.say(&format!(
             "{}: {} in {} of {}, {}",

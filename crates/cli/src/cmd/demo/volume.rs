@@ -62,7 +62,6 @@ pub(super) async fn make_room(repository: &str, to: &Path, context: &Context) ->
         }
     }
     let store = context.options().store;
-    let repository = Store::open(repository, &store)?.url().to_owned();
     match Plan::read(&Store::open(&place, &store)?).await? {
         Some(plan) if plan.source == repository => {
             Ok(fs::remove_dir_all(to).map_err(failed("remove"))?)
