@@ -50,7 +50,7 @@ check-types: wheel-test ## mypy on the Python package, and its stubs against the
 	cd crates/python && ../../$(VENV)/bin/python -m mypy.stubtest chunkyard._engine
 
 .PHONY: test
-test: test-rust test-s3 test-dvid test-python ## all tests
+test: test-rust test-s3 test-python ## all tests but those of `make test-dvid`, whose server takes minutes to build
 
 .PHONY: test-rust
 test-rust: ## cargo test for the workspace, documentation examples included
@@ -68,7 +68,7 @@ test-in-bucket:
 	$(CARGO) test --workspace --test main -- --ignored s3:: --skip stress
 
 .PHONY: test-dvid
-test-dvid: ## the source over HTTP against a real DVID server, which is built first if need be: two minutes, once
+test-dvid: ## the source over HTTP against a real DVID server, which is built first if need be: minutes, once
 	testdata/dvid/make/with-dvid-server $(CARGO) test --workspace --test main -- --ignored dvid_live::
 
 .PHONY: stress
