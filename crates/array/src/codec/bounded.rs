@@ -6,25 +6,21 @@
 //! that the metadata allows. Blosc is [our own](super::blosc) both ways. The wrappers are
 //! registered with `zarrs` once per process, so that they also act inside shards.
 
-use std::any::Any;
 use std::borrow::Cow;
 use std::io::{self, Read};
 use std::sync::{Arc, Once};
 
-use zarrs::array::codec::api::{
-    CodecRuntimePluginV3, PartialDecoderCapability, PartialEncoderCapability, register_codec_v3,
-};
+use zarrs::array::codec::api::{CodecRuntimePluginV3, register_codec_v3};
 use zarrs::array::codec::{BloscCodec, Bz2Codec, GzipCodec, ZlibCodec, ZstdCodec};
 use zarrs::array::{
     ArrayBytesRaw, BytesRepresentation, BytesToBytesCodecTraits, Codec, CodecError,
-    CodecMetadataOptions, CodecOptions, CodecTraits, CodecTraitsV3, RecommendedConcurrency,
+    CodecMetadataOptions, CodecOptions, CodecTraitsV3,
 };
 use zarrs::metadata::Configuration;
 use zarrs::metadata::v3::MetadataV3;
-use zarrs::plugin::{
-    ExtensionAliases, ExtensionName, PluginCreateError, ZarrVersion, ZarrVersion3,
-};
+use zarrs::plugin::{ExtensionAliases, PluginCreateError, ZarrVersion, ZarrVersion3};
 
+use super::whole::{self, BytesCodec, Described};
 use super::{blosc, zstd as frames};
 
 /// Limit for a chunk of strings or the like, whose size is not in the metadata.
@@ -65,9 +61,7 @@ fn wrap<C: ExtensionAliases<ZarrVersion3> + CodecTraitsV3 + 'static>(
     register_codec_v3(CodecRuntimePluginV3::new(C::matches_name, move |metadata| match C::create(
         metadata,
     )? {
-        Codec::BytesToBytes(inner) => {
-            Ok(Codec::BytesToBytes(Arc::new(Bounded { kind: kind(metadata)?, inner })))
-        }
+        Codec::BytesToBytes(inner) => Ok(whole::of_bytes(Bounded { kind: kind(metadata)?, inner })),
         other => Ok(other),
     }));
 }
@@ -139,15 +133,9 @@ fn decode_blosc(encoded: &[u8], bytes_max: u64) -> io::Result<Vec<u8>> {
     Ok(out)
 }
 
-impl ExtensionName for Bounded {
+impl Described for Bounded {
     fn name(&self, version: ZarrVersion) -> Option<Cow<'static, str>> {
         self.inner.name(version)
-    }
-}
-
-impl CodecTraits for Bounded {
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 
     fn configuration(
@@ -157,32 +145,10 @@ impl CodecTraits for Bounded {
     ) -> Option<Configuration> {
         self.inner.configuration(version, options)
     }
-
-    fn partial_decoder_capability(&self) -> PartialDecoderCapability {
-        PartialDecoderCapability { partial_read: false, partial_decode: false }
-    }
-
-    fn partial_encoder_capability(&self) -> PartialEncoderCapability {
-        PartialEncoderCapability { partial_encode: false }
-    }
 }
 
-impl BytesToBytesCodecTraits for Bounded {
-    fn into_dyn(self: Arc<Self>) -> Arc<dyn BytesToBytesCodecTraits> {
-        self
-    }
-
-    fn recommended_concurrency(
-        &self,
-        decoded_representation: &BytesRepresentation,
-    ) -> Result<RecommendedConcurrency, CodecError> {
-        self.inner.recommended_concurrency(decoded_representation)
-    }
-
-    fn encoded_representation(
-        &self,
-        decoded_representation: &BytesRepresentation,
-    ) -> BytesRepresentation {
+impl BytesCodec for Bounded {
+    fn encoded_size(&self, decoded_representation: &BytesRepresentation) -> BytesRepresentation {
         self.inner.encoded_representation(decoded_representation)
     }
 

@@ -8,22 +8,18 @@
 //! {"name": "chunkyard.dvid_value"}
 //! ```
 
-use std::any::Any;
 use std::borrow::Cow;
-use std::sync::Arc;
 
-use zarrs::array::codec::api::{
-    CodecRuntimePluginV3, PartialDecoderCapability, PartialEncoderCapability, register_codec_v3,
-};
+use zarrs::array::codec::api::{CodecRuntimePluginV3, register_codec_v3};
 use zarrs::array::{
-    ArrayBytesRaw, BytesRepresentation, BytesToBytesCodecTraits, Codec, CodecError,
-    CodecMetadataOptions, CodecOptions, CodecTraits, RecommendedConcurrency,
+    ArrayBytesRaw, BytesRepresentation, CodecError, CodecMetadataOptions, CodecOptions,
 };
 use zarrs::metadata::Configuration;
-use zarrs::plugin::{ExtensionName, ZarrVersion};
+use zarrs::plugin::ZarrVersion;
 
 use super::bounded::decoded_max;
 use super::label_block::value::{Compression, unwrap, wrap_onto};
+use super::whole::{self, BytesCodec, Described, other};
 use crate::Result;
 
 /// The name of the codec.
@@ -36,7 +32,7 @@ const COMPRESSION: Compression = Compression::Gzip(6);
 pub(super) fn register() {
     register_codec_v3(CodecRuntimePluginV3::new(
         |name| name == NAME,
-        |_| Ok(Codec::BytesToBytes(Arc::new(DvidValue))),
+        |_| Ok(whole::of_bytes(DvidValue)),
     ));
 }
 
@@ -48,15 +44,9 @@ pub(super) fn pack(plain: &[u8], out: &mut Vec<u8>) -> Result<()> {
 #[derive(Debug)]
 struct DvidValue;
 
-impl ExtensionName for DvidValue {
+impl Described for DvidValue {
     fn name(&self, _version: ZarrVersion) -> Option<Cow<'static, str>> {
         Some(NAME.into())
-    }
-}
-
-impl CodecTraits for DvidValue {
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 
     fn configuration(
@@ -66,32 +56,10 @@ impl CodecTraits for DvidValue {
     ) -> Option<Configuration> {
         Some(Configuration::default())
     }
-
-    fn partial_decoder_capability(&self) -> PartialDecoderCapability {
-        PartialDecoderCapability { partial_read: false, partial_decode: false }
-    }
-
-    fn partial_encoder_capability(&self) -> PartialEncoderCapability {
-        PartialEncoderCapability { partial_encode: false }
-    }
 }
 
-impl BytesToBytesCodecTraits for DvidValue {
-    fn into_dyn(self: Arc<Self>) -> Arc<dyn BytesToBytesCodecTraits> {
-        self
-    }
-
-    fn recommended_concurrency(
-        &self,
-        _decoded_representation: &BytesRepresentation,
-    ) -> Result<RecommendedConcurrency, CodecError> {
-        Ok(RecommendedConcurrency::new_maximum(1))
-    }
-
-    fn encoded_representation(
-        &self,
-        decoded_representation: &BytesRepresentation,
-    ) -> BytesRepresentation {
+impl BytesCodec for DvidValue {
+    fn encoded_size(&self, decoded_representation: &BytesRepresentation) -> BytesRepresentation {
         // A value may be compressed badly, and other writers choose the compression.
         match decoded_representation.size().and_then(|size| size.checked_add(size / 2 + 1024)) {
             Some(size) => BytesRepresentation::BoundedSize(size),
@@ -120,8 +88,4 @@ impl BytesToBytesCodecTraits for DvidValue {
         let plain = unwrap(&encoded_value, bytes_max).map_err(other)?;
         Ok(Cow::Owned(plain.into_owned()))
     }
-}
-
-fn other(error: impl std::fmt::Display) -> CodecError {
-    CodecError::Other(error.to_string())
 }

@@ -4,20 +4,18 @@
 //! chunk of HDF5 looks damaged to it. This codec takes its place. It computes the same as HDF5 and
 //! numcodecs.
 
-use std::any::Any;
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use zarrs::array::codec::Fletcher32Codec;
-use zarrs::array::codec::api::{
-    CodecRuntimePluginV3, PartialDecoderCapability, PartialEncoderCapability, register_codec_v3,
-};
+use zarrs::array::codec::api::{CodecRuntimePluginV3, register_codec_v3};
 use zarrs::array::{
-    ArrayBytesRaw, BytesRepresentation, BytesToBytesCodecTraits, Codec, CodecError,
-    CodecMetadataOptions, CodecOptions, CodecTraits, RecommendedConcurrency,
+    ArrayBytesRaw, BytesRepresentation, BytesToBytesCodecTraits, CodecError, CodecMetadataOptions,
+    CodecOptions, CodecTraits,
 };
 use zarrs::metadata::Configuration;
 use zarrs::plugin::{ExtensionAliases, ExtensionName, ZarrVersion, ZarrVersion3};
+
+use super::whole::{self, BytesCodec, Described};
 
 const CHECKSUM_BYTES: usize = 4;
 
@@ -28,7 +26,7 @@ const WORDS_AT_ONCE: usize = 360;
 pub(super) fn register() {
     register_codec_v3(CodecRuntimePluginV3::new(
         <Fletcher32Codec as ExtensionAliases<ZarrVersion3>>::matches_name,
-        |_| Ok(Codec::BytesToBytes(Arc::new(Fletcher32))),
+        |_| Ok(whole::of_bytes(Fletcher32)),
     ));
 }
 
@@ -59,15 +57,9 @@ fn swapped(checksum: u32) -> u32 {
     checksum >> 8 & 0x00ff_00ff | (checksum & 0x00ff_00ff) << 8
 }
 
-impl ExtensionName for Fletcher32 {
+impl Described for Fletcher32 {
     fn name(&self, version: ZarrVersion) -> Option<Cow<'static, str>> {
         Fletcher32Codec::new().name(version)
-    }
-}
-
-impl CodecTraits for Fletcher32 {
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 
     fn configuration(
@@ -77,32 +69,10 @@ impl CodecTraits for Fletcher32 {
     ) -> Option<Configuration> {
         Fletcher32Codec::new().configuration(version, options)
     }
-
-    fn partial_decoder_capability(&self) -> PartialDecoderCapability {
-        PartialDecoderCapability { partial_read: false, partial_decode: false }
-    }
-
-    fn partial_encoder_capability(&self) -> PartialEncoderCapability {
-        PartialEncoderCapability { partial_encode: false }
-    }
 }
 
-impl BytesToBytesCodecTraits for Fletcher32 {
-    fn into_dyn(self: Arc<Self>) -> Arc<dyn BytesToBytesCodecTraits> {
-        self
-    }
-
-    fn recommended_concurrency(
-        &self,
-        _decoded_representation: &BytesRepresentation,
-    ) -> Result<RecommendedConcurrency, CodecError> {
-        Ok(RecommendedConcurrency::new_maximum(1))
-    }
-
-    fn encoded_representation(
-        &self,
-        decoded_representation: &BytesRepresentation,
-    ) -> BytesRepresentation {
+impl BytesCodec for Fletcher32 {
+    fn encoded_size(&self, decoded_representation: &BytesRepresentation) -> BytesRepresentation {
         Fletcher32Codec::new().encoded_representation(decoded_representation)
     }
 

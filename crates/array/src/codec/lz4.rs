@@ -11,23 +11,19 @@
 //! The acceleration trades size for speed and is no part of the format; the encoder here has one
 //! speed and keeps the value only for the next program that encodes.
 
-use std::any::Any;
 use std::borrow::Cow;
-use std::sync::Arc;
 
-use zarrs::array::codec::api::{
-    CodecRuntimePluginV3, PartialDecoderCapability, PartialEncoderCapability, register_codec_v3,
-};
+use zarrs::array::codec::api::{CodecRuntimePluginV3, register_codec_v3};
 use zarrs::array::{
-    ArrayBytesRaw, BytesRepresentation, BytesToBytesCodecTraits, Codec, CodecError,
-    CodecMetadataOptions, CodecOptions, CodecTraits, RecommendedConcurrency,
+    ArrayBytesRaw, BytesRepresentation, CodecError, CodecMetadataOptions, CodecOptions,
 };
 use zarrs::metadata::Configuration;
-use zarrs::plugin::{ExtensionName, ZarrVersion};
+use zarrs::plugin::ZarrVersion;
 
 use super::bounded::decoded_max;
 use super::packed::{lz4_len, lz4_pack, lz4_unpack};
 use super::scratch::zeroed;
+use super::whole::{self, BytesCodec, Described, other};
 
 pub(super) const NAME: &str = "numcodecs.lz4";
 
@@ -37,7 +33,7 @@ pub(super) fn register() {
         |name| name == NAME,
         |metadata| {
             let configuration = metadata.configuration().cloned().unwrap_or_default();
-            Ok(Codec::BytesToBytes(Arc::new(Lz4 { configuration })))
+            Ok(whole::of_bytes(Lz4 { configuration }))
         },
     ));
 }
@@ -47,15 +43,9 @@ struct Lz4 {
     configuration: Configuration,
 }
 
-impl ExtensionName for Lz4 {
+impl Described for Lz4 {
     fn name(&self, _version: ZarrVersion) -> Option<Cow<'static, str>> {
         Some(NAME.into())
-    }
-}
-
-impl CodecTraits for Lz4 {
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 
     fn configuration(
@@ -65,32 +55,10 @@ impl CodecTraits for Lz4 {
     ) -> Option<Configuration> {
         Some(self.configuration.clone())
     }
-
-    fn partial_decoder_capability(&self) -> PartialDecoderCapability {
-        PartialDecoderCapability { partial_read: false, partial_decode: false }
-    }
-
-    fn partial_encoder_capability(&self) -> PartialEncoderCapability {
-        PartialEncoderCapability { partial_encode: false }
-    }
 }
 
-impl BytesToBytesCodecTraits for Lz4 {
-    fn into_dyn(self: Arc<Self>) -> Arc<dyn BytesToBytesCodecTraits> {
-        self
-    }
-
-    fn recommended_concurrency(
-        &self,
-        _decoded_representation: &BytesRepresentation,
-    ) -> Result<RecommendedConcurrency, CodecError> {
-        Ok(RecommendedConcurrency::new_maximum(1))
-    }
-
-    fn encoded_representation(
-        &self,
-        decoded_representation: &BytesRepresentation,
-    ) -> BytesRepresentation {
+impl BytesCodec for Lz4 {
+    fn encoded_size(&self, decoded_representation: &BytesRepresentation) -> BytesRepresentation {
         // The largest possible LZ4 block for this many bytes; its length takes four more.
         let bound = |size: u64| (size + size / 255).checked_add(16 + 4);
         match decoded_representation.size().and_then(bound) {
@@ -125,8 +93,4 @@ impl BytesToBytesCodecTraits for Lz4 {
         lz4_unpack(&encoded_value, &mut out).map_err(other)?;
         Ok(Cow::Owned(out))
     }
-}
-
-fn other(error: impl std::fmt::Display) -> CodecError {
-    CodecError::Other(error.to_string())
 }

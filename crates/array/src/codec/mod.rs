@@ -30,6 +30,7 @@ mod shorthand;
 #[cfg(test)]
 mod tests;
 mod vlen;
+mod whole;
 mod zstd;
 
 pub use chain::Codecs;

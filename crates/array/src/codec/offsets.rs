@@ -12,23 +12,18 @@
 //!
 //! Unlike with `vlen-utf8`, the elements are in one piece and any of them is found without a walk.
 
-use std::any::Any;
 use std::borrow::Cow;
-use std::num::NonZeroU64;
-use std::sync::Arc;
 
-use zarrs::array::codec::api::{
-    CodecRuntimePluginV3, PartialDecoderCapability, PartialEncoderCapability, register_codec_v3,
-};
+use zarrs::array::codec::api::{CodecRuntimePluginV3, register_codec_v3};
 use zarrs::array::{
-    ArrayBytes, ArrayBytesOffsets, ArrayBytesRaw, ArrayCodecTraits, ArrayToBytesCodecTraits,
-    BytesRepresentation, Codec, CodecError, CodecMetadataOptions, CodecOptions, CodecTraits,
-    DataType, DataTypeSize, FillValue, RecommendedConcurrency,
+    ArrayBytes, ArrayBytesOffsets, ArrayBytesRaw, BytesRepresentation, CodecError,
+    CodecMetadataOptions, CodecOptions, DataTypeSize,
 };
 use zarrs::metadata::Configuration;
 use zarrs::metadata::v3::MetadataV3;
-use zarrs::plugin::{ExtensionName, ZarrVersion};
+use zarrs::plugin::ZarrVersion;
 
+use super::whole::{self, ArrayCodec, Content, Described, other};
 use crate::{DType, Error, Result};
 
 /// The name of the codec that keeps strings and bytes behind a table of offsets.
@@ -38,7 +33,7 @@ pub const NAME: &str = "chunkyard.offsets";
 pub(super) fn register() {
     register_codec_v3(CodecRuntimePluginV3::new(
         |name| name == NAME,
-        |_metadata| Ok(Codec::ArrayToBytes(Arc::new(Offsets))),
+        |_metadata| Ok(whole::of_elements(Offsets)),
     ));
 }
 
@@ -104,15 +99,9 @@ fn corrupt(expected: impl Into<String>, found: impl ToString) -> Error {
 #[derive(Debug)]
 struct Offsets;
 
-impl ExtensionName for Offsets {
+impl Described for Offsets {
     fn name(&self, _version: ZarrVersion) -> Option<Cow<'static, str>> {
         Some(NAME.into())
-    }
-}
-
-impl CodecTraits for Offsets {
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 
     fn configuration(
@@ -122,54 +111,25 @@ impl CodecTraits for Offsets {
     ) -> Option<Configuration> {
         Some(Configuration::default())
     }
-
-    fn partial_decoder_capability(&self) -> PartialDecoderCapability {
-        PartialDecoderCapability { partial_read: false, partial_decode: false }
-    }
-
-    fn partial_encoder_capability(&self) -> PartialEncoderCapability {
-        PartialEncoderCapability { partial_encode: false }
-    }
 }
 
-impl ArrayCodecTraits for Offsets {
-    fn recommended_concurrency(
-        &self,
-        _shape: &[NonZeroU64],
-        _data_type: &DataType,
-    ) -> Result<RecommendedConcurrency, CodecError> {
-        Ok(RecommendedConcurrency::new_maximum(1))
-    }
-}
-
-impl ArrayToBytesCodecTraits for Offsets {
-    fn into_dyn(self: Arc<Self>) -> Arc<dyn ArrayToBytesCodecTraits> {
-        self
-    }
-
-    fn encoded_representation(
-        &self,
-        _shape: &[NonZeroU64],
-        data_type: &DataType,
-        _fill_value: &FillValue,
-    ) -> Result<BytesRepresentation, CodecError> {
-        match data_type.size() {
-            DataTypeSize::Variable if !data_type.is_optional() => {
+impl ArrayCodec for Offsets {
+    fn encoded_size(&self, content: Content<'_>) -> Result<BytesRepresentation, CodecError> {
+        match content.data_type.size() {
+            DataTypeSize::Variable if !content.data_type.is_optional() => {
                 Ok(BytesRepresentation::UnboundedSize)
             }
-            _ => Err(CodecError::UnsupportedDataType(data_type.clone(), NAME.to_owned())),
+            _ => Err(CodecError::UnsupportedDataType(content.data_type.clone(), NAME.to_owned())),
         }
     }
 
     fn encode<'a>(
         &self,
         bytes: ArrayBytes<'a>,
-        shape: &[NonZeroU64],
-        data_type: &DataType,
-        _fill_value: &FillValue,
+        content: Content<'_>,
         _options: &CodecOptions,
     ) -> Result<ArrayBytesRaw<'a>, CodecError> {
-        bytes.validate(num_elements(shape), data_type)?;
+        bytes.validate(content.elements(), content.data_type)?;
         let (bytes, offsets) = bytes.into_variable()?.into_parts();
         let mut out = Vec::new();
         encode(&bytes, offsets.iter().map(|&offset| offset as u64), &mut out).map_err(other)?;
@@ -179,24 +139,14 @@ impl ArrayToBytesCodecTraits for Offsets {
     fn decode<'a>(
         &self,
         bytes: ArrayBytesRaw<'a>,
-        shape: &[NonZeroU64],
-        _data_type: &DataType,
-        _fill_value: &FillValue,
+        content: Content<'_>,
         _options: &CodecOptions,
     ) -> Result<ArrayBytes<'a>, CodecError> {
         // Text is checked for UTF-8 after the chain, for all codecs alike.
-        let (payload, offsets) = decode(&bytes, num_elements(shape), false).map_err(other)?;
+        let (payload, offsets) = decode(&bytes, content.elements(), false).map_err(other)?;
         let offsets: Vec<usize> = offsets.into_iter().map(|offset| offset as usize).collect();
         Ok(ArrayBytes::new_vlen(payload.to_vec(), ArrayBytesOffsets::new(offsets)?)?)
     }
-}
-
-fn num_elements(shape: &[NonZeroU64]) -> u64 {
-    shape.iter().fold(1, |count, extent| count.saturating_mul(extent.get()))
-}
-
-fn other(error: Error) -> CodecError {
-    CodecError::Other(error.to_string())
 }
 
 #[cfg(test)]

@@ -4,31 +4,28 @@
 //! and a file may hold any number of such runs. `zarrs` decodes all of them before it returns. So
 //! the numbers are counted first, in memory for as many as the chunk has.
 
-use std::any::Any;
 use std::borrow::Cow;
-use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use pco::data_types::{Number, NumberType};
 use pco::standalone::{FileDecompressor, simple_decompress_into};
 use zarrs::array::codec::PcodecCodec;
-use zarrs::array::codec::api::{
-    CodecRuntimePluginV3, PartialDecoderCapability, PartialEncoderCapability, register_codec_v3,
-};
+use zarrs::array::codec::api::{CodecRuntimePluginV3, register_codec_v3};
 use zarrs::array::{
-    ArrayBytes, ArrayBytesRaw, ArrayCodecTraits, ArrayToBytesCodecTraits, BytesRepresentation,
-    Codec, CodecError, CodecMetadataOptions, CodecOptions, CodecTraits, CodecTraitsV3, DataType,
-    FillValue, RecommendedConcurrency,
+    ArrayBytes, ArrayBytesRaw, ArrayToBytesCodecTraits, BytesRepresentation, Codec, CodecError,
+    CodecMetadataOptions, CodecOptions, CodecTraitsV3,
 };
 use zarrs::metadata::Configuration;
-use zarrs::plugin::{ExtensionAliases, ExtensionName, ZarrVersion, ZarrVersion3};
+use zarrs::plugin::{ExtensionAliases, ZarrVersion, ZarrVersion3};
+
+use super::whole::{self, ArrayCodec, Content, Described};
 
 /// Makes `zarrs` use the wrapper of this module.
 pub(super) fn register() {
     let matches = <PcodecCodec as ExtensionAliases<ZarrVersion3>>::matches_name;
     register_codec_v3(CodecRuntimePluginV3::new(matches, |metadata| {
         match PcodecCodec::create(metadata)? {
-            Codec::ArrayToBytes(inner) => Ok(Codec::ArrayToBytes(Arc::new(Bounded(inner)))),
+            Codec::ArrayToBytes(inner) => Ok(whole::of_elements(Bounded(inner))),
             other => Ok(other),
         }
     }));
@@ -75,15 +72,9 @@ fn unsound(error: pco::errors::PcoError) -> CodecError {
     CodecError::Other(error.to_string())
 }
 
-impl ExtensionName for Bounded {
+impl Described for Bounded {
     fn name(&self, version: ZarrVersion) -> Option<Cow<'static, str>> {
         self.0.name(version)
-    }
-}
-
-impl CodecTraits for Bounded {
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 
     fn configuration(
@@ -93,64 +84,32 @@ impl CodecTraits for Bounded {
     ) -> Option<Configuration> {
         self.0.configuration(version, options)
     }
-
-    fn partial_decoder_capability(&self) -> PartialDecoderCapability {
-        PartialDecoderCapability { partial_read: false, partial_decode: false }
-    }
-
-    fn partial_encoder_capability(&self) -> PartialEncoderCapability {
-        PartialEncoderCapability { partial_encode: false }
-    }
 }
 
-impl ArrayCodecTraits for Bounded {
-    fn recommended_concurrency(
-        &self,
-        shape: &[NonZeroU64],
-        data_type: &DataType,
-    ) -> Result<RecommendedConcurrency, CodecError> {
-        self.0.recommended_concurrency(shape, data_type)
-    }
-}
-
-impl ArrayToBytesCodecTraits for Bounded {
-    fn into_dyn(self: Arc<Self>) -> Arc<dyn ArrayToBytesCodecTraits> {
-        self
-    }
-
-    fn encoded_representation(
-        &self,
-        shape: &[NonZeroU64],
-        data_type: &DataType,
-        fill_value: &FillValue,
-    ) -> Result<BytesRepresentation, CodecError> {
-        self.0.encoded_representation(shape, data_type, fill_value)
+impl ArrayCodec for Bounded {
+    fn encoded_size(&self, content: Content<'_>) -> Result<BytesRepresentation, CodecError> {
+        self.0.encoded_representation(content.shape, content.data_type, content.fill_value)
     }
 
     fn encode<'a>(
         &self,
         bytes: ArrayBytes<'a>,
-        shape: &[NonZeroU64],
-        data_type: &DataType,
-        fill_value: &FillValue,
+        content: Content<'_>,
         options: &CodecOptions,
     ) -> Result<ArrayBytesRaw<'a>, CodecError> {
-        self.0.encode(bytes, shape, data_type, fill_value, options)
+        self.0.encode(bytes, content.shape, content.data_type, content.fill_value, options)
     }
 
     fn decode<'a>(
         &self,
         bytes: ArrayBytesRaw<'a>,
-        shape: &[NonZeroU64],
-        data_type: &DataType,
-        fill_value: &FillValue,
+        content: Content<'_>,
         options: &CodecOptions,
     ) -> Result<ArrayBytes<'a>, CodecError> {
-        let elements = shape.iter().fold(1u64, |count, n| count.saturating_mul(n.get()));
         // A complex number is two numbers.
-        let count_max = usize::try_from(elements.saturating_mul(2)).unwrap_or(usize::MAX);
+        let count_max = usize::try_from(content.elements().saturating_mul(2)).unwrap_or(usize::MAX);
         check_count(&bytes, count_max)?;
-        self.0.decode(bytes, shape, data_type, fill_value, options)
+        self.0.decode(bytes, content.shape, content.data_type, content.fill_value, options)
     }
 }
 

@@ -9,22 +9,19 @@
 //! and our own decoder checks the lengths. Bytes after the last element are ignored, as by all
 //! readers.
 
-use std::any::Any;
 use std::borrow::Cow;
-use std::num::NonZeroU64;
 use std::sync::Arc;
 
-use zarrs::array::codec::api::{
-    CodecRuntimePluginV3, PartialDecoderCapability, PartialEncoderCapability, register_codec_v3,
-};
+use zarrs::array::codec::api::{CodecRuntimePluginV3, register_codec_v3};
 use zarrs::array::codec::{VlenArrayCodec, VlenBytesCodec, VlenUtf8Codec, VlenV2Codec};
 use zarrs::array::{
-    ArrayBytes, ArrayBytesOffsets, ArrayBytesRaw, ArrayCodecTraits, ArrayToBytesCodecTraits,
-    BytesRepresentation, Codec, CodecError, CodecMetadataOptions, CodecOptions, CodecTraits,
-    CodecTraitsV3, DataType, FillValue, RecommendedConcurrency,
+    ArrayBytes, ArrayBytesOffsets, ArrayBytesRaw, ArrayToBytesCodecTraits, BytesRepresentation,
+    Codec, CodecError, CodecMetadataOptions, CodecOptions, CodecTraitsV3,
 };
 use zarrs::metadata::Configuration;
-use zarrs::plugin::{ExtensionAliases, ExtensionName, ZarrVersion, ZarrVersion3};
+use zarrs::plugin::{ExtensionAliases, ZarrVersion, ZarrVersion3};
+
+use super::whole::{self, ArrayCodec, Content, Described};
 
 /// Makes `zarrs` use the wrapper of this module.
 pub(super) fn register() {
@@ -37,7 +34,7 @@ pub(super) fn register() {
 fn wrap<C: ExtensionAliases<ZarrVersion3> + CodecTraitsV3 + 'static>() {
     register_codec_v3(CodecRuntimePluginV3::new(C::matches_name, |metadata| {
         Ok(match C::create(metadata)? {
-            Codec::ArrayToBytes(inner) => Codec::ArrayToBytes(Arc::new(Checked { inner })),
+            Codec::ArrayToBytes(inner) => whole::of_elements(Checked { inner }),
             other => other,
         })
     }));
@@ -77,15 +74,9 @@ fn number(bytes: &[u8]) -> Option<(u32, &[u8])> {
     Some((u32::from_le_bytes(*first), rest))
 }
 
-impl ExtensionName for Checked {
+impl Described for Checked {
     fn name(&self, version: ZarrVersion) -> Option<Cow<'static, str>> {
         self.inner.name(version)
-    }
-}
-
-impl CodecTraits for Checked {
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 
     fn configuration(
@@ -95,61 +86,29 @@ impl CodecTraits for Checked {
     ) -> Option<Configuration> {
         self.inner.configuration(version, options)
     }
-
-    fn partial_decoder_capability(&self) -> PartialDecoderCapability {
-        PartialDecoderCapability { partial_read: false, partial_decode: false }
-    }
-
-    fn partial_encoder_capability(&self) -> PartialEncoderCapability {
-        PartialEncoderCapability { partial_encode: false }
-    }
 }
 
-impl ArrayCodecTraits for Checked {
-    fn recommended_concurrency(
-        &self,
-        shape: &[NonZeroU64],
-        data_type: &DataType,
-    ) -> Result<RecommendedConcurrency, CodecError> {
-        self.inner.recommended_concurrency(shape, data_type)
-    }
-}
-
-impl ArrayToBytesCodecTraits for Checked {
-    fn into_dyn(self: Arc<Self>) -> Arc<dyn ArrayToBytesCodecTraits> {
-        self
-    }
-
-    fn encoded_representation(
-        &self,
-        shape: &[NonZeroU64],
-        data_type: &DataType,
-        fill_value: &FillValue,
-    ) -> Result<BytesRepresentation, CodecError> {
-        self.inner.encoded_representation(shape, data_type, fill_value)
+impl ArrayCodec for Checked {
+    fn encoded_size(&self, content: Content<'_>) -> Result<BytesRepresentation, CodecError> {
+        self.inner.encoded_representation(content.shape, content.data_type, content.fill_value)
     }
 
     fn encode<'a>(
         &self,
         bytes: ArrayBytes<'a>,
-        shape: &[NonZeroU64],
-        data_type: &DataType,
-        fill_value: &FillValue,
+        content: Content<'_>,
         options: &CodecOptions,
     ) -> Result<ArrayBytesRaw<'a>, CodecError> {
-        self.inner.encode(bytes, shape, data_type, fill_value, options)
+        self.inner.encode(bytes, content.shape, content.data_type, content.fill_value, options)
     }
 
     fn decode<'a>(
         &self,
         bytes: ArrayBytesRaw<'a>,
-        shape: &[NonZeroU64],
-        _data_type: &DataType,
-        _fill_value: &FillValue,
+        content: Content<'_>,
         _options: &CodecOptions,
     ) -> Result<ArrayBytes<'a>, CodecError> {
-        let count = shape.iter().fold(1u64, |count, extent| count.saturating_mul(extent.get()));
-        let (bytes, offsets) = decode(&bytes, count).map_err(CodecError::Other)?;
+        let (bytes, offsets) = decode(&bytes, content.elements()).map_err(CodecError::Other)?;
         Ok(ArrayBytes::new_vlen(bytes, ArrayBytesOffsets::new(offsets)?)?)
     }
 }

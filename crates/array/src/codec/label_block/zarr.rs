@@ -9,25 +9,19 @@
 //! {"name": "chunkyard.label_block"}
 //! ```
 
-use std::any::Any;
 use std::borrow::Cow;
-use std::num::NonZeroU64;
-use std::sync::Arc;
 
 use serde_json::{Value, json};
-use zarrs::array::codec::api::{
-    CodecRuntimePluginV3, PartialDecoderCapability, PartialEncoderCapability, register_codec_v3,
-};
+use zarrs::array::codec::api::{CodecRuntimePluginV3, register_codec_v3};
 use zarrs::array::{
-    ArrayBytes, ArrayBytesRaw, ArrayCodecTraits, ArrayToBytesCodecTraits, BytesRepresentation,
-    Codec, CodecError, CodecMetadataOptions, CodecOptions, CodecTraits, DataType, FillValue,
-    RecommendedConcurrency,
+    ArrayBytes, ArrayBytesRaw, BytesRepresentation, CodecError, CodecMetadataOptions, CodecOptions,
 };
 use zarrs::metadata::Configuration;
 use zarrs::metadata::v3::MetadataV3;
-use zarrs::plugin::{ExtensionName, PluginCreateError, ZarrVersion};
+use zarrs::plugin::{PluginCreateError, ZarrVersion};
 
 use super::{Block, encode, encoded_bytes_max, grid_of};
+use crate::codec::whole::{self, ArrayCodec, Content, Described, other};
 use crate::codec::zeroed;
 use crate::{DType, Error, Result};
 
@@ -145,7 +139,7 @@ pub(in crate::codec) fn register() {
         |name| name == NAME,
         |metadata| {
             if metadata.configuration_is_none_or_empty() {
-                return Ok(Codec::ArrayToBytes(Arc::new(LabelBlock)));
+                return Ok(whole::of_elements(LabelBlock));
             }
             Err(PluginCreateError::Other(format!("{NAME} has no configuration, found {metadata}")))
         },
@@ -155,15 +149,9 @@ pub(in crate::codec) fn register() {
 #[derive(Debug)]
 struct LabelBlock;
 
-impl ExtensionName for LabelBlock {
+impl Described for LabelBlock {
     fn name(&self, _version: ZarrVersion) -> Option<Cow<'static, str>> {
         Some(NAME.into())
-    }
-}
-
-impl CodecTraits for LabelBlock {
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 
     fn configuration(
@@ -173,38 +161,11 @@ impl CodecTraits for LabelBlock {
     ) -> Option<Configuration> {
         Some(Configuration::default())
     }
-
-    fn partial_decoder_capability(&self) -> PartialDecoderCapability {
-        PartialDecoderCapability { partial_read: false, partial_decode: false }
-    }
-
-    fn partial_encoder_capability(&self) -> PartialEncoderCapability {
-        PartialEncoderCapability { partial_encode: false }
-    }
 }
 
-impl ArrayCodecTraits for LabelBlock {
-    fn recommended_concurrency(
-        &self,
-        _shape: &[NonZeroU64],
-        _data_type: &DataType,
-    ) -> Result<RecommendedConcurrency, CodecError> {
-        Ok(RecommendedConcurrency::new_maximum(1))
-    }
-}
-
-impl ArrayToBytesCodecTraits for LabelBlock {
-    fn into_dyn(self: Arc<Self>) -> Arc<dyn ArrayToBytesCodecTraits> {
-        self
-    }
-
-    fn encoded_representation(
-        &self,
-        shape: &[NonZeroU64],
-        data_type: &DataType,
-        _fill_value: &FillValue,
-    ) -> Result<BytesRepresentation, CodecError> {
-        let layout = layout(shape, data_type)?;
+impl ArrayCodec for LabelBlock {
+    fn encoded_size(&self, content: Content<'_>) -> Result<BytesRepresentation, CodecError> {
+        let layout = layout(content)?;
         let bytes_max = layout.encoded_bytes_max().map_err(other)?;
         Ok(BytesRepresentation::BoundedSize(bytes_max as u64))
     }
@@ -212,12 +173,10 @@ impl ArrayToBytesCodecTraits for LabelBlock {
     fn encode<'a>(
         &self,
         bytes: ArrayBytes<'a>,
-        shape: &[NonZeroU64],
-        data_type: &DataType,
-        _fill_value: &FillValue,
+        content: Content<'_>,
         _options: &CodecOptions,
     ) -> Result<ArrayBytesRaw<'a>, CodecError> {
-        let layout = layout(shape, data_type)?;
+        let layout = layout(content)?;
         let mut decoded = bytes.into_fixed()?;
         if cfg!(target_endian = "big") {
             layout.to_little_endian(decoded.to_mut());
@@ -230,12 +189,10 @@ impl ArrayToBytesCodecTraits for LabelBlock {
     fn decode<'a>(
         &self,
         bytes: ArrayBytesRaw<'a>,
-        shape: &[NonZeroU64],
-        data_type: &DataType,
-        _fill_value: &FillValue,
+        content: Content<'_>,
         _options: &CodecOptions,
     ) -> Result<ArrayBytes<'a>, CodecError> {
-        let layout = layout(shape, data_type)?;
+        let layout = layout(content)?;
         let voxels: usize = layout.size.iter().map(|&n| n as usize).product();
         let mut out = zeroed(voxels * layout.item).map_err(other)?;
         layout.decode_into(&bytes, &mut out).map_err(other)?;
@@ -244,12 +201,7 @@ impl ArrayToBytesCodecTraits for LabelBlock {
     }
 }
 
-fn layout(shape: &[NonZeroU64], data_type: &DataType) -> Result<Layout, CodecError> {
-    let shape: Vec<u64> = shape.iter().map(|extent| extent.get()).collect();
-    let name = data_type.name_v3().unwrap_or_default();
-    Layout::new(&name, &shape).map_err(other)
-}
-
-fn other(error: Error) -> CodecError {
-    CodecError::Other(error.to_string())
+fn layout(content: Content<'_>) -> Result<Layout, CodecError> {
+    let name = content.data_type.name_v3().unwrap_or_default();
+    Layout::new(&name, &content.shape()).map_err(other)
 }
