@@ -63,8 +63,11 @@ test-rust: ## cargo test for the workspace, documentation examples included
 test-s3: ## repository and store on a real S3 server, which is built first if need be
 	scripts/with-s3-server $(MAKE) --no-print-directory test-in-bucket
 
+# Faults at every operation are made in front of the store, and take minutes: a bucket sees them in `make stress`.
+FAULTS := repo::bit_flips repo::crash repo::exhaustion repo::gc_beside repo::sleepers
+
 test-in-bucket:
-	$(CARGO) test --workspace --test main -- repo:: store::
+	$(CARGO) test --workspace --test main -- repo:: store:: $(addprefix --skip ,$(FAULTS))
 	$(CARGO) test --workspace --test main -- --ignored s3:: --skip stress
 
 .PHONY: test-dvid
@@ -76,6 +79,7 @@ stress: ## the tests that take minutes: many writers, killed processes, every fl
 	$(CARGO) test --release --workspace --exclude chunkyard-hostile --lib --test main -- --ignored --test-threads 1 \
 		--skip s3:: --skip dvid_live::
 	scripts/with-s3-server $(CARGO) test --release --workspace --test main -- --ignored s3:: --test-threads 1
+	scripts/with-s3-server $(CARGO) test --release --workspace --test main -- $(FAULTS)
 	PROPTEST_RNG_SEED=$$RANDOM PROPTEST_CASES=2000 $(CARGO) test --release --workspace --test main -- \
 		::model:: ::regions:: select:: convert::random store::fetch
 
