@@ -106,18 +106,21 @@ async fn merge_once(
         Ok(rows.into_iter().filter_map(|(_, row)| row).map(|row| (row.mutation, row)).collect())
     };
     let (mut our_log, mut their_log) = (log(&ours).await?, log(&theirs).await?);
-    // What an earlier merge brought over is on both sides.
-    their_log.retain(|id, _| our_log.remove(id).is_none());
+    forget_shared(&mut our_log, &mut their_log, &map.path)?;
     let before = left_out_before(&state, &ours, &base);
     if their_log.keys().all(|id| before.contains(id)) {
         return Ok(Joined::default());
     }
+    let twice = match map.at_version(&base).await? {
+        Some(base) => made_twice(&base, &our_log, &their_log).await?,
+        None => BTreeSet::new(),
+    };
     let mut merge = Merge {
         repo,
         map: &map,
         ours: version(&ours),
         theirs: version(&theirs),
-        sides: Sides::decide(&our_log, &their_log, &before, resolution, &map.path)?,
+        sides: Sides::decide(&our_log, &their_log, &before, &twice, resolution, &map.path)?,
         bodies: BTreeSet::new(),
     };
     let mut joined = Joined::default();
@@ -168,6 +171,54 @@ fn common_base(state: &State, ours: &Snapshot, theirs: &Snapshot) -> Result<Arc<
     })
 }
 
+/// Forgets what an earlier merge brought over, which is on both sides.
+fn forget_shared(
+    ours: &mut BTreeMap<u64, Mutation>,
+    theirs: &mut BTreeMap<u64, Mutation>,
+    path: &str,
+) -> Result<()> {
+    for (id, mutation) in ours.iter() {
+        if let Some(other) = theirs.get(id).filter(|other| *other != mutation) {
+            let lines =
+                format!("ours by {}, theirs by {}", with_bodies(mutation), with_bodies(other));
+            let conflict = Conflict {
+                keys: vec![id.to_string()],
+                chunk_count: 1,
+                theirs: vec![describe(other)],
+                ..Conflict::of_node(&below(path, layout::MUTATIONS), ConflictKind::Row)
+            };
+            return Err(Error::Conflict {
+                message: format!(
+                    "the branches have different mutations with the id {id} ({lines}); make one of them again on \
+                     a branch from before it"
+                ),
+                conflicts: vec![conflict],
+            });
+        }
+    }
+    theirs.retain(|id, _| ours.remove(id).is_none());
+    Ok(())
+}
+
+/// Ids that both sides made: on each they stand for something else, so only one side can have them.
+async fn made_twice(
+    base: &Labelmap,
+    ours: &BTreeMap<u64, Mutation>,
+    theirs: &BTreeMap<u64, Mutation>,
+) -> Result<BTreeSet<u64>> {
+    let ids = |log: &BTreeMap<u64, Mutation>| -> BTreeSet<u64> {
+        log.values().flat_map(ids_of).collect()
+    };
+    let both: Vec<u64> = ids(ours).intersection(&ids(theirs)).copied().collect();
+    let known = base.known_ids(&both).await?;
+    Ok(both.into_iter().filter(|id| !known.contains(id)).collect())
+}
+
+/// All bodies and supervoxels that a mutation touched.
+fn ids_of(mutation: &Mutation) -> impl Iterator<Item = u64> + '_ {
+    mutation.bodies.iter().chain(&mutation.supervoxels).copied()
+}
+
 /// Mutations that merges since the base decided against.
 fn left_out_before(state: &State, ours: &Snapshot, base: &Snapshot) -> BTreeSet<u64> {
     state
@@ -188,17 +239,24 @@ struct Sides {
 }
 
 impl Sides {
-    /// An edit of theirs that an earlier merge left out counts as a decision of ours about its bodies.
+    /// An edit of theirs that an earlier merge left out counts as a decision of ours about its bodies. `twice` are
+    /// ids that both sides made: edits that have one in common belong together, whatever their bodies are.
     fn decide(
         ours: &BTreeMap<u64, Mutation>,
         theirs: &BTreeMap<u64, Mutation>,
         left_out: &BTreeSet<u64>,
+        twice: &BTreeSet<u64>,
         resolution: &Resolution,
         path: &str,
     ) -> Result<Self> {
         let mut groups = Groups::default();
+        let mut makers: BTreeMap<u64, u64> = BTreeMap::new();
         for mutation in ours.values().chain(theirs.values()) {
             groups.join(&mutation.bodies);
+            let Some(&body) = mutation.bodies.first() else { continue };
+            for id in ids_of(mutation).filter(|id| twice.contains(id)) {
+                groups.join(&[*makers.entry(id).or_insert(body), body]);
+            }
         }
         let (settled, open): (Vec<&Mutation>, Vec<&Mutation>) =
             theirs.values().partition(|mutation| left_out.contains(&mutation.mutation));
@@ -233,7 +291,7 @@ impl Sides {
         }
         if !conflicts.is_empty() {
             conflicts.dedup_by_key(|(group, ..)| *group);
-            return Err(conflict(&conflicts, path));
+            return Err(conflict(&conflicts, twice, path));
         }
         let known: Vec<u64> = groups.parents.keys().copied().collect();
         let side = |body: u64, groups: &mut Groups| sides.get(&groups.of(body)).copied();
@@ -272,42 +330,56 @@ fn last_by_group<'a>(
     last
 }
 
-fn conflict(conflicts: &[(u64, Mutation, Mutation)], path: &str) -> Error {
-    let describe = |mutation: &Mutation| {
-        let by = match mutation.user.as_str() {
-            "" => String::new(),
-            user => format!(" by {user}"),
-        };
-        format!("{} {}{by}", mutation.kind.name(), mutation.mutation)
+fn describe(mutation: &Mutation) -> String {
+    let by = match mutation.user.as_str() {
+        "" => String::new(),
+        user => format!(" by {user}"),
     };
+    format!("{} {}{by}", mutation.kind.name(), mutation.mutation)
+}
+
+fn with_bodies(mutation: &Mutation) -> String {
+    format!("{} of body {}", describe(mutation), listed(&mutation.bodies))
+}
+
+fn listed<'a>(ids: impl IntoIterator<Item = &'a u64>) -> String {
+    ids.into_iter().map(u64::to_string).collect::<Vec<_>>().join(", ")
+}
+
+fn conflict(conflicts: &[(u64, Mutation, Mutation)], twice: &BTreeSet<u64>, path: &str) -> Error {
     let row = |(_, ours, theirs): &(u64, Mutation, Mutation)| {
-        let both: BTreeSet<u64> =
-            ours.bodies.iter().filter(|body| theirs.bodies.contains(body)).copied().collect();
-        let bodies = if both.is_empty() { ours.bodies.iter().copied().collect() } else { both };
-        let keys: Vec<String> = bodies.iter().map(u64::to_string).collect();
-        (keys.join(", "), describe(ours), describe(theirs), keys)
+        let bodies =
+            |mutation: &Mutation| -> BTreeSet<u64> { mutation.bodies.iter().copied().collect() };
+        let (ours_of, theirs_of) = (bodies(ours), bodies(theirs));
+        let mut both: BTreeSet<u64> = ours_of.intersection(&theirs_of).copied().collect();
+        if both.is_empty() {
+            both = ours_of.union(&theirs_of).copied().collect();
+        }
+        let ids: BTreeSet<u64> = ids_of(ours).filter(|id| twice.contains(id)).collect();
+        let ids: Vec<u64> = ids_of(theirs).filter(|id| ids.contains(id)).collect();
+        let made = match ids.is_empty() {
+            true => String::new(),
+            false => format!(", both of which made the id {}", listed(&ids)),
+        };
+        let (ours, theirs) = (describe(ours), describe(theirs));
+        let line = format!("body {}: ours by {ours}, theirs by {theirs}{made}", listed(&both));
+        (line, theirs, both.iter().map(u64::to_string).collect::<Vec<_>>())
     };
     let rows: Vec<_> = conflicts.iter().map(row).collect();
-    let lines: Vec<String> = rows
-        .iter()
-        .take(10)
-        .map(|(bodies, ours, theirs, _)| {
-            format!("body {bodies}: ours by {ours}, theirs by {theirs}")
-        })
-        .collect();
+    let lines: Vec<&str> = rows.iter().take(10).map(|(line, ..)| line.as_str()).collect();
+    let message = format!(
+        "both branches edited the same bodies, or gave the same new id ({}); say for each body whose edits stay",
+        lines.join("; ")
+    );
     let conflicts = rows
         .into_iter()
-        .map(|(_, _, theirs, keys)| Conflict {
+        .map(|(_, theirs, keys)| Conflict {
             chunk_count: keys.len() as u64,
             keys,
             theirs: vec![theirs],
             ..Conflict::of_node(&below(path, layout::BODIES), ConflictKind::Row)
         })
         .collect();
-    let message = format!(
-        "both branches edited the same bodies ({}); say for each whose edits stay",
-        lines.join("; ")
-    );
     Error::Conflict { message, conflicts }
 }
 

@@ -10,6 +10,7 @@
 
 mod changes;
 mod cut_again;
+mod ids;
 mod reassign;
 mod revert;
 mod split;
@@ -18,8 +19,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use chunkyard_repo::{CommitOptions, Rebase, Repository, Snapshot};
+use chunkyard_repo::{CommitOptions, KeyRange, Rebase, Repository, Snapshot};
 use chunkyard_store::{Conflict, ConflictKind, Error, Noun, Result, clock};
+use futures::TryStreamExt;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::changes::Changes;
@@ -247,32 +249,47 @@ impl Labelmap {
         match wanted {
             None => self.fresh_id(taken).await,
             Some(0) => Err(Error::invalid("0 is no body or supervoxel")),
-            Some(id) if taken.contains(&id) || self.is_taken(id).await? => Err(Error::invalid(
-                format!("the id {id} is or was in use; a new body or supervoxel needs a new one"),
-            )),
+            Some(id) if taken.contains(&id) || !self.known_ids(&[id]).await?.is_empty() => {
+                Err(Error::invalid(format!(
+                    "the id {id} is or was in use; a new body or supervoxel needs a new one"
+                )))
+            }
             Some(id) => Ok(id),
         }
     }
 
-    /// An id that neither this nor another branch has: microseconds since 2020, which stay below 2^53 until
-    /// the year 2305 and so are exact in every language.
+    /// An id that neither this nor another branch has, and greater than that of each mutation here.
     async fn fresh_id(&self, taken: &BTreeSet<u64>) -> Result<u64> {
+        let mut last = self.last_mutation().await?;
         loop {
-            let now = now_micros();
-            let next = |last: u64| Some(now.max(last + 1));
-            let last = self.last_id.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
-            let id = now.max(last.unwrap_or_else(|last| last) + 1);
-            if !taken.contains(&id) && !self.is_taken(id).await? {
+            let id = ids::after(last)?;
+            let before = self.last_id.fetch_max(id, Ordering::Relaxed);
+            last = before.max(id);
+            if before < id && !taken.contains(&id) && self.known_ids(&[id]).await?.is_empty() {
                 return Ok(id);
             }
         }
     }
 
-    async fn is_taken(&self, id: u64) -> Result<bool> {
-        let mapped: Vec<Option<MappingRow>> = rows::get(&self.mapping, &[id]).await?;
-        Ok(mapped.into_iter().flatten().next().is_some()
-            || self.find_supervoxels(&[id]).await?.pop().flatten().is_some()
-            || self.find_bodies(&[id]).await?.pop().flatten().is_some())
+    /// The greatest id of a mutation, or one that was handed out here; less if all are below an id of now.
+    async fn last_mutation(&self) -> Result<u64> {
+        let mut last = self.last_id.load(Ordering::Relaxed);
+        let range = KeyRange::From(vec![ids::least().max(last).into()]);
+        let mut batches = self.mutations.scan(&range, Some(&["mutation"]))?;
+        while let Some(batch) = batches.try_next().await? {
+            last = rows::u64s(&batch, "mutation")?.last().copied().unwrap_or(last);
+        }
+        Ok(last)
+    }
+
+    /// Which ids stand for something: a body, or a supervoxel that is there, was cut, or was mapped.
+    pub(crate) async fn known_ids(&self, ids: &[u64]) -> Result<BTreeSet<u64>> {
+        let mapped: Vec<Option<MappingRow>> = rows::get(&self.mapping, ids).await?;
+        let mut known: BTreeSet<u64> = mapped.iter().flatten().map(|row| row.supervoxel).collect();
+        let supervoxels = self.find_supervoxels(ids).await?;
+        known.extend(supervoxels.iter().flatten().map(|row| row.supervoxel));
+        known.extend(self.find_bodies(ids).await?.iter().flatten().map(|row| row.body));
+        Ok(known)
     }
 
     /// Commits the edits of the session. Edits of other bodies that were committed meanwhile are kept; if
@@ -343,11 +360,4 @@ pub async fn commit_edits(
             Err(error) => return Err(error),
         }
     }
-}
-
-fn now_micros() -> u64 {
-    const START: std::time::Duration = std::time::Duration::from_secs(1_577_836_800);
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let since = now.ok().and_then(|now| now.checked_sub(START)).unwrap_or_default();
-    u64::try_from(since.as_micros()).unwrap_or(u64::MAX).max(1)
 }

@@ -1,5 +1,6 @@
 //! Against a real DVID, against a naive model, by several writers, through deaths.
 
+mod collisions;
 mod crash;
 mod dvid;
 mod dvid_diff;
