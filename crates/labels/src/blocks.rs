@@ -73,28 +73,42 @@ impl Labelmap {
             let mut parents: Vec<At> = changed.iter().map(|at| at.map(|at| at / 2)).collect();
             parents.sort_unstable();
             parents.dedup();
+            changed.clear();
             for parents in parents.chunks(BLOCKS_AT_ONCE / 8) {
-                self.downsample_to(scale, parents).await?;
+                changed.extend(self.downsample_to(scale, parents).await?);
             }
-            changed = parents;
         }
         Ok(())
     }
 
-    /// Makes blocks of a scale from the eight below each.
-    pub(crate) async fn downsample_to(&self, scale: usize, parents: &[At]) -> Result<()> {
+    /// Makes blocks of a scale from the eight below each, and says which of them are not as they were. The others are
+    /// not written: two edits far from each other share a coarse block, and must not collide in it for nothing.
+    pub(crate) async fn downsample_to(&self, scale: usize, parents: &[At]) -> Result<Vec<At>> {
         let mut eights = Vec::with_capacity(parents.len());
         for parent in parents {
             eights.push(self.children_of(scale, *parent).await?);
         }
+        let stored = self.blocks(scale, parents).await?;
         let size = self.layout.block_xyz();
-        let made =
-            cpu(move || eights.iter().map(|eight| vote(eight, size)).collect::<Result<Vec<_>>>())
-                .await??;
-        for (parent, block) in parents.iter().zip(made) {
-            self.put_block(scale, *parent, &block).await?;
+        let made = cpu(move || {
+            let differs = |(eight, stored): (&Vec<Option<Vec<u8>>>, Option<Vec<u8>>)| {
+                let made = vote(eight, size)?;
+                let same = match &stored {
+                    Some(stored) => *stored == made,
+                    None => Block::parse(&made)?.is_zero(),
+                };
+                Ok((!same).then_some(made))
+            };
+            eights.iter().zip(stored).map(differs).collect::<Result<Vec<_>>>()
+        });
+        let mut changed = Vec::new();
+        for (parent, block) in parents.iter().zip(made.await??) {
+            if let Some(block) = block {
+                self.put_block(scale, *parent, &block).await?;
+                changed.push(*parent);
+            }
         }
-        Ok(())
+        Ok(changed)
     }
 
     /// The eight blocks that a block of a scale stands for, in the order of the vote.

@@ -174,6 +174,12 @@ impl Labelmap {
                 layout.shape
             )));
         }
+        if mapping.get(0).is_some() {
+            return Err(Error::invalid(
+                "the mapping has a row of supervoxel 0, which is no supervoxel but what lies between them; leave \
+                 that row out",
+            ));
+        }
         let map = Self::create(session, path, layout).await?;
         let imported = map.fill(volume, mapping, meter).await?;
         Ok((map, imported))
@@ -334,6 +340,7 @@ impl Labelmap {
     /// Makes all coarser scales anew from the one of full resolution.
     pub async fn downsample(&self, meter: &Meter) -> Result<()> {
         self.refuse_torn()?;
+        self.forget_edits();
         for scale in 1..self.layout.scales {
             // Blocks that stand above nothing go.
             let below = self.stored_blocks(scale - 1).await?;

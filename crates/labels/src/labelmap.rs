@@ -1,12 +1,13 @@
 //! A labelmap of a session: its arrays and tables, opened.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use chunkyard_repo::{Array, NodeKind, Session, Table};
 use chunkyard_store::{Error, Noun, Result};
 use futures::TryStreamExt;
 
+use crate::edit::Done;
 use crate::layout::{self, Layout, array_name};
 use crate::rows::u64s;
 use crate::{Mapping, MappingBuilder};
@@ -29,6 +30,11 @@ pub struct Labelmap {
     pub(crate) last_id: AtomicU64,
     /// Whether an edit failed half-way: the session has some of its rows, and must not be committed.
     pub(crate) torn: AtomicBool,
+    /// The edits that were made here, to be done anew if another writer is faster; `None` if the session had changes
+    /// before, or got others.
+    pub(crate) done: Mutex<Option<Vec<Done>>>,
+    /// Whether the edits were done anew and committed in another session.
+    pub(crate) spent: AtomicBool,
 }
 
 impl Labelmap {
@@ -74,6 +80,8 @@ impl Labelmap {
             scales,
             last_id: AtomicU64::new(0),
             torn: AtomicBool::new(false),
+            done: Mutex::new((!session.is_changed()).then(Vec::new)),
+            spent: AtomicBool::new(false),
         })
     }
 
@@ -147,7 +155,16 @@ impl Labelmap {
             let what = "an edit of this session failed half-way; open a new session and edit again";
             return Err(Error::invalid(what));
         }
+        if self.spent.load(Ordering::Relaxed) {
+            let what = "the edits of this session are committed; open a new session to make more";
+            return Err(Error::invalid(what));
+        }
         Ok(())
+    }
+
+    /// From now on the session has more than edits.
+    pub(crate) fn forget_edits(&self) {
+        *self.done.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }
 

@@ -282,6 +282,22 @@ def test_edits_of_other_bodies_go_together_and_of_the_same_conflict(repo: Reposi
     assert {6, 8} <= set(seg.supervoxels(6).tolist()) and seg.verify()
 
 
+def test_sessions_that_split_bodies_of_one_block_both_land(repo: Repository) -> None:
+    ours, theirs, late = writable(repo), writable(repo), writable(repo)
+    half = np.zeros(SHAPE, bool)
+    half[:, :20] = True
+    [mine, other] = ours.split_supervoxel(4, half), theirs.split_body(6, half)
+    late.split_body(6, half)
+    theirs.commit("theirs")
+    snapshot = ours.commit("ours")
+    assert repo.lookup_branch("main") == snapshot
+    with pytest.raises(ConflictError, match="body 6"):
+        late.commit("late")
+    seg = Labelmap.open(repo, "seg")
+    assert seg.verify() and {mine.id, other.id} == {mutation.id for mutation in seg.log()}
+    assert mine.other in seg.supervoxels(mine.body) and seg.body(other.other).voxels > 0
+
+
 def test_versions_are_compared_body_by_body(repo: Repository) -> None:
     base = repo.create_tag("base")
     seg = writable(repo)

@@ -6,9 +6,11 @@
 //!
 //! Almost every edit gives supervoxels to other bodies; `reassign` works out what that does to all tables.
 //! Splits also make new supervoxels out of voxels (`split`). `revert` undoes both, and `cut_again` the undoing
-//! of a split. An edit that is refused has written nothing.
+//! of a split. An edit that is refused has written nothing. `commit` makes the edits of a session visible, and does
+//! them anew if another writer was faster.
 
 mod changes;
+mod commit;
 mod cut_again;
 mod ids;
 mod reassign;
@@ -16,20 +18,18 @@ mod revert;
 mod split;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use chunkyard_repo::{CommitOptions, KeyRange, Rebase, Repository, Snapshot};
-use chunkyard_store::{Conflict, ConflictKind, Error, Noun, Result, clock};
+use chunkyard_repo::KeyRange;
+use chunkyard_store::{Error, Noun, Result, clock};
 use futures::TryStreamExt;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::changes::Changes;
+pub(crate) use self::commit::Done;
+pub use self::commit::commit_edits;
 use crate::rows::{self, Kind, MappingRow, Mutation};
-use crate::{Labelmap, Runs, layout};
-
-/// How often an edit is worked out anew because another writer changed the same blocks or took the same id.
-const ATTEMPTS: usize = 20;
+use crate::{Labelmap, Runs};
 
 /// An edit. Ids that are `None` are chosen.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -113,11 +113,9 @@ impl Labelmap {
     /// session is as it was.
     pub async fn apply(&self, edit: &Edit, author: &Author) -> Result<Mutation> {
         self.refuse_torn()?;
-        let mut changes = self.work_out(edit).await?;
+        let changes = self.work_out(edit).await?;
         let mutation = self.fresh_id(&BTreeSet::new()).await?;
-        let mutation = changes.log(mutation, author, clock::now_ms());
-        self.write(changes, &mutation).await?;
-        Ok(mutation)
+        self.write_logged(edit, changes, author, (mutation, clock::now_ms())).await
     }
 
     async fn work_out(&self, edit: &Edit) -> Result<Changes> {
@@ -239,6 +237,15 @@ impl Labelmap {
         if moves.contains_key(&0) {
             return Err(Error::invalid("0 is no supervoxel; it is what lies between them"));
         }
+        // A retired id has no voxels that a body could get. Its row says so to every reader of blocks.
+        let given: Vec<u64> =
+            moves.iter().filter(|(_, body)| **body != 0).map(|(id, _)| *id).collect();
+        let owners = self.bodies_of(&given).await?;
+        if let Some((id, _)) = given.iter().zip(owners).find(|(_, owner)| *owner == 0) {
+            return Err(Error::invalid(format!(
+                "{id} is retired, so it cannot be given to a body; undo the edit that retired it instead"
+            )));
+        }
         let mut changes = self.reassign(&moves).await?;
         changes.name(Kind::Map, 0, 0);
         Ok(changes)
@@ -290,74 +297,5 @@ impl Labelmap {
         known.extend(supervoxels.iter().flatten().map(|row| row.supervoxel));
         known.extend(self.find_bodies(ids).await?.iter().flatten().map(|row| row.body));
         Ok(known)
-    }
-
-    /// Commits the edits of the session. Edits of other bodies that were committed meanwhile are kept; if
-    /// one of the same bodies was edited, this is a conflict that names the bodies.
-    pub async fn commit(&self, message: &str) -> Result<Arc<Snapshot>> {
-        self.refuse_torn()?;
-        let options = CommitOptions::message(message).with_rebase(Rebase::default());
-        self.session.commit(options).await.map_err(|error| self.explain_conflict(error))
-    }
-
-    /// Puts the bodies first in a conflict: people edit bodies, not rows.
-    fn explain_conflict(&self, error: Error) -> Error {
-        let Error::Conflict { conflicts, .. } = &error else { return error };
-        let bodies = self.bodies_in_conflict(conflicts);
-        if bodies.is_empty() {
-            return error;
-        }
-        let listed: Vec<String> = bodies.iter().take(10).map(|body| body.to_string()).collect();
-        let more = if bodies.len() > 10 { ", …" } else { "" };
-        Error::Conflict {
-            message: format!(
-                "body {}{more} was edited meanwhile; look at it and edit again",
-                listed.join(", ")
-            ),
-            conflicts: conflicts.clone(),
-        }
-    }
-
-    fn bodies_in_conflict(&self, conflicts: &[Conflict]) -> Vec<String> {
-        let path = crate::labelmap::below(&self.path, layout::BODIES);
-        let of_bodies =
-            |conflict: &&Conflict| conflict.kind == ConflictKind::Row && conflict.path == path;
-        conflicts.iter().filter(of_bodies).flat_map(|conflict| conflict.keys.clone()).collect()
-    }
-}
-
-/// Applies edits to the tip of a branch as one commit, and says what was logged. An edit is worked out anew
-/// if another writer meanwhile changed other bodies in the same blocks; if it changed the same bodies, that
-/// is a conflict that names them.
-pub async fn commit_edits(
-    repo: &Repository,
-    branch: &str,
-    path: &str,
-    edits: &[Edit],
-    author: &Author,
-    message: &str,
-) -> Result<(Vec<Mutation>, Arc<Snapshot>)> {
-    if edits.is_empty() {
-        return Err(Error::invalid("no edits to commit"));
-    }
-    let mut attempt = 1;
-    loop {
-        let session = repo.writable_session(branch).await?;
-        let map = Labelmap::open(&session, path).await?;
-        let mut mutations = Vec::with_capacity(edits.len());
-        for edit in edits {
-            mutations.push(map.apply(edit, author).await?);
-        }
-        match map.commit(message).await {
-            Ok(snapshot) => return Ok((mutations, snapshot)),
-            Err(Error::Conflict { conflicts, .. })
-                if attempt < ATTEMPTS
-                    && !conflicts.is_empty()
-                    && map.bodies_in_conflict(&conflicts).is_empty() =>
-            {
-                attempt += 1;
-            }
-            Err(error) => return Err(error),
-        }
     }
 }

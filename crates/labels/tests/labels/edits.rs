@@ -3,8 +3,10 @@
 use std::collections::BTreeSet;
 
 use chunkyard_array::Region;
+use chunkyard_format::Meter;
 use chunkyard_labels::{
-    Author, Edit, Ids, Kind, Layout, Resolution, Run, Runs, Side, diff, merge_branch,
+    Author, Edit, Ids, Kind, Labelmap, Layout, Mapping, Resolution, Run, Runs, Side, diff,
+    merge_branch,
 };
 use chunkyard_repo::{Repository, Version};
 use chunkyard_store::{Error, ErrorKind};
@@ -298,6 +300,43 @@ fn hostile_sparse_volumes_are_errors() {
     Runs::of_mask([0; 3], [u64::MAX; 3], &[]).unwrap_err();
 }
 
+/// Its row in the table of supervoxels says that it has no voxels and no body, and so must the mapping.
+#[tokio::test]
+async fn a_retired_id_is_not_given_to_a_body() {
+    let (repo, _) = small().await;
+    let split =
+        Edit::SplitSupervoxel { supervoxel: 1, voxels: slab(3), part: Some(101), rest: Some(102) };
+    edit(&repo, "main", split).await.unwrap();
+    let cleave = Edit::Cleave { body: 1, supervoxels: vec![101], new_body: Some(300) };
+    edit(&repo, "main", cleave).await.unwrap();
+    for retired in [1, 300] {
+        let map = Edit::Map { mapping: vec![(3, 4), (retired, 2)] };
+        let error = edit(&repo, "main", map).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
+        assert!(error.to_string().contains(&format!("{retired} is retired")), "{error}");
+    }
+    // What it says already, and ids that no voxel has, may stand in a table that is handed on as a whole.
+    let again = Edit::Map { mapping: vec![(1, 0), (3, 4), (900, 2), (901, 0)] };
+    edit(&repo, "main", again).await.unwrap();
+    let map = tip(&repo, "main").await;
+    assert_eq!(map.bodies_of(&[1, 3, 900, 901]).await.unwrap(), [0, 4, 2, 0]);
+    assert_sound(&map).await;
+}
+
+#[tokio::test]
+async fn an_import_refuses_a_mapping_of_label_0() {
+    let repo = create(&memory()).await;
+    let session = repo.writable_session("main").await.unwrap();
+    let (voxels, meter) = (columns(), Meter::default());
+    let mapping = Mapping::from_sorted(vec![0, 3], vec![7, 7]).unwrap();
+    let layout = Layout::new(voxels.shape).with_block([16; 3]);
+    let error =
+        Labelmap::import(&session, PATH, layout, &voxels, &mapping, &meter).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+    assert!(error.to_string().contains("supervoxel 0"), "{error}");
+    assert!(session.node(PATH).is_err(), "nothing of it is left in the session");
+}
+
 /// A mutation and the one that undid it count for nothing together: what came before them can be undone.
 #[tokio::test]
 async fn edits_that_were_undone_do_not_stand_in_the_way_of_older_ones() {
@@ -358,7 +397,7 @@ async fn an_undone_split_is_cut_again_along_the_same_voxels() {
     assert_sound(&tip(&repo, "main").await).await;
 
     let session = repo.writable_session("main").await.unwrap();
-    let map = chunkyard_labels::Labelmap::open(&session, PATH).await.unwrap();
+    let map = Labelmap::open(&session, PATH).await.unwrap();
     let author = Author::default();
     let split = Edit::SplitSupervoxel {
         supervoxel: 3,

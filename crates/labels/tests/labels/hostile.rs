@@ -18,7 +18,7 @@ use futures::TryStreamExt;
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::support::{PATH, Voxels, create, edit, import, tip};
+use super::support::{PATH, Voxels, assert_sound, create, edit, import, tip};
 
 /// Ids that are there, that are not, and that overflow when they are added.
 const IDS: [u64; 8] = [0, 1, 2, 3, 4, 77, 1 << 63, u64::MAX];
@@ -189,6 +189,29 @@ proptest! {
             answered(merge_branch(&repo, "other", &main, PATH, &resolution, &author).await);
         });
     }
+}
+
+/// Edits of ids that are there, that are not, and that are retired: those that are accepted leave all tables in
+/// agreement with the voxels.
+#[tokio::test]
+async fn edits_of_strange_ids_are_refused_or_leave_a_sound_labelmap() {
+    let repo = small().await;
+    let session = repo.writable_session("main").await.unwrap();
+    let map = Labelmap::open(&session, PATH).await.unwrap();
+    let author = Author::default();
+    let mut accepted = Vec::new();
+    for round in 0..2 {
+        for edit in edits() {
+            if map.apply(&edit, &author).await.is_ok() {
+                accepted.push(edit);
+                let found = map.verify(&Meter::default()).await.unwrap();
+                assert!(found.is_sound(), "round {round}: {accepted:?}: {:?}", found.problems);
+            }
+        }
+    }
+    assert!(accepted.len() > 5, "{accepted:?}");
+    map.commit("all that was accepted").await.unwrap();
+    assert_sound(&tip(&repo, "main").await).await;
 }
 
 #[tokio::test]

@@ -351,8 +351,10 @@ class Labelmap:
     def commit(self, message: str) -> str:
         """Makes all changes of the session visible in one step; gives the id of the new snapshot.
 
-        Edits of other bodies that were committed meanwhile stay. If a body was edited by both, it raises
-        a `ConflictError` that names it.
+        Edits of other bodies that were committed meanwhile stay. If they share blocks with these, the
+        edits of the session are made anew on top of them, with the ids that they have, and the session is
+        of no further use; unless it has other changes too, which is a `ConflictError`. If a body was
+        edited by both, it raises a `ConflictError` that names it.
         """
         snapshot = self._native.commit(message)
         _log.info("%s: committed %s to %s", self.path, snapshot, self._session.branch)
