@@ -79,6 +79,10 @@ def workloads(size: Size, data: Path) -> list[Workload]:
             name, place = f"labels {work} {power(count)}", f"labels-{work}-{count}"
             options = {option: count, **repeats}
             found.append(Workload(name, worker, place, (OURS,), options))
+    rows = counts(size)["rows"][1]
+    options = {"rows": rows, "skewed": 1, **repeats}
+    name, place = f"labels mapping {power(rows)} skewed", f"labels-mapping-skewed-{rows}"
+    found.append(Workload(name, "label-mapping", place, (OURS,), options))
     return found
 
 
@@ -154,6 +158,13 @@ def mapping_rows(size: Size) -> list[Row]:
                 ),
                 ("scattered lookups", "a lookup, scattered", "scattered", {}),
             )
+        ),
+        row(
+            f"skewed lookups {rows}",
+            f"CPU of a lookup, sorted batches, small ids and one far away, {rows} rows",
+            f"{work} skewed",
+            "sorted",
+            **about("sorted-ns", "ns", LOOKUP_NS_MAX),
         ),
     ]
 

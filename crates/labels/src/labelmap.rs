@@ -138,7 +138,7 @@ impl Labelmap {
         })
     }
 
-    /// The whole mapping in memory, at most 17 bytes for each row.
+    /// The whole mapping in memory, at most 20 bytes for each row.
     pub async fn load_mapping(&self) -> Result<Mapping> {
         let rows = usize::try_from(self.mapping.stats()?.rows_max).unwrap_or(0);
         // The number is a promise of a file; the columns grow if it is true.

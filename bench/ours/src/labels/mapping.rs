@@ -19,15 +19,26 @@ pub fn rows(count: u64) -> Result<Mapping> {
     Ok(Mapping::from_sorted(keys, bodies)?)
 }
 
-/// `rows=…`: loads the mapping of a committed labelmap, and asks for sorted and for scattered ids.
+/// Rows that are not spread evenly: small ids as a segmentation has them, and one that has the time for an id.
+fn skewed_rows(count: u64) -> Result<Mapping> {
+    let keys: Vec<u64> = (1..count).map(|row| row * 3).chain([217 << 40]).collect();
+    let bodies = keys.iter().map(|key| key / 30 * 30 + 3).collect();
+    Ok(Mapping::from_sorted(keys, bodies)?)
+}
+
+/// `rows=…`, `skewed=1`: loads the mapping of a committed labelmap, and asks for sorted and for scattered ids.
 pub async fn mapping(options: &Options) -> Outcome {
     let count = options.number("rows", 100_000)?;
+    let is_skewed = options.number("skewed", 0)? == 1;
+    let (given, least) = match is_skewed {
+        true => (skewed_rows(count)?, 0),
+        false => (rows(count)?, 1 << 32),
+    };
     let directory = options.directory.as_str();
     if !std::path::Path::new(directory).exists() {
         let session = create(directory).await?.writable_session("main").await?;
         let volume = Rule { shape: [16; 3], label: |_| 1 };
         let layout = Layout::new(volume.shape).with_block([16; 3]);
-        let given = rows(count)?;
         let (map, _) =
             Labelmap::import(&session, PATH, layout, &volume, &given, &Meter::default()).await?;
         map.commit("import").await?;
@@ -46,13 +57,13 @@ pub async fn mapping(options: &Options) -> Outcome {
             load.add(clock);
         }
     }
-    let equal = loaded == rows(count)?;
+    let equal = loaded == given;
     // Some of them have no row.
     let span = count * 3;
     let step = (span / QUESTIONS as u64).max(1);
-    let sorted: Vec<u64> = (0..QUESTIONS as u64).map(|at| (1 << 32) + at * step % span).collect();
+    let sorted: Vec<u64> = (0..QUESTIONS as u64).map(|at| least + at * step % span).collect();
     let scattered: Vec<u64> = (0..QUESTIONS as u64)
-        .map(|at| (1 << 32) + at.wrapping_mul(0x9e37_79b9_7f4a_7c15) % span)
+        .map(|at| least + at.wrapping_mul(0x9e37_79b9_7f4a_7c15) % span)
         .collect();
     let (sorted_time, sorted_ns) = ask(&loaded, &sorted);
     let (scattered_time, scattered_ns) = ask(&loaded, &scattered);

@@ -1,11 +1,10 @@
 //! Which body a supervoxel belongs to, at one version, in memory.
 //!
 //! The `mapping` table of a version is sorted by supervoxel, so it is loaded into two columns as it
-//! comes, and searched there. A third column finds the neighbourhood of a key with one look: supervoxel
-//! ids are spread over buckets of equal width, and each bucket remembers its first row.
+//! comes, and searched there. `buckets` finds the neighbourhood of a key with one or two looks.
 //!
 //! ```text
-//!  starts   0   3   3   7 …              one per bucket, a quarter as many as rows
+//!  buckets  0   3   3   7 …              where each begins, a quarter as many as rows
 //!           │   └───────┐
 //!  keys     2 4 9 │ … │ 31 33 …          8 bytes a row
 //!  bodies   2 2 0 │ … │  7  7 …          8 bytes a row; 0 is a retired id
@@ -13,23 +12,25 @@
 //!
 //! A supervoxel without a row is a body of its own: most of a segmentation is never edited.
 
+mod buckets;
 #[cfg(test)]
 mod tests;
 
 use chunkyard_store::{Error, Result};
 
-/// Rows per bucket, on average: one cache line of keys.
-const BUCKET_ROWS: usize = 4;
+use self::buckets::{Buckets, ROWS_MAX};
+
+/// Rows that are compared one after the other: a few are faster so than halved again and again.
+const COMPARED: usize = 8;
 /// How many questions are asked side by side, so that their cache misses overlap.
 const LANES: usize = 16;
 
-/// The mapping of one version: immutable, at most 17 bytes for each row.
+/// The mapping of one version: immutable, at most 20 bytes for each row, 17 where ids are spread evenly.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Mapping {
     keys: Vec<u64>,
     bodies: Vec<u64>,
-    starts: Vec<u32>,
-    shift: u32,
+    buckets: Buckets,
 }
 
 impl Mapping {
@@ -39,7 +40,7 @@ impl Mapping {
             let (found, expected) = (bodies.len(), keys.len());
             return Err(Error::invalid(format!("{expected} supervoxels and {found} bodies")));
         }
-        if u32::try_from(keys.len()).is_err() {
+        if keys.len() > ROWS_MAX {
             return Err(Error::unsupported(format!("a mapping of {} rows in memory", keys.len())));
         }
         if let Some(pair) = keys.windows(2).find(|pair| pair[0] >= pair[1]) {
@@ -48,29 +49,8 @@ impl Mapping {
                 pair[1], pair[0]
             )));
         }
-        let (first, last) = (keys.first().copied(), keys.last().copied());
-        let span = last.zip(first).map_or(0, |(last, first)| last - first);
-        let buckets = (keys.len() / BUCKET_ROWS).max(1) as u64;
-        let mut shift = 0;
-        while shift < u64::BITS - 1 && span >> shift >= buckets {
-            shift += 1;
-        }
-        let mut made = Self { keys, bodies, starts: Vec::new(), shift };
-        made.starts = made.bucket_starts(span);
-        Ok(made)
-    }
-
-    fn bucket_starts(&self, span: u64) -> Vec<u32> {
-        let count = (span >> self.shift) as usize + 2;
-        let mut starts = Vec::with_capacity(count);
-        let first = self.keys.first().copied().unwrap_or_default();
-        for (row, key) in self.keys.iter().enumerate() {
-            let bucket = ((key - first) >> self.shift) as usize;
-            // Rows are at most `u32::MAX`, which was checked.
-            starts.resize(starts.len().max(bucket + 1), row as u32);
-        }
-        starts.resize(count, self.keys.len() as u32);
-        starts
+        let buckets = Buckets::of(&keys);
+        Ok(Self { keys, bodies, buckets })
     }
 
     /// How many supervoxels have a row.
@@ -85,7 +65,7 @@ impl Mapping {
 
     /// Bytes of memory.
     pub fn bytes(&self) -> usize {
-        (self.keys.capacity() + self.bodies.capacity()) * 8 + self.starts.capacity() * 4
+        (self.keys.capacity() + self.bodies.capacity()) * 8 + self.buckets.bytes()
     }
 
     /// The rows, by supervoxel.
@@ -96,7 +76,7 @@ impl Mapping {
     /// What the mapping says of a supervoxel: `Some(0)` is a retired id, `None` one that was never
     /// mapped.
     pub fn get(&self, supervoxel: u64) -> Option<u64> {
-        let (start, end) = self.bucket(supervoxel)?;
+        let (start, end) = self.buckets.find(supervoxel)?;
         self.search(supervoxel, start, end)
     }
 
@@ -111,7 +91,7 @@ impl Mapping {
         for batch in &mut batches {
             let mut rows = [(0, 0); LANES];
             for (row, label) in rows.iter_mut().zip(batch.iter()) {
-                *row = self.bucket(*label).unwrap_or_default();
+                *row = self.buckets.find(*label).unwrap_or_default();
             }
             for (&(start, end), label) in rows.iter().zip(batch) {
                 *label = self.search(*label, start, end).unwrap_or(*label);
@@ -122,17 +102,9 @@ impl Mapping {
         }
     }
 
-    /// The rows among which a supervoxel would be.
-    fn bucket(&self, supervoxel: u64) -> Option<(usize, usize)> {
-        let offset = supervoxel.checked_sub(*self.keys.first()?)?;
-        let bucket = usize::try_from(offset >> self.shift).ok()?;
-        let bounds = self.starts.get(bucket..bucket.checked_add(2)?)?;
-        Some((bounds[0] as usize, bounds[1] as usize))
-    }
-
     fn search(&self, supervoxel: u64, start: usize, end: usize) -> Option<u64> {
         let keys = self.keys.get(start..end)?;
-        let at = if keys.len() <= 2 * BUCKET_ROWS {
+        let at = if keys.len() <= COMPARED {
             keys.iter().take_while(|&&key| key < supervoxel).count()
         } else {
             keys.partition_point(|&key| key < supervoxel)
