@@ -1,6 +1,6 @@
 //! The checksums inside tables, of one of two kinds.
 
-use chunkyard_store::{Error, Result};
+use chunkyard_store::Result;
 use prost::Message;
 use twox_hash::XxHash64;
 
@@ -22,8 +22,11 @@ pub(super) fn check(file: &str, what: &str, stored: &[u8], bytes: &[u8]) -> Resu
     let found = match stored.algo {
         0 => u64::from(crc32c::crc32c(bytes)),
         1 => XxHash64::oneshot(0, bytes),
+        // Badger knows no others, and nothing guards this byte.
         other => {
-            return Err(Error::unsupported(format!("checksum kind {other} of {what} in {file}")));
+            let expected = "kind 0 or 1";
+            let found = format!("kind {other}");
+            return Err(corrupt(file, format!("checksum of {what}"), expected, found));
         }
     };
     if found == stored.sum {
@@ -57,7 +60,7 @@ mod tests {
             assert!(error.to_string().contains("checksum of b"), "{error}");
         }
         let error = check("a", "b", &stored(2, 0), b"").unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Unsupported);
+        assert_eq!(error.kind(), ErrorKind::Corrupt);
         assert_eq!(check("a", "b", &[0xff], b"").unwrap_err().kind(), ErrorKind::Corrupt);
     }
 }

@@ -14,6 +14,11 @@ use super::{checksum, key};
 /// The most bytes that a checksum takes as protobuf.
 const CHECKSUM_BYTES_MAX: usize = 64;
 
+/// The largest index that is read, and the largest block: more could be a hole in a file, which takes no room there
+/// and much in memory. Indices of Badger's largest tables have a few MiB, blocks mostly 4 KiB.
+const INDEX_BYTES_MAX: u64 = 256 << 20;
+const BLOCK_BYTES_MAX: u64 = 24 << 20;
+
 /// Field of the index that lists blocks.
 const BLOCKS: usize = 0;
 
@@ -41,7 +46,9 @@ pub(super) fn footer<'a>(file: &str, tail: &'a [u8], size: u64) -> Result<Footer
         let end = size.checked_sub((tail.len() - rest.len()) as u64)?;
         Some(Footer { index: end.checked_sub(u64::from(length))?..end, checksum })
     };
-    parse().ok_or_else(|| {
+    let is_plausible =
+        |footer: &Footer<'_>| footer.index.end - footer.index.start <= INDEX_BYTES_MAX;
+    parse().filter(is_plausible).ok_or_else(|| {
         let found = format!("other bytes at the end of {size}");
         corrupt(file, "its footer", "lengths of an index and its checksum", found)
     })
@@ -132,6 +139,10 @@ pub(super) fn parse(file: &str, bytes: &[u8], end: u64) -> Result<Index> {
         if start < free || start + len > end {
             let found = format!("bytes {start}..{}", start + len);
             return Err(corrupt(file, what(), format!("within bytes {free}..{end}"), found));
+        }
+        if len > BLOCK_BYTES_MAX {
+            let expected = format!("at most {BLOCK_BYTES_MAX} bytes");
+            return Err(corrupt(file, what(), expected, len.to_string()));
         }
         free = start + len;
         if key::split(block.key).is_none() {

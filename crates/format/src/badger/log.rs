@@ -8,7 +8,7 @@
 
 use chunkyard_store::{Error, Result};
 
-use super::wire::{be_u32, byte, push_uvarint, take, uvarint, uvarint_len};
+use super::wire::{byte, corrupt, push_uvarint, take, uvarint, uvarint_len};
 
 /// Bytes before the first entry of a log.
 pub(super) const HEAD_BYTES: u64 = 20;
@@ -22,12 +22,26 @@ pub(super) const CRC_BYTES: u64 = 4;
 /// Badger takes a longer key for the end of a log.
 const KEY_BYTES_MAX: u64 = 1 << 16;
 
+/// Badger puts values of more than 1 MiB into value logs, whatever its settings are.
+const VALUE_BYTES_MAX: u64 = 4 << 20;
+
 /// Refuses a log that is encrypted.
 pub(super) fn check_head(file: &str, head: &[u8]) -> Result<()> {
     match head.first_chunk::<8>().map(|id| u64::from_be_bytes(*id)) {
         None | Some(0) => Ok(()),
         Some(id) => {
             Err(Error::unsupported(format!("an encrypted Badger store ({file} has the key {id})")))
+        }
+    }
+}
+
+/// Refuses a log with a key in a store that has no keys.
+pub(super) fn check_plain_head(file: &str, head: &[u8]) -> Result<()> {
+    match head.first_chunk::<8>().map(|id| u64::from_be_bytes(*id)) {
+        None | Some(0) => Ok(()),
+        Some(id) => {
+            let expected = "0, as the store has no keys";
+            Err(corrupt(file, "the number of the encryption key", expected, id.to_string()))
         }
     }
 }
@@ -62,8 +76,24 @@ pub enum Parsed<'a> {
     Bad,
 }
 
-/// The entry that bytes begin with.
+/// The entry of a memtable log that bytes begin with.
 pub fn entry(bytes: &[u8]) -> Parsed<'_> {
+    match measure(bytes) {
+        Parsed::Entry(entry) => {
+            Parsed::Entry(LogEntry { is_intact: is_intact(bytes, entry.len), ..entry })
+        }
+        other => other,
+    }
+}
+
+/// Whether bytes begin with an entry of this length that has its checksum.
+pub(super) fn is_intact(bytes: &[u8], len: usize) -> bool {
+    let entry = bytes.get(..len).and_then(|entry| entry.split_last_chunk::<4>());
+    entry.is_some_and(|(head, crc)| crc32c::crc32c(head) == u32::from_be_bytes(*crc))
+}
+
+/// The same as [`entry`], by its lengths alone: nothing is intact.
+pub(super) fn measure(bytes: &[u8]) -> Parsed<'_> {
     let mut rest = bytes;
     let head = |rest: &mut &[u8]| {
         let meta = byte(rest)?;
@@ -77,7 +107,7 @@ pub fn entry(bytes: &[u8]) -> Parsed<'_> {
     if key_len == 0 {
         return Parsed::End;
     }
-    if key_len > KEY_BYTES_MAX || value_len > u64::from(u32::MAX) {
+    if key_len > KEY_BYTES_MAX || value_len > VALUE_BYTES_MAX {
         return Parsed::Bad;
     }
     let body = |rest: &mut &'_ [u8]| -> Option<(usize, usize)> {
@@ -87,21 +117,15 @@ pub fn entry(bytes: &[u8]) -> Parsed<'_> {
     let start = bytes.len() - rest.len();
     let Some((key, value)) = body(&mut rest) else { return Parsed::Short };
     let covered = start + key + value;
-    let Some(crc) = be_u32(&mut rest) else { return Parsed::Short };
-    let (Some(head), Some(key), Some(value)) =
-        (bytes.get(..covered), bytes.get(start..start + key), bytes.get(start + key..covered))
-    else {
+    let (Some(key), Some(value), Some(_)) = (
+        bytes.get(start..start + key),
+        bytes.get(start + key..covered),
+        take(&mut rest, CRC_BYTES as usize),
+    ) else {
         return Parsed::Short;
     };
-    let is_intact = crc32c::crc32c(head) == crc;
-    Parsed::Entry(LogEntry {
-        meta,
-        expires_at,
-        key,
-        value,
-        len: bytes.len() - rest.len(),
-        is_intact,
-    })
+    let len = bytes.len() - rest.len();
+    Parsed::Entry(LogEntry { meta, expires_at, key, value, len, is_intact: false })
 }
 
 /// The bytes of an entry between its meta bytes and its value: lengths, expiry, key.

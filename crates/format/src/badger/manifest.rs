@@ -21,6 +21,10 @@ const VERSION: u32 = 8;
 /// Bytes before the first record.
 const HEAD: usize = 8;
 
+/// How much of a record that seems to be cut off is looked at. The first record of a manifest that was written anew
+/// lists all tables.
+const RECORD_BYTES_LOOKED_AT: usize = 16 << 20;
+
 /// Badger numbers levels by a byte.
 const LEVEL_MAX: u32 = 255;
 
@@ -94,15 +98,25 @@ pub fn parse_with(file: &str, bytes: &[u8], check: bool) -> Result<Manifest> {
     };
     // The upper half is free for the application since Badger 4.
     let version = version & 0xffff;
-    if version != VERSION {
-        let what = format!("{file} of version {version}: Badger 3 and 4 write {VERSION}");
-        return Err(Error::unsupported(what));
+    match version {
+        VERSION => {}
+        1..VERSION => {
+            let what = format!("{file} of version {version}: Badger 3 and 4 write {VERSION}");
+            return Err(Error::unsupported(what));
+        }
+        // No Badger writes these, and a bit that flipped makes one of them.
+        _ => {
+            let expected = format!("{VERSION}, as Badger 3 and 4 write");
+            return Err(corrupt(file, "its version", expected, version.to_string()));
+        }
     }
     let mut encrypted = BTreeMap::new();
     let mut manifest = Manifest { tables: BTreeMap::new(), torn_at: None };
     while !rest.is_empty() {
         let at = (bytes.len() - rest.len()) as u64;
+        let behind = rest;
         let Some((expected, record)) = record(&mut rest) else {
+            check_torn(file, at, behind)?;
             manifest.torn_at = Some(at);
             break;
         };
@@ -127,6 +141,26 @@ pub fn parse_with(file: &str, bytes: &[u8], check: bool) -> Result<Manifest> {
         return Err(Error::unsupported(what));
     }
     Ok(manifest)
+}
+
+/// Refuses a record that seems to be cut off because its length is damaged: its content is all there.
+fn check_torn(file: &str, at: u64, mut rest: &[u8]) -> Result<()> {
+    let (Some(length), Some(expected)) = (be_u32(&mut rest), be_u32(&mut rest)) else {
+        return Ok(());
+    };
+    let mut sum = 0;
+    for (byte, end) in rest.iter().zip(1..) {
+        sum = crc32c::crc32c_append(sum, std::slice::from_ref(byte));
+        if sum == expected {
+            let what = format!("the length of the record at offset {at}");
+            let expected = format!("{end}, as its checksum says");
+            return Err(corrupt(file, what, expected, length.to_string()));
+        }
+        if end == RECORD_BYTES_LOOKED_AT {
+            break;
+        }
+    }
+    Ok(())
 }
 
 /// The next record with its checksum, if all of it is there.

@@ -11,9 +11,11 @@ use std::cmp::Ordering;
 use bytes::Bytes;
 use chunkyard_store::{Error, Result, Store};
 
+use super::damage::{Damage, Skipped};
 use super::key;
 use super::log::{self, HEAD_BYTES, LogEntry, Parsed};
 use super::record::{Record, TRANSACTION, TRANSACTION_END};
+use super::tear::{Behind, Look};
 use super::wire::corrupt;
 
 /// How much of a log is read at a time.
@@ -42,11 +44,22 @@ pub(super) struct Memtable {
     pub(super) torn: Option<(u64, &'static str)>,
 }
 
-/// Reads a log.
-pub(super) async fn open(store: &Store, file: &str, size: u64) -> Result<Replay> {
+/// Reads a log. `is_plain` says that the store has no keys to encrypt with.
+pub(super) async fn open(
+    store: &Store,
+    file: &str,
+    size: u64,
+    is_plain: bool,
+    damage: &Damage,
+) -> Result<Replay> {
     let mut replay = Replay::new(file);
     let head = store.get_range(file, 0..size.min(HEAD_BYTES)).await?;
-    log::check_head(file, &head)?;
+    match is_plain {
+        true => log::check_plain_head(file, &head).or_else(|error| {
+            damage.meet(error, Skipped { bytes: Some(0..HEAD_BYTES), ..Skipped::file(file) })
+        })?,
+        false => log::check_head(file, &head)?,
+    }
     let (mut at, mut window) = (size.min(HEAD_BYTES), Vec::new());
     while !replay.is_done() {
         // A large entry is read in few steps.
@@ -71,6 +84,10 @@ pub(super) struct Replay {
     began_at: u64,
     entries: Vec<MemoryEntry>,
     torn: Option<(u64, &'static str)>,
+    /// The look behind the last entry that counts.
+    look: Option<Look>,
+    /// Bytes before what it looks at.
+    skip: u64,
     damaged: Option<Error>,
     done: bool,
 }
@@ -84,6 +101,8 @@ impl Replay {
             began_at: HEAD_BYTES,
             entries: Vec::new(),
             torn: None,
+            look: None,
+            skip: 0,
             damaged: None,
             done: false,
         }
@@ -93,41 +112,47 @@ impl Replay {
         self.done
     }
 
+    /// Where the entry begins that was not taken.
+    pub(super) fn at(&self) -> u64 {
+        self.at
+    }
+
     /// Takes the entries at the start of `window`, which is the rest of the log if `is_last`, and says
     /// how many bytes it needs no longer.
     pub(super) fn feed(&mut self, window: &[u8], is_last: bool) -> usize {
         let mut used = 0;
         while !self.done {
             let rest = window.get(used..).unwrap_or_default();
+            if let Some(look) = &mut self.look {
+                let skipped = rest.len().min(usize::try_from(self.skip).unwrap_or(usize::MAX));
+                self.skip -= skipped as u64;
+                used += skipped;
+                let rest = rest.get(skipped..).unwrap_or_default();
+                let (looked, found) = look.feed(rest, is_last);
+                used += looked;
+                match found {
+                    None => break,
+                    Some(found) => self.found_behind(found),
+                }
+                continue;
+            }
             match log::entry(rest) {
                 Parsed::Short if !is_last => break,
                 Parsed::Short if rest.is_empty() && self.transaction.is_none() => self.done = true,
                 Parsed::Short => self.cut(rest.len()),
-                Parsed::Bad => self.stop("there is no entry"),
-                Parsed::End if rest.iter().any(|byte| *byte != 0) => {
-                    self.stop("zeros are followed by other bytes");
-                }
+                Parsed::Bad => self.stop("there is no entry", 1),
                 Parsed::End => self.end(),
                 Parsed::Entry(entry) if !entry.is_intact => {
-                    match rest.get(entry.len..).map(log::entry) {
-                        Some(Parsed::Short) if !is_last => break,
-                        // A torn log has nothing behind the tear.
-                        Some(Parsed::Entry(next)) if next.is_intact => {
-                            let what = format!(
-                                "checksum of the entry of {} bytes at offset {}",
-                                entry.len, self.at
-                            );
-                            let expected = "its own, as other entries follow";
-                            self.damaged = Some(corrupt(&self.file, what, expected, "another"));
-                            self.done = true;
-                        }
-                        _ => self.stop("an entry has a wrong checksum"),
-                    }
+                    self.stop("an entry has a wrong checksum", 1);
                 }
                 Parsed::Entry(entry) => {
-                    if self.take(&entry) {
-                        used += entry.len;
-                        self.at += entry.len as u64;
+                    match self.take(&entry) {
+                        Ok(()) => {
+                            used += entry.len;
+                            self.at += entry.len as u64;
+                        }
+                        // Badger ends a log before such an entry.
+                        Err(why) => self.stop(why, entry.len as u64),
                     }
                 }
             }
@@ -136,10 +161,9 @@ impl Replay {
     }
 
     /// The entry counts, or the log ends before it.
-    fn take(&mut self, entry: &LogEntry<'_>) -> bool {
+    fn take(&mut self, entry: &LogEntry<'_>) -> Result<(), &'static str> {
         let Some((user, version)) = key::split(entry.key) else {
-            self.stop("a key has no time");
-            return false;
+            return Err("a key has no time");
         };
         let record = Record {
             meta: entry.meta,
@@ -154,10 +178,7 @@ impl Replay {
                     self.transaction = Some((version, vec![kept]));
                 }
                 Some((time, entries)) if *time == version => entries.push(kept),
-                Some(_) => {
-                    self.stop("a transaction begins within another");
-                    return false;
-                }
+                Some(_) => return Err("a transaction begins within another"),
             }
         } else if entry.meta & TRANSACTION_END != 0 {
             let time = std::str::from_utf8(entry.value).ok().and_then(|text| text.parse().ok());
@@ -165,17 +186,15 @@ impl Replay {
                 Some((began, entries)) if time == Some(began) => self.entries.extend(entries),
                 other => {
                     self.transaction = other;
-                    self.stop("a transaction ends that did not begin");
-                    return false;
+                    return Err("a transaction ends that did not begin");
                 }
             }
         } else if self.transaction.is_some() {
-            self.stop("a transaction has no end");
-            return false;
+            return Err("a transaction has no end");
         } else {
             self.entries.push(kept);
         }
-        true
+        Ok(())
     }
 
     /// The file ends where no server ends it, so many bytes behind the last whole entry.
@@ -193,16 +212,36 @@ impl Replay {
 
     /// The end of what was written, before zeros.
     fn end(&mut self) {
-        if self.transaction.is_some() {
-            self.stop("a transaction has no end");
+        match self.transaction {
+            Some(_) => self.stop("a transaction has no end", 0),
+            None => self.look = Some(Look::from(self.at)),
         }
-        self.done = true;
     }
 
-    fn stop(&mut self, why: &'static str) {
+    /// The log is torn, unless entries follow behind so many bytes.
+    fn stop(&mut self, why: &'static str, behind: u64) {
         // Nothing of a transaction counts without its end.
         let at = if self.transaction.is_some() { self.began_at } else { self.at };
         self.torn = Some((at, why));
+        self.skip = behind;
+        self.look = Some(Look::from(self.at.saturating_add(behind)));
+    }
+
+    fn found_behind(&mut self, found: Behind) {
+        let why = self.torn.map(|(_, why)| why);
+        match (found, why) {
+            (Behind::Entry(next), why) => {
+                let what = format!("the log at offset {}", self.at);
+                let expected = format!("an entry, as one follows at offset {next}");
+                let found = why.unwrap_or("zeros").to_owned();
+                self.torn = None;
+                self.damaged = Some(corrupt(&self.file, what, expected, found));
+            }
+            (Behind::Other, None) => {
+                self.torn = Some((self.at, "zeros are followed by other bytes"));
+            }
+            _ => {}
+        }
         self.done = true;
     }
 

@@ -33,12 +33,14 @@ mod record;
 mod scan;
 mod source;
 mod table;
+mod tear;
 mod value;
 mod wire;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use chunkyard_store::{Error, Fetcher, Noun, Result, Store};
 use futures::FutureExt;
 use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
@@ -61,13 +63,13 @@ const KEY_REGISTRY_BYTES: u64 = 28;
 const KEY_REGISTRY_TEXT: &[u8] = b"Hello Badger";
 
 /// A larger manifest lists more tables than a machine could open.
-const MANIFEST_BYTES_MAX: u64 = 1 << 30;
+const MANIFEST_BYTES_MAX: u64 = 64 << 20;
 
 /// How a directory is opened.
 #[derive(Debug, Clone, Default)]
 pub struct BadgerOptions {
     /// Whether damaged tables, blocks and values are left out and [listed](Badger::skipped) instead of
-    /// being errors. A damaged manifest is an error all the same.
+    /// being errors. A manifest that is damaged within is an error all the same.
     pub skip_corrupt: bool,
     /// The time of the last transaction that counts; all do if there is none.
     pub at: Option<u64>,
@@ -167,8 +169,8 @@ impl Badger {
         }
         let manifest = store.get(manifest::FILE).await?.bytes;
         let manifest = manifest::parse(manifest::FILE, &manifest)?;
-        check_key_registry(store, files.key_registry).await?;
         let damage = Damage::new(options.skip_corrupt);
+        let is_plain = check_key_registry(store, files.key_registry, &damage).await?;
         let mut cautions = Vec::new();
         if files.lock {
             cautions.push(
@@ -177,16 +179,26 @@ impl Badger {
                     .to_owned(),
             );
         }
+        let unnamed = files.tables.keys().filter(|id| !manifest.tables.contains_key(id));
+        let unnamed: Vec<String> = unnamed.map(|id| table::name(*id)).collect();
         if let Some(at) = manifest.torn_at {
+            // A table that is there may be the one that the rest of the manifest named.
+            if let Some(table) = unnamed.first() {
+                let what = format!("the record at offset {at}");
+                let expected = "all of it, as there are tables that it may name";
+                let found = format!("the end of the file, and {table}");
+                let bytes = Some(at..files.manifest.unwrap_or(at));
+                let part = Skipped { bytes, ..Skipped::file(manifest::FILE) };
+                damage.meet(corrupt(manifest::FILE, what, expected, found), part)?;
+            }
             cautions.push(format!(
                 "MANIFEST is torn at offset {at}: tables that were made later are missing, and deleted ones may show"
             ));
         }
-        for id in files.tables.keys().filter(|id| !manifest.tables.contains_key(id)) {
-            let name = table::name(*id);
+        for name in unnamed {
             cautions.push(format!("{name} is not read, because MANIFEST does not name it"));
         }
-        let memtables = read_memtables(store, &files, &damage, &mut cautions).await?;
+        let memtables = read_memtables(store, &files, is_plain, &damage, &mut cautions).await?;
         let levels = read_tables(store, &files, &manifest, &damage).await?;
         let inner = Inner {
             store: store.clone(),
@@ -247,34 +259,46 @@ impl Badger {
     }
 }
 
-/// Refuses an encrypted store.
-async fn check_key_registry(store: &Store, size: Option<u64>) -> Result<()> {
+/// Refuses an encrypted store. Whether the registry says that there are no keys.
+async fn check_key_registry(store: &Store, size: Option<u64>, damage: &Damage) -> Result<bool> {
     // A copy may lack the file.
-    let Some(size) = size else { return Ok(()) };
-    let is_plain = size == KEY_REGISTRY_BYTES && {
-        let bytes = store.get_range(KEY_REGISTRY, 0..size).await?;
-        bytes.ends_with(KEY_REGISTRY_TEXT)
+    let Some(size) = size else { return Ok(false) };
+    let at = KEY_REGISTRY_BYTES - KEY_REGISTRY_TEXT.len() as u64;
+    let text = match size {
+        KEY_REGISTRY_BYTES => store.get_range(KEY_REGISTRY, at..size).await?,
+        _ => Bytes::new(),
     };
-    match is_plain {
-        true => Ok(()),
-        false => Err(Error::unsupported(format!(
-            "an encrypted Badger store ({KEY_REGISTRY} has keys or is encrypted: {size} bytes)"
-        ))),
+    if text == KEY_REGISTRY_TEXT {
+        return Ok(true);
     }
+    // Encrypted, the text would be another one altogether, and a key would follow.
+    let alike = text.iter().zip(KEY_REGISTRY_TEXT).filter(|(a, b)| a == b).count();
+    if size < KEY_REGISTRY_BYTES || alike * 2 > KEY_REGISTRY_TEXT.len() {
+        let expected = "16 bytes and \"Hello Badger\"";
+        let error = corrupt(KEY_REGISTRY, "its content", expected, format!("{size} other bytes"));
+        damage.meet(error, Skipped::file(KEY_REGISTRY))?;
+        return Ok(false);
+    }
+    Err(Error::unsupported(format!(
+        "an encrypted Badger store ({KEY_REGISTRY} has keys or is encrypted: {size} bytes)"
+    )))
 }
 
 /// Reads the logs of memtables, newest first.
 async fn read_memtables(
     store: &Store,
     files: &Files,
+    is_plain: bool,
     damage: &Damage,
     cautions: &mut Vec<String>,
 ) -> Result<Vec<Arc<Memtable>>> {
     let mut memtables = Vec::new();
     for (name, size) in files.memtables.values().rev() {
-        let (memtable, error) = memtable::open(store, name, *size).await?.finish();
+        let replay = memtable::open(store, name, *size, is_plain, damage).await?;
+        let end = replay.at();
+        let (memtable, error) = replay.finish();
         if let Some(error) = error {
-            damage.meet(error, Skipped::file(name))?;
+            damage.meet(error, Skipped { bytes: Some(end..*size), ..Skipped::file(name) })?;
         }
         cautions.push(match memtable.torn {
             None => format!(
@@ -324,11 +348,26 @@ async fn read_tables(
     // Level 0 has tables as they were written, later ones with greater numbers.
     newest.sort_by_key(|(id, _)| std::cmp::Reverse(*id));
     let newest = newest.into_iter().map(|(_, table)| Arc::from([table]));
-    let deeper = deeper.into_values().map(|mut tables| {
+    let mut levels: Vec<Arc<[Table]>> = newest.collect();
+    for (level, mut tables) in deeper {
         tables.sort_by(|a, b| {
             a.index.first_key(0).map(key::user).cmp(&b.index.first_key(0).map(key::user))
         });
-        Arc::from(tables)
-    });
-    Ok(newest.chain(deeper).collect())
+        let mut following: Vec<Table> = Vec::with_capacity(tables.len());
+        for table in tables {
+            match following.last().filter(|before| !table.is_behind(before)) {
+                None => following.push(table),
+                Some(before) => {
+                    let what = format!("the first key of the table, in level {level}");
+                    let expected = format!("one behind those of {}", before.path);
+                    let error = corrupt(&table.path, what, expected, "one among them");
+                    damage.meet(error, Skipped::file(&table.path))?;
+                    // By itself it hides nothing that it should not.
+                    levels.push(Arc::from([table]));
+                }
+            }
+        }
+        levels.push(Arc::from(following));
+    }
+    Ok(levels)
 }

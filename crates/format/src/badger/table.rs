@@ -6,6 +6,7 @@ use bytes::Bytes;
 use chunkyard_store::{Result, Store};
 
 use super::index::{self, Index};
+use super::key;
 use super::manifest::{Compression, Listed};
 
 /// How much of the end of a table is read first: mostly all of the index.
@@ -17,6 +18,16 @@ pub(super) struct Table {
     pub(super) path: Arc<str>,
     pub(super) index: Index,
     pub(super) compression: Compression,
+}
+
+impl Table {
+    /// Whether its keys come after those of another, as far as the indexes tell: the last block of the other may reach further,
+    /// which a scan notices.
+    pub(super) fn is_behind(&self, other: &Self) -> bool {
+        let last = other.index.len().checked_sub(1).and_then(|at| other.index.first_key(at));
+        let (Some(last), Some(first)) = (last, self.index.first_key(0)) else { return true };
+        key::is_ascending(last, first)
+    }
 }
 
 /// The name of a table.

@@ -35,16 +35,65 @@ async fn a_flipped_bit_in_the_manifest() {
     assert!(text.contains("checksum of the record at offset 16"), "{text}");
 }
 
+/// The record that is cut off may have named the tables that are there: without them data vanishes.
 #[tokio::test]
-async fn a_manifest_that_is_cut_is_read_as_far_as_it_goes() {
+async fn a_manifest_that_is_cut_is_damage_if_there_are_tables_that_it_may_have_named() {
     let unpacked = Unpacked::dvid("edits");
     let whole = unpacked.read("MANIFEST");
     unpacked.cut("MANIFEST", whole.len() as u64 - 3);
-    let badger = unpacked.open().await;
+    let error = refused(&unpacked).await;
+    let (file, text) = named(&error);
+    assert!(file == "MANIFEST" && text.contains("the record at offset 30"), "{text}");
+    assert!(text.contains("000002.sst"), "{text}");
+
+    let badger = unpacked.open_damaged().await;
+    assert_eq!(badger.skipped()[0].error, text);
+    assert_eq!(badger.skipped()[0].bytes, Some(30..whole.len() as u64 - 3));
     let cautions = badger.cautions();
     assert!(cautions[0].contains("MANIFEST is torn at offset 30"), "{cautions:?}");
     assert!(cautions[1].contains("000002.sst is not read"), "{cautions:?}");
     assert!(!scanned(&badger, KeyRange::all()).await.unwrap().is_empty());
+}
+
+/// A server that dies while it writes a record has no table for it, or still the log of what is in it.
+#[tokio::test]
+async fn a_manifest_that_is_torn_with_all_its_tables_is_read_as_far_as_it_goes() {
+    let unpacked = Unpacked::dvid("edits");
+    let all = unpacked.all().await;
+    let mut manifest = unpacked.read("MANIFEST");
+    let end = manifest.len();
+    let change = [0x0a, 2, 0x08, 77];
+    manifest.extend(4u32.to_be_bytes());
+    manifest.extend(crc32c::crc32c(&change).to_be_bytes());
+    manifest.extend(change);
+    for len in end + 1..manifest.len() {
+        unpacked.write("MANIFEST", &manifest[..len]);
+        let badger = unpacked.open().await;
+        let [caution] = badger.cautions() else { panic!("{:?}", badger.cautions()) };
+        assert!(caution.contains(&format!("MANIFEST is torn at offset {end}")), "{caution}");
+        assert_eq!(scanned(&badger, KeyRange::all()).await.unwrap(), all);
+    }
+}
+
+/// Lengths are guarded by no checksum of their own.
+#[tokio::test]
+async fn no_flipped_bit_of_the_manifest_goes_unnoticed() {
+    for unpacked in [Unpacked::dvid("edits"), Unpacked::badger("zstd")] {
+        let all = unpacked.all().await;
+        let whole = unpacked.read("MANIFEST");
+        for bit in 0..whole.len() * 8 {
+            let mut bent = whole.clone();
+            bent[bit / 8] ^= 1 << (bit % 8);
+            unpacked.write("MANIFEST", &bent);
+            match Badger::open(&unpacked.store).await {
+                Err(error) => assert_eq!(named(&error).0, "MANIFEST", "bit {bit}"),
+                Ok(badger) => {
+                    assert_eq!(badger.cautions(), [""; 0], "bit {bit}");
+                    assert_eq!(scanned(&badger, KeyRange::all()).await.unwrap(), all, "bit {bit}");
+                }
+            }
+        }
+    }
 }
 
 #[tokio::test]
@@ -129,6 +178,35 @@ async fn a_flipped_bit_in_a_block_of_a_table() {
     }
 }
 
+/// The kinds of checksum and of compression are bytes like others.
+#[tokio::test]
+async fn a_flipped_bit_at_the_end_of_a_block_or_a_table_is_damage() {
+    for unpacked in [Unpacked::badger("zstd"), Unpacked::badger("none")] {
+        let all = unpacked.all().await;
+        let table = unpacked.read("000008.sst");
+        let size = table.len();
+        // Where the first block ends is what an error about it says.
+        unpacked.flip("000008.sst", 100);
+        let badger = unpacked.open_damaged().await;
+        scanned(&badger, KeyRange::all()).await.unwrap();
+        let end = badger.skipped()[0].bytes.clone().unwrap().end as usize;
+        let places = (0..5).chain(end - 13..end).chain(size - 13..size);
+        for (place, bit) in places.flat_map(|place| (0..8).map(move |bit| (place, bit))) {
+            let mut bent = table.clone();
+            bent[place] ^= 1 << bit;
+            unpacked.write("000008.sst", &bent);
+            let found = match Badger::open(&unpacked.store).await {
+                Ok(badger) => scanned(&badger, KeyRange::all()).await,
+                Err(error) => Err(error),
+            };
+            match found {
+                Ok(found) => assert_eq!(found, all, "byte {place} bit {bit}"),
+                Err(error) => assert_eq!(named(&error).0, "000008.sst", "byte {place} bit {bit}"),
+            }
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_value_log_that_is_cut() {
     let unpacked = Unpacked::dvid("basic");
@@ -183,6 +261,44 @@ async fn a_flipped_bit_in_a_memtable_log() {
     assert_eq!(badger.skipped()[0].error, text);
 }
 
+/// A length that changed moves the end of its entry: the log does not end there all the same.
+#[tokio::test]
+async fn no_flipped_bit_of_a_memtable_log_before_its_end_goes_unnoticed() {
+    use chunkyard_format::hostile::badger::replay;
+    let unpacked = Unpacked::dvid("offset-live");
+    let log = unpacked.read("00001.mem");
+    let starts = entries_of(&log);
+    let last = *starts.last().unwrap();
+    // Some zeros of the many that follow.
+    let entries = &log[20..last + 200];
+    let whole = replay("00001.mem", entries, usize::MAX).unwrap();
+    assert_eq!(whole.1, None);
+    let middle = starts.len() / 2;
+    for at in [0, 1, middle, middle + 1] {
+        for bit in (starts[at] - 20) * 8..(starts[at + 1] - 20) * 8 {
+            let mut bent = entries.to_vec();
+            bent[bit / 8] ^= 1 << (bit % 8);
+            let error = replay("00001.mem", &bent, 1 << 16).unwrap_err();
+            let (file, text) = named(&error);
+            let place = format!("at offset {}:", starts[at]);
+            assert!(file == "00001.mem" && text.contains(&place), "bit {bit}: {text}");
+        }
+    }
+    // In the whole file, and its head.
+    let all = unpacked.all().await;
+    for at in [7, 0, starts[middle] as u64 + 2, starts[middle] as u64 + 3] {
+        unpacked.flip("00001.mem", at);
+        assert_eq!(named(&refused(&unpacked).await).0, "00001.mem", "{at}");
+        let badger = unpacked.open_damaged().await;
+        let found = scanned(&badger, KeyRange::all()).await.unwrap();
+        assert_eq!(found == all, at < 20, "{at}");
+        assert_eq!(badger.skipped().len(), 1);
+        unpacked.flip("00001.mem", at);
+    }
+    unpacked.flip("00001.mem", 12);
+    assert_eq!(unpacked.all().await, all);
+}
+
 #[tokio::test]
 async fn a_memtable_log_that_is_cut_is_damage_and_is_read_up_to_there() {
     let unpacked = Unpacked::dvid("offset-live");
@@ -231,13 +347,22 @@ async fn a_memtable_log_of_a_server_that_died_is_read_as_far_as_it_goes() {
 async fn encrypted_stores_are_not_supported() {
     let unpacked = Unpacked::dvid("basic");
     let registry = unpacked.read("KEYREGISTRY");
-    let mut other = registry.clone();
-    other[20] ^= 1;
-    for bytes in [&other[..], &[&registry[..], &[0; 40]].concat(), b""] {
+    let other = [&registry[..16], b"3fj29vm20sk1"].concat();
+    for bytes in [&other[..], &[&registry[..], &[0; 40]].concat()] {
         unpacked.write("KEYREGISTRY", bytes);
         let error = refused(&unpacked).await;
         assert_eq!(error.kind(), ErrorKind::Unsupported);
         assert!(error.to_string().contains("encrypted"), "{error}");
+    }
+    // A bit of a plain one makes no encrypted one.
+    let mut bent = registry.clone();
+    bent[20] ^= 1;
+    for bytes in [&bent[..], b"", &registry[..27]] {
+        unpacked.write("KEYREGISTRY", bytes);
+        assert_eq!(named(&refused(&unpacked).await).0, "KEYREGISTRY");
+        assert!(
+            !scanned(&unpacked.open_damaged().await, KeyRange::all()).await.unwrap().is_empty()
+        );
     }
     unpacked.write("KEYREGISTRY", &registry);
     let change = [0x0a, 4, 0x08, 77, 0x20, 5];
@@ -250,6 +375,8 @@ async fn encrypted_stores_are_not_supported() {
     assert_eq!(error.kind(), ErrorKind::Unsupported);
 
     let live = Unpacked::dvid("offset-live");
+    // Without the registry a key may be meant.
+    std::fs::remove_file(live.path.join("KEYREGISTRY")).unwrap();
     live.flip("00001.mem", 7);
     assert_eq!(refused(&live).await.kind(), ErrorKind::Unsupported);
     let mut manifest = unpacked.read("MANIFEST");
