@@ -24,19 +24,20 @@ const BATCHES: usize = 4;
 /// Where a value is, as it sorts.
 fn place(entry: &Entry) -> (Option<&Arc<str>>, u64) {
     match &entry.value {
-        ChunkRef::Object { path, range, .. } => (Some(path), range.start),
+        Some(ChunkRef::Object { path, range, .. }) => (Some(path), range.start),
         _ => (None, 0),
     }
 }
 
 /// Positions in `entries`, in the order in which they are stored, in batches of bounded size.
 fn batches(entries: &[Entry]) -> Vec<Vec<usize>> {
-    let mut order: Vec<(usize, &Entry)> = entries.iter().enumerate().collect();
+    let there = entries.iter().enumerate().filter(|(_, entry)| entry.value.is_some());
+    let mut order: Vec<(usize, &Entry)> = there.collect();
     order.sort_by_key(|(_, entry)| place(entry));
     let mut batches: Vec<Vec<usize>> = Vec::new();
     let mut bytes = 0u64;
     for (at, entry) in order {
-        let more = entry.value.stored_len().unwrap_or_default();
+        let more = entry.value.as_ref().and_then(ChunkRef::stored_len).unwrap_or_default();
         bytes = bytes.saturating_add(more);
         match batches.last_mut() {
             Some(last) if bytes <= BATCH_BYTES && last.len() < BATCH_VALUES => last.push(at),
@@ -54,7 +55,7 @@ impl Badger {
     /// stored. At most a few batches of 8 MiB are in memory, besides a value that is larger.
     ///
     /// A value of a batch keeps all of the batch in memory. Values that are damaged are an error, or
-    /// are left out and [listed](Badger::skipped).
+    /// are left out and [listed](Badger::skipped). Entries without a value are left out.
     pub fn values(&self, entries: Vec<Entry>) -> BoxStream<'static, Result<Vec<(usize, Bytes)>>> {
         let (badger, entries) = (self.clone(), Arc::new(entries));
         let batches = batches(&entries);
@@ -68,7 +69,7 @@ impl Badger {
     }
 
     async fn batch(&self, entries: &[Entry], batch: Vec<usize>) -> Result<Vec<(usize, Bytes)>> {
-        let wanted = |at: &usize| entries.get(*at).map(|entry| &entry.value);
+        let wanted = |at: &usize| entries.get(*at).and_then(|entry| entry.value.as_ref());
         let refs: Vec<&ChunkRef> = batch.iter().filter_map(wanted).collect();
         let error = match self.fetcher().fetch(&refs).await {
             Ok(values) => {
@@ -84,7 +85,8 @@ impl Badger {
         let mut values = Vec::with_capacity(batch.len());
         for at in batch {
             let Some(entry) = entries.get(at) else { continue };
-            match self.fetcher().fetch(&[&entry.value]).await {
+            let Some(value) = &entry.value else { continue };
+            match self.fetcher().fetch(&[value]).await {
                 Ok(mut value) => values.push((at, value.pop().flatten().unwrap_or_default())),
                 Err(error) => self.skip_value(entry, error)?,
             }
@@ -93,7 +95,7 @@ impl Badger {
     }
 
     fn skip_value(&self, entry: &Entry, error: Error) -> Result<()> {
-        let ChunkRef::Object { path, range, .. } = &entry.value else { return Err(error) };
+        let Some(ChunkRef::Object { path, range, .. }) = &entry.value else { return Err(error) };
         let part = Skipped {
             bytes: Some(range.clone()),
             first_key: Some(entry.key.clone()),

@@ -10,6 +10,7 @@ use futures::stream::{self, BoxStream, StreamExt};
 
 use super::key::{INTERNAL, KeyRange};
 use super::source::{Head, Source, Tables};
+use super::value::BadPointer;
 use super::{Entry, Inner};
 
 /// Entries of a batch.
@@ -102,8 +103,10 @@ impl Merge {
         match self.inner.logs.locate(head.user, head.version, head.record) {
             Ok(entry) => Ok(Some(entry)),
             Err(bad) => {
-                self.inner.damage.meet(bad.error, bad.part)?;
-                Ok(None)
+                let BadPointer { error, part, entry } = *bad;
+                self.inner.damage.meet(error, part)?;
+                // Without its key an older value would show.
+                Ok(Some(entry))
             }
         }
     }

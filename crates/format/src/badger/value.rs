@@ -11,6 +11,10 @@ use super::log::{self, CRC_BYTES, HEAD_BYTES, META_BYTES};
 use super::record::{Pointer, Record};
 use super::wire::corrupt;
 
+/// The largest entry that is read. Badger takes a transaction of up to 15 % of a memtable, which has 64 MiB unless the
+/// writer wanted more; a longer entry could be a hole in a file, which takes no room there and much in memory.
+const ENTRY_BYTES_MAX: u64 = 256 << 20;
+
 /// A key and where its value is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
@@ -19,9 +23,10 @@ pub struct Entry {
     /// The time of the transaction that wrote it.
     pub version: u64,
     /// The value, or where it is. A value in a value log is checked when it is fetched, together with
-    /// the key that is stored beside it.
-    pub value: ChunkRef,
-    /// The length of the value in bytes.
+    /// the key that is stored beside it. `None` if it is where no value can be, and is
+    /// [left out](super::Badger::skipped): the key is there all the same, and hides what came before.
+    pub value: Option<ChunkRef>,
+    /// The length of the value in bytes; 0 if there is none.
     pub value_len: u64,
 }
 
@@ -36,6 +41,8 @@ pub(super) struct ValueLogs {
 pub(super) struct BadPointer {
     pub(super) error: Error,
     pub(super) part: Skipped,
+    /// The key without its value.
+    pub(super) entry: Entry,
 }
 
 /// The name of a value log.
@@ -55,7 +62,7 @@ impl ValueLogs {
             // A block is much larger than a value in it, and would stay in memory with it.
             let value = ChunkRef::Inline(bytes::Bytes::copy_from_slice(&record.value));
             let value_len = record.value.len() as u64;
-            return Ok(Entry { key: user, version, value, value_len });
+            return Ok(Entry { key: user, version, value: Some(value), value_len });
         };
         let stored = [&user[..], &(!version).to_be_bytes()].concat();
         let found = match pointer {
@@ -63,7 +70,9 @@ impl ValueLogs {
             Some(pointer) => self.follow(&stored, pointer, record.expires_at),
         };
         match found {
-            Ok((value, value_len)) => Ok(Entry { key: user, version, value, value_len }),
+            Ok((value, value_len)) => {
+                Ok(Entry { key: user, version, value: Some(value), value_len })
+            }
             Err((expected, found)) => {
                 let file = name(pointer.map_or(0, |pointer| pointer.log));
                 let bytes = pointer.map(entry_range);
@@ -72,9 +81,10 @@ impl ValueLogs {
                 let what = format!("the entry at offset {at} that the key {hex} points to");
                 let error = corrupt(&file, what, expected, found);
                 let end_key = Some([&user, &[0][..]].concat());
-                let part =
-                    Skipped { bytes, first_key: Some(user), end_key, ..Skipped::file(&file) };
-                Err(Box::new(BadPointer { error, part }))
+                let first_key = Some(user.clone());
+                let part = Skipped { bytes, first_key, end_key, ..Skipped::file(&file) };
+                let entry = Entry { key: user, version, value: None, value_len: 0 };
+                Err(Box::new(BadPointer { error, part, entry }))
             }
         }
     }
@@ -93,6 +103,10 @@ impl ValueLogs {
         if entry.start < HEAD_BYTES || entry.end > *size {
             let expected = format!("within bytes {HEAD_BYTES}..{size}");
             return Err((expected, format!("bytes {}..{}", entry.start, entry.end)));
+        }
+        if entry.end - entry.start > ENTRY_BYTES_MAX {
+            let expected = format!("at most {ENTRY_BYTES_MAX} bytes");
+            return Err((expected, format!("{}", pointer.len)));
         }
         let key_len = stored.len() as u64;
         let Some(value_len) = log::value_len(u64::from(pointer.len), key_len, expires_at) else {

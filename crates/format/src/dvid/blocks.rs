@@ -13,10 +13,11 @@ use super::keys::{BlockAt, DataKey, Key};
 use crate::badger::Entry;
 
 /// Values that lie elsewhere than in a file: in memory, in a form of their own, and nowhere, because two
-/// versions have different ones.
+/// versions have different ones or because what was written is lost.
 const INLINE: u32 = u32::MAX;
 const OTHER: u32 = u32::MAX - 1;
 const CONFLICT: u32 = u32::MAX - 2;
+const LOST: u32 = u32::MAX - 3;
 
 /// The blocks of all scales at one version.
 #[derive(Debug, Default)]
@@ -76,7 +77,7 @@ pub struct Found {
     pub at: [i32; 3],
     /// The version that wrote it, or the reason why there is none.
     pub version: Result<u32, Clash>,
-    /// Where its value is.
+    /// Where its value is; `None` if there is none, or if what the version wrote is damaged and was left out.
     pub value: Option<ChunkRef>,
 }
 
@@ -178,6 +179,7 @@ impl Blocks {
                 Some(ChunkRef::Inline(bytes::Bytes::copy_from_slice(bytes)))
             }
             OTHER => self.others.get(start).cloned(),
+            LOST => None,
             file => self.files.get(file as usize).map(|path| ChunkRef::Object {
                 path: path.clone(),
                 range: row.start..row.start.saturating_add(row.len.into()),
@@ -272,18 +274,19 @@ impl<'a> BlocksBuilder<'a> {
 
     fn row(&mut self, block: BlockAt, version: u32, entry: Entry) -> Row {
         match &entry.value {
-            ChunkRef::Inline(bytes) => {
+            None => empty(block.at, version, LOST),
+            Some(ChunkRef::Inline(bytes)) => {
                 let start = self.blocks.inline.len() as u64;
                 self.blocks.inline.extend_from_slice(bytes);
                 // A value beside its key is short.
                 Row { start, len: bytes.len() as u32, ..empty(block.at, version, INLINE) }
             }
-            ChunkRef::Object {
+            Some(ChunkRef::Object {
                 path,
                 range,
                 guard: None,
                 check: Some(Check::Entry { before, known, head }),
-            } => {
+            }) => {
                 let fields = (
                     u32::try_from(range.end.saturating_sub(range.start)),
                     u16::try_from(*before),
@@ -313,7 +316,7 @@ impl<'a> BlocksBuilder<'a> {
     fn other(&mut self, block: BlockAt, version: u32, entry: Entry) -> Row {
         let start = self.blocks.others.len() as u64;
         let len = u32::try_from(entry.value_len).unwrap_or(u32::MAX);
-        self.blocks.others.push(entry.value);
+        self.blocks.others.extend(entry.value);
         Row { start, len, ..empty(block.at, version, OTHER) }
     }
 }

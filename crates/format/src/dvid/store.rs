@@ -1,5 +1,7 @@
 //! An open store: its repositories, and the blocks, indices and logs of their labelmaps.
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 use chunkyard_store::{Error, ErrorKind, Noun, Options, Result, Store};
 use futures::TryStreamExt;
@@ -289,16 +291,19 @@ impl DvidStore {
             if at_end || winners.len() >= INDICES_AT_ONCE {
                 let (labels, some): (Vec<u64>, Vec<Entry>) =
                     std::mem::take(&mut winners).into_iter().unzip();
+                let mut lost: BTreeSet<u64> = labels.iter().copied().collect();
                 let mut values = self.badger.values(some);
                 while let Some(batch) = values.try_next().await? {
                     for (at, value) in batch {
                         let label = labels.get(at).copied().unwrap_or_default();
+                        lost.remove(&label);
                         match LabelIndex::parse_value("label index", &value) {
                             Ok(index) => good(index),
                             Err(error) => bad(label, error.to_string()),
                         }
                     }
                 }
+                lost.into_iter().for_each(|label| bad(label, "its value was left out".into()));
             }
             if at_end {
                 return Ok(());
@@ -403,7 +408,8 @@ async fn stored_repos(badger: &Badger) -> Result<Vec<Repo>> {
     let found = entries(badger, &keys::meta_prefix(REPO_CLASS)).await?;
     let mut repos = Vec::with_capacity(found.len());
     for entry in found {
-        let value = badger.fetcher().fetch(&[&entry.value]).await?.pop().flatten();
+        let Some(value) = &entry.value else { continue };
+        let value = badger.fetcher().fetch(&[value]).await?.pop().flatten();
         repos.push(Repo::parse_value("metadata of DVID", &value.unwrap_or_default())?);
     }
     Ok(repos)

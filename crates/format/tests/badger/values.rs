@@ -9,13 +9,15 @@ use super::{Unpacked, scanned};
 /// Where in which log the value of an entry is, if it is in one.
 fn place(entry: &Entry) -> Option<(String, u64, u64)> {
     match &entry.value {
-        ChunkRef::Object { path, range, .. } => Some((path.to_string(), range.start, range.end)),
+        Some(ChunkRef::Object { path, range, .. }) => {
+            Some((path.to_string(), range.start, range.end))
+        }
         _ => None,
     }
 }
 
 async fn fetch(badger: &Badger, entry: &Entry) -> Result<bytes::Bytes, Error> {
-    let mut fetched = badger.fetcher().fetch(&[&entry.value]).await?;
+    let mut fetched = badger.fetcher().fetch(&[entry.value.as_ref().unwrap()]).await?;
     Ok(fetched.pop().unwrap().unwrap())
 }
 

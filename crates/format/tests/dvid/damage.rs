@@ -1,11 +1,11 @@
 //! Damaged stores: the right error at the right place, and with `skip_corrupt` all else as it was.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use chunkyard_format::dvid::{DvidFormat, DvidOptions, DvidSource};
+use chunkyard_format::dvid::{DvidFormat, DvidOptions, DvidSource, LabelIndex};
 use chunkyard_format::{Format, OpenOptions, Place, Probe, Source};
 use chunkyard_store::{Error, ErrorKind, Result};
 use chunkyard_test_support::dvid_store;
@@ -89,6 +89,52 @@ async fn blocks_that_a_cut_value_log_still_has_are_read_and_the_others_named() {
         let named = left_out.iter().filter(|finding| finding.what.contains(&name));
         assert_eq!(named.count(), 1, "{name}");
     }
+}
+
+/// What a version wrote and that is lost is not what its parent has there.
+#[tokio::test]
+async fn no_block_and_no_index_of_a_parent_shows_where_a_value_log_is_cut() {
+    let directory = dvid_store("many");
+    let info = format!("info={}", directory.path().join("repos_info.json").display());
+    let options = DvidOptions { skip_corrupt: true, ..DvidOptions::default() };
+    let answers = super::answers("many");
+    let read = async |uuid: &str| {
+        let query = format!("?{info}&uuid={uuid}");
+        let source = DvidSource::open(&url(directory.path(), &query), &options).await.unwrap();
+        let (repo, version) = source.store().find(Some(uuid)).unwrap();
+        let resolver = repo.dag.resolver(version).unwrap();
+        let (mut indices, mut bad) = (BTreeMap::new(), BTreeSet::new());
+        let good = |index: LabelIndex| {
+            indices.insert(index.label, index);
+        };
+        let seg = repo.labelmap(Some("seg")).unwrap();
+        let said = |label, _| {
+            bad.insert(label);
+        };
+        source.store().indices(seg, &resolver, good, said).await.unwrap();
+        (all(&source).await, indices, bad)
+    };
+    let some: Vec<&str> =
+        answers.values().step_by(6).map(|answer| answer["uuid"].as_str().unwrap()).collect();
+    let mut whole = Vec::new();
+    for uuid in &some {
+        whole.push(read(uuid).await);
+    }
+    let log = directory.path().join("data/badger/000001.vlog");
+    let used = used_bytes(&log);
+    fs::File::options().write(true).open(&log).unwrap().set_len(used * 3 / 4).unwrap();
+    let (mut blocks_lost, mut indices_lost) = (0, 0);
+    for (uuid, ((blocks, _), indices, bad)) in some.iter().zip(whole) {
+        assert!(bad.is_empty());
+        let ((kept, errors), kept_indices, bad) = read(uuid).await;
+        assert_eq!(errors.len(), 0);
+        blocks_lost += blocks.len() - kept.len();
+        assert!(kept.iter().all(|(at, hash)| blocks.get(at) == Some(hash)), "{uuid}");
+        assert!(kept_indices.iter().all(|(label, index)| indices.get(label) == Some(index)));
+        assert_eq!(kept_indices.len() + bad.len(), indices.len());
+        indices_lost += bad.len();
+    }
+    assert!(blocks_lost > 0 && indices_lost > 0, "{blocks_lost} {indices_lost}");
 }
 
 #[tokio::test]

@@ -21,8 +21,9 @@ async fn spoil_metadata(store: &Path) {
     let found: Vec<_> = badger.scan(KeyRange::prefix(&[0, 4, 1])).try_collect().await.unwrap();
     let found = found.concat();
     assert_eq!(found.len(), 1);
-    let ChunkRef::Object { path: name, range, check: Some(Check::Entry { before, .. }), .. } =
-        &found[0].value
+    let Some(ChunkRef::Object {
+        path: name, range, check: Some(Check::Entry { before, .. }), ..
+    }) = &found[0].value
     else {
         panic!("{:?}", found[0]);
     };

@@ -164,7 +164,12 @@ impl Step<'_> {
                             wanted.push(NewBlock { scale, at: place, value });
                         }
                     }
-                    (Ok(_), None) => {}
+                    // What the version wrote is lost, and what was there before is not it.
+                    (Ok(version), None) => {
+                        if known.get(&at).is_some_and(|before| *before != Some(version)) {
+                            gone.push((scale, place));
+                        }
+                    }
                     (Err(clash), _) => {
                         let error = clash.error(self.dag);
                         self.damaged(scale, place, error, written)?;
