@@ -13,6 +13,7 @@
 //! Specification: Go's package `encoding/gob`. Compatible implementations: Go.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use chunkyard_store::{Error, Result};
 
@@ -54,8 +55,8 @@ pub enum Value {
     List(Vec<Value>),
     /// A map, in the order of the stream.
     Map(Vec<(Value, Value)>),
-    /// The fields of a struct that are not zero, by name.
-    Struct(Vec<(String, Value)>),
+    /// The fields of a struct that are not zero, by name. All values of a type share its names.
+    Struct(Vec<(Arc<str>, Value)>),
     /// Nothing, where any type could be.
     Nil,
     /// A value of a type that encodes itself.
@@ -115,7 +116,7 @@ impl Value {
     pub fn field(&self, name: &str) -> Option<&Value> {
         match self {
             Self::Struct(fields) => {
-                fields.iter().find(|(known, _)| known == name).map(|(_, value)| value)
+                fields.iter().find(|(known, _)| **known == *name).map(|(_, value)| value)
             }
             _ => None,
         }
@@ -143,11 +144,11 @@ pub fn decode(what: &str, bytes: &[u8]) -> Result<Vec<Value>> {
 }
 
 /// A type that a stream defines.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 enum Type {
     Array { element: i64, len: u64 },
     Slice { element: i64 },
-    Struct { fields: Vec<(String, i64)> },
+    Struct { fields: Vec<(Arc<str>, i64)> },
     Map { key: i64, element: i64 },
     Opaque,
 }
@@ -158,7 +159,7 @@ struct Stream<'a> {
     at: usize,
     /// The end of the message.
     end: usize,
-    types: HashMap<i64, Type>,
+    types: HashMap<i64, Arc<Type>>,
     values: usize,
     depth: usize,
 }
@@ -240,7 +241,7 @@ impl<'a> Stream<'a> {
 
     /// A value that stands alone: all but structs have a zero before them.
     fn top(&mut self, id: i64) -> Result<Value> {
-        if !matches!(self.types.get(&id), Some(Type::Struct { .. })) {
+        if !matches!(self.types.get(&id).map(|kind| &**kind), Some(Type::Struct { .. })) {
             let delta = self.uint()?;
             if delta != 0 {
                 return Err(self.corrupt("a value that stands alone", format!("field {delta}")));
@@ -280,27 +281,27 @@ impl<'a> Stream<'a> {
         let Some(kind) = self.types.get(&id).cloned() else {
             return Err(self.corrupt("a known type", format!("type {id}")));
         };
-        match kind {
+        match &*kind {
             Type::Opaque => {
                 let len = self.uint()?;
                 Ok(Value::Opaque(self.take(len)?.to_vec()))
             }
             Type::Array { element, len } => {
                 let count = self.count()?;
-                if count as u64 != len {
+                if count as u64 != *len {
                     return Err(self.corrupt(&format!("{len} elements"), format!("{count}")));
                 }
-                self.list(element, count)
+                self.list(*element, count)
             }
             Type::Slice { element } => {
                 let count = self.count()?;
-                self.list(element, count)
+                self.list(*element, count)
             }
             Type::Map { key, element } => {
                 let count = self.count()?;
                 let mut pairs = Vec::new();
                 for _ in 0..count {
-                    pairs.push((self.value(key)?, self.value(element)?));
+                    pairs.push((self.value(*key)?, self.value(*element)?));
                 }
                 Ok(Value::Map(pairs))
             }
@@ -393,7 +394,7 @@ impl<'a> Stream<'a> {
             before = Some(field);
         }
         let kind = kind.ok_or_else(|| self.corrupt("a kind of type", "none"))?;
-        self.types.insert(id, kind);
+        self.types.insert(id, Arc::new(kind));
         Ok(())
     }
 
@@ -434,7 +435,7 @@ impl<'a> Stream<'a> {
     }
 
     /// The names and types of the fields of a struct.
-    fn fields(&mut self) -> Result<Vec<(String, i64)>> {
+    fn fields(&mut self) -> Result<Vec<(Arc<str>, i64)>> {
         let (mut fields, mut before) = (Vec::new(), None);
         while let Some(part) = self.next_field(&before)? {
             match part {
@@ -457,7 +458,7 @@ impl<'a> Stream<'a> {
         Ok(fields)
     }
 
-    fn field(&mut self) -> Result<(String, i64)> {
+    fn field(&mut self) -> Result<(Arc<str>, i64)> {
         let (mut name, mut id, mut before) = (String::new(), 0, None);
         while let Some(part) = self.next_field(&before)? {
             match part {
@@ -467,11 +468,11 @@ impl<'a> Stream<'a> {
             }
             before = Some(part);
         }
-        Ok((name, id))
+        Ok((name.into(), id))
     }
 }
 
-fn values_at(values: &[(usize, String, Value)]) -> Option<usize> {
+fn values_at(values: &[(usize, Arc<str>, Value)]) -> Option<usize> {
     values.last().map(|(number, _, _)| *number)
 }
 
@@ -536,6 +537,34 @@ mod tests {
         for end in 0..whole.len() {
             let _ = decode("test", &whole[..end]);
         }
+    }
+
+    /// Each value of a struct would otherwise have its own copy of a name of any length.
+    #[test]
+    fn values_of_a_type_share_the_names_of_its_fields() {
+        let name = "n".repeat(1 << 16);
+        let number = |value: usize| match value {
+            0..128 => vec![value as u8],
+            _ => [&[0xfd][..], &(value as u32).to_be_bytes()[1..]].concat(),
+        };
+        let message = |body: &[u8]| [&number(body.len())[..], body].concat();
+        // Type 65 is a struct of one uint with that name; type 66 is a list of them.
+        let field = [&[1, 1][..], &number(name.len()), name.as_bytes(), &[1, 0x06, 0]].concat();
+        let kind = [&[0xff, 0x81, 3, 1, 2, 0xff, 0x82, 0, 1][..], &field, &[0, 0]].concat();
+        let list = [0xff, 0x83, 2, 1, 2, 0xff, 0x84, 0, 1, 0xff, 0x82, 0, 0];
+        let count = 1000;
+        let values = [1, 7, 0].repeat(count);
+        let values = [&[0xff, 0x84, 0][..], &number(count), &values].concat();
+        let stream = [message(&kind), message(&list), message(&values)].concat();
+        let decoded = decode("test", &stream).unwrap();
+        let all = decoded[0].as_list().unwrap();
+        assert_eq!((decoded.len(), all.len()), (1, count));
+        let name_of = |value: &Value| match value {
+            Value::Struct(fields) => fields[0].0.clone(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!((&*name_of(&all[0]), all[0].field(&name)), (&*name, Some(&Value::Uint(7))));
+        assert!(all.iter().all(|value| Arc::ptr_eq(&name_of(value), &name_of(&all[0]))));
     }
 
     #[test]
