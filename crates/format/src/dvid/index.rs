@@ -2,22 +2,25 @@
 //!
 //! Compatible implementations: DVID (`datatype/common/proto/labelops.proto`).
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use chunkyard_array::codec::label_block::value;
 use chunkyard_store::{Error, Result};
 use prost::Message;
 
-/// Bytes of an index, which hold some ten million supervoxels in blocks.
-const INDEX_BYTES_MAX: usize = 1 << 30;
+/// Bytes of an index, which hold some nine million supervoxels in blocks.
+const INDEX_BYTES_MAX: usize = 256 << 20;
+/// What a byte can stand for where the server packs indices (LZ4), and for short ones.
+const RATIO_MAX: usize = 255;
+const SLACK_BYTES: usize = 1 << 10;
 /// Bits of a coordinate: a sign and a magnitude.
 const AXIS_BITS: u32 = 21;
 const SIGN: u64 = 1 << (AXIS_BITS - 1);
 
 #[derive(Clone, PartialEq, Message)]
 struct Index {
-    #[prost(map = "uint64, message", tag = "1")]
-    blocks: HashMap<u64, Counts>,
+    #[prost(btree_map = "uint64, message", tag = "1")]
+    blocks: BTreeMap<u64, Counts>,
     #[prost(uint64, tag = "2")]
     label: u64,
     #[prost(uint64, tag = "3")]
@@ -32,8 +35,8 @@ struct Index {
 
 #[derive(Clone, PartialEq, Message)]
 struct Counts {
-    #[prost(map = "uint64, uint32", tag = "1")]
-    counts: HashMap<u64, u32>,
+    #[prost(btree_map = "uint64, uint32", tag = "1")]
+    counts: BTreeMap<u64, u32>,
 }
 
 /// What DVID stored about a body.
@@ -54,7 +57,8 @@ pub struct LabelIndex {
 impl LabelIndex {
     /// Reads the stored value of an index; `what` is what errors call it.
     pub fn parse_value(what: &str, bytes: &[u8]) -> Result<Self> {
-        let plain = value::unwrap(bytes, INDEX_BYTES_MAX)?;
+        let plausible = bytes.len().saturating_mul(RATIO_MAX).saturating_add(SLACK_BYTES);
+        let plain = value::unwrap(bytes, plausible.min(INDEX_BYTES_MAX))?;
         Self::parse(what, &plain)
     }
 
@@ -66,8 +70,7 @@ impl LabelIndex {
             expected: "a protobuf message LabelIndex".into(),
             found: error.to_string(),
         })?;
-        let counts = |counts: Counts| counts.counts.into_iter().collect();
-        let block = |(key, value)| (unpack(key), counts(value));
+        let block = |(key, value): (u64, Counts)| (unpack(key), value.counts);
         Ok(Self {
             label: index.label,
             blocks: index.blocks.into_iter().map(block).collect(),
@@ -110,11 +113,19 @@ mod tests {
 
     #[test]
     fn an_index_is_read() {
-        let counts = Counts { counts: HashMap::from([(7, 5), (9, 1)]) };
-        let index = Index { blocks: HashMap::from([(1, counts)]), label: 7, ..Index::default() };
+        let counts = Counts { counts: BTreeMap::from([(7, 5), (9, 1)]) };
+        let index = Index { blocks: BTreeMap::from([(1, counts)]), label: 7, ..Index::default() };
         let read = LabelIndex::parse("test", &index.encode_to_vec()).unwrap();
         assert_eq!((read.label, read.voxels()), (7, 6));
         assert_eq!(read.blocks[&[0, 0, 1]], BTreeMap::from([(7, 5), (9, 1)]));
         assert!(LabelIndex::parse("test", &[0x0a, 0xff]).is_err());
+    }
+
+    /// LZ4 of zeros takes a byte for 255; a length beyond that is not what was packed.
+    #[test]
+    fn a_length_that_so_few_bytes_cannot_have_is_refused_before_memory_is_taken() {
+        let stored = [&[0x80][..], &(200u32 << 20).to_le_bytes(), &[0; 100]].concat();
+        let error = LabelIndex::parse_value("test", &stored).unwrap_err().to_string();
+        assert!(error.contains(&(200u32 << 20).to_string()), "{error}");
     }
 }
