@@ -21,7 +21,18 @@ from harness.samples import Record
 from harness.worker import BENCH, call
 from peers import dvid_store, supervoxels
 from peers.data import make
-from rows import arrays, commits, containers, converts, dvid, labels, plain, python, superchunks
+from rows import (
+    arrays,
+    commits,
+    containers,
+    converts,
+    dvid,
+    exports,
+    labels,
+    plain,
+    python,
+    superchunks,
+)
 from rows.model import FULL, SHORT, SMOKE, Row, Size, Workload
 
 
@@ -44,7 +55,7 @@ def wanted(row: Row, only: list[str] | None) -> bool:
 
 def of_engine(size: Size, data: Path) -> tuple[list[Row], list[Workload]]:
     """The rows and workloads of our Rust side."""
-    tables = (arrays, plain, converts, containers, superchunks, labels, dvid)
+    tables = (arrays, plain, converts, containers, superchunks, labels, dvid, exports)
     rows = [row for table in (commits, *tables) for row in table.rows(size)]
     of_arrays = [work for table in tables for work in table.workloads(size, data)]
     return rows, [*commits.workloads(size), *of_arrays]
@@ -53,6 +64,19 @@ def of_engine(size: Size, data: Path) -> tuple[list[Row], list[Workload]]:
 def of_python(size: Size, data: Path) -> tuple[list[Row], list[Workload]]:
     """The rows and workloads of our Python side."""
     return python.rows(size), python.workloads(size, data)
+
+
+def make_segmentations(names: set[str], size: Size, data: Path) -> None:
+    """Makes the voxels that some workloads need."""
+    if any(name.startswith(("labels codec", "export", "python records")) for name in names):
+        supervoxels.make_blocks(data)
+    if "export blocks coarse" in names:
+        supervoxels.make_blocks(data, supervoxels.COARSE)
+    for edge in exports.volumes(size):
+        if f"export precomputed {edge}" in names:
+            supervoxels.make_volume(exports.place(data, edge), (edge,) * 3)
+    if "labels import" in names:
+        supervoxels.make_volume(data, labels.volume(size))
 
 
 def measure_limits(work: Path, data: Path) -> Limits:
@@ -118,11 +142,9 @@ def main() -> None:
     make(data, python.planes(size) if options.python else of_rust)
     rows, workloads = of_python(size, data) if options.python else of_engine(size, data)
     rows = [row for row in rows if wanted(row, options.only)]
-    if any(row.workload.startswith("labels codec") for row in rows):
-        supervoxels.make_blocks(data)
-    if any(row.workload == "labels import" for row in rows):
-        supervoxels.make_volume(data, labels.volume(size))
-    if any(row.workload.startswith("dvid ") for row in rows):
+    names = {row.workload for row in rows}
+    make_segmentations(names, size, data)
+    if any(name.startswith("dvid ") for name in names):
         try:
             dvid_store.make_store(dvid.store(data), dvid.grid(size))
         except (OSError, subprocess.CalledProcessError) as error:

@@ -2,8 +2,9 @@
 //
 //	badger-bench values DIRECTORY source=STORE    every value of the label blocks, its checksum compared
 //	badger-bench labels DIRECTORY source=STORE    and unpacked, and its list of labels read
+//	badger-bench export DIRECTORY source=STORE    all of it as Arrow shards, as DVID writes them; see export.go
 //
-// STORE is what peers/dvid_store.py made. All checksums that Badger can compare, it compares. The keys are
+// STORE is what peers/dvid_store.py made. All checksums that Badger can compare, it compares. Of the first two, the keys are
 // divided by planes of blocks, which the goroutines take in turn; each walks its plane with Badger's own
 // iterator, which fetches 100 values ahead. Prints the line that bench/measure describes.
 package main
@@ -12,6 +13,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -31,11 +33,12 @@ import (
 
 // expected is what is in the store, by who made it.
 type expected struct {
-	Instance uint32 `json:"instance"`
-	Planes   uint32 `json:"planes"`
-	Blocks   uint64 `json:"blocks"`
-	Bytes    uint64 `json:"value_bytes"`
-	Labels   uint64 `json:"label_sum"`
+	Instance uint32    `json:"instance"`
+	Grid     [3]uint32 `json:"grid"`
+	Planes   uint32    `json:"planes"`
+	Blocks   uint64    `json:"blocks"`
+	Bytes    uint64    `json:"value_bytes"`
+	Labels   uint64    `json:"label_sum"`
 }
 
 func fail(err error) {
@@ -117,7 +120,10 @@ func main() {
 		fail(fmt.Errorf("badger-bench WORKLOAD DIRECTORY source=STORE"))
 	}
 	// Called by the name of the workload, as all workers are.
-	work := strings.TrimPrefix(os.Args[1], "dvid-")
+	work := strings.TrimPrefix(strings.TrimPrefix(os.Args[1], "dvid-"), "export-")
+	if work == "arrow" {
+		work = "export"
+	}
 	var store string
 	repeats := 1
 	for _, pair := range os.Args[3:] {
@@ -133,31 +139,61 @@ func main() {
 	var told expected
 	fail(json.Unmarshal(text, &told))
 
-	var walls, cpus []float64
+	var returned, durable samples
+	facts := map[string]any{}
 	var anonymous uint64
 	equal := true
 	for range max(repeats, 1) {
 		began, spent := time.Now(), cpu()
-		found, err := run(filepath.Join(store, "data/badger"), work, told, &anonymous)
+		found, err := run(filepath.Join(store, "data/badger"), work, os.Args[2], told, &anonymous)
 		fail(err)
-		walls, cpus = append(walls, time.Since(began).Seconds()), append(cpus, cpu()-spent)
+		returned.add(began, spent)
 		equal = equal && found.Blocks == told.Blocks && found.Bytes == told.Bytes
 		equal = equal && (work == "values" || found.Labels == told.Labels)
+		if work == "export" {
+			total, err := syncAll(os.Args[2])
+			fail(err)
+			durable.add(began, spent)
+			facts["stored-bytes"] = total
+			facts["memory"] = memory("VmHWM")
+		}
+	}
+	measures := map[string]any{"returned": returned}
+	if work == "export" {
+		blocks, labels, err := readBack(os.Args[2])
+		fail(err)
+		equal = equal && blocks == told.Blocks && labels == told.Labels
+		fail(os.RemoveAll(os.Args[2]))
+		measures["durable"] = durable
+	} else {
+		// Without mapped files, at the end of the work.
+		facts["memory"] = anonymous
 	}
 	fail(json.NewEncoder(os.Stdout).Encode(map[string]any{
-		"measures": map[string]any{"returned": map[string]any{"wall": walls, "cpu": cpus}},
-		// Without mapped files, at the end of the work.
-		"facts": map[string]any{"memory": anonymous},
-		"equal": equal,
+		"measures": measures, "facts": facts, "equal": equal,
 	}))
 }
 
-func run(directory, work string, told expected, anonymous *uint64) (expected, error) {
+// samples are wall and CPU times of one measure.
+type samples struct {
+	Wall []float64 `json:"wall"`
+	CPU  []float64 `json:"cpu"`
+}
+
+func (s *samples) add(began time.Time, spent float64) {
+	s.Wall, s.CPU = append(s.Wall, time.Since(began).Seconds()), append(s.CPU, cpu()-spent)
+}
+
+func run(directory, work, target string, told expected, anonymous *uint64) (expected, error) {
 	config := badger.DefaultOptions(directory).WithReadOnly(true).WithLogger(nil).
 		WithVerifyValueChecksum(true).WithChecksumVerificationMode(options.OnTableAndBlockRead)
 	db, err := badger.Open(config)
 	if err != nil {
 		return expected{}, err
+	}
+	if work == "export" {
+		found, err := export(db, target, told)
+		return found, errors.Join(err, db.Close())
 	}
 	var next atomic.Uint32
 	var found expected

@@ -11,7 +11,17 @@ from rows.targets import AGAINST
 
 Document = dict[str, Any]
 # Words that keys of rows begin with.
-SECTIONS = ("plain", "shards", "convert", "memory", "containers", "superchunks", "segmentations")
+SECTIONS = (
+    "plain",
+    "shards",
+    "convert",
+    "memory",
+    "containers",
+    "superchunks",
+    "segmentations",
+    "dvid",
+    "exports",
+)
 
 
 def table(head: list[str], lines: list[list[str]]) -> str:
@@ -43,6 +53,11 @@ def of_result(document: Document) -> dict[str, str]:
         "segmentation-run": run(document) if "segmentations" in rows else "",
         "segmentations": ratios(rows.get("segmentations", []), cell=ratio_with_cpu),
         "segmentation-facts": facts(about_facts(rows.get("segmentations", []))),
+        "dvid": ratios(timed(rows.get("dvid", [])), cell=ratio_with_cpu),
+        "dvid-facts": facts(about_facts(rows.get("dvid", []))),
+        "exports-run": run(document) if "exports" in rows else "",
+        "exports": ratios(timed(rows.get("exports", [])), cell=ratio_with_cpu),
+        "exports-facts": facts(about_facts(rows.get("exports", []))),
         "cpu": cpu(document["rows"]),
         "facts": facts(commits),
         "cannot": cannot(document["rows"]),
@@ -62,6 +77,7 @@ def of_python(document: Document) -> dict[str, str]:
         "python": ratios(rows.get("python", []), cell=ratio_with_cpu),
         "python-plain": ratios(rows.get("python-plain", []), cell=ratio_with_cpu),
         "python-store": ratios(store, cell=ratio_with_cpu),
+        "python-shards": ratios(rows.get("python-shards", []), cell=ratio_with_cpu),
         "python-cannot": cannot(document["rows"]),
     }
 
@@ -200,6 +216,9 @@ def facts(rows: list[Document]) -> str:
         "files": "files",
         "memory-growth": "memory that it keeps, bytes",
         "requests": "requests",
+        "memory": "peak memory, bytes",
+        "open-files": "open files",
+        "stored-bytes": "bytes of the files",
         "load-ms": "milliseconds",
         "bytes-per-row": "bytes of a row in memory",
         "sorted-ns": "nanoseconds of CPU",
@@ -215,6 +234,11 @@ def facts(rows: list[Document]) -> str:
             if said:
                 lines.append([row["key"], title, ", ".join(said)])
     return table(["Row", "What", "Who"], lines)
+
+
+def timed(rows: list[Document]) -> list[Document]:
+    """Rows that are about a time."""
+    return [row for row in rows if "fact" not in row]
 
 
 def about_facts(rows: list[Document]) -> list[Document]:

@@ -54,6 +54,10 @@ def of_side(row: Row, record: Record) -> dict[str, Any]:
         reason = "wrong data" if record.wrong_data else record.reason(row.measure)
         return {"seconds": None, "cannot": reason}
     cpu = measure.cpu_value()
+    if row.by_cpu:
+        if cpu is None:
+            return {"seconds": None, "cannot": "no CPU time"}
+        seconds = cpu
     found: dict[str, Any] = {"seconds": seconds, "cpu-seconds": cpu, "samples": len(measure.wall)}
     if row.size:
         found["gb-per-s"] = row.size / seconds / 1e9

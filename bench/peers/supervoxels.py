@@ -6,6 +6,7 @@ warped; then border voxels take the label of a neighbour here and there, as nois
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,8 @@ import numpy as np
 EDGE = 64
 # Boxes of seeds along an edge of two blocks: about 60, 450 and 2,400 labels meet a block.
 DENSITIES = {"tens": 4, "hundreds": 12, "thousands": 24}
+# As at a coarse scale, where a block has about 6,000 labels.
+COARSE = {"coarse": 34}
 # The volume is made of such cubes, each with ids of its own.
 CUBE, CUBE_BOXES = 256, 16
 
@@ -60,10 +63,10 @@ def roughen(labels: np.ndarray, random: np.random.Generator) -> np.ndarray:
     return labels
 
 
-def make_blocks(directory: Path) -> None:
+def make_blocks(directory: Path, densities: Mapping[str, int] = DENSITIES) -> None:
     """For each density a file of eight blocks that make a cube, in the order z, y, x."""
     directory.mkdir(parents=True, exist_ok=True)
-    for name, boxes in DENSITIES.items():
+    for name, boxes in densities.items():
         file = directory / f"blocks-{name}"
         if not file.exists():
             cube = cells(2 * EDGE, boxes, seed=boxes).reshape(2, EDGE, 2, EDGE, 2, EDGE)

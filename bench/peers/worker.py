@@ -18,6 +18,7 @@ from peers import (
     array_workloads,
     commit_workloads,
     convert_workloads,
+    export_workloads,
     label_workloads,
     superchunk_workloads,
 )
@@ -52,6 +53,11 @@ LABELS = {
     "compressed-segmentation": ("segmentation", "Blocks"),
     "tensorstore": ("tensorstore", "Arrays"),
 }
+EXPORTS = {
+    "tensorstore": ("precomputed", "Volumes"),
+    "chunkyard": ("arrow_shards", "Ours"),
+    "whole-tables": ("arrow_shards", "Document"),
+}
 # Each kind of workload, and the rivals that it is for.
 KINDS: tuple[tuple[dict[str, Callable[..., Answer]], dict[str, tuple[str, str]]], ...] = (
     (array_workloads.WORKLOADS, ARRAYS),
@@ -59,6 +65,7 @@ KINDS: tuple[tuple[dict[str, Callable[..., Answer]], dict[str, tuple[str, str]]]
     (commit_workloads.WORKLOADS, COMMITS),
     (superchunk_workloads.WORKLOADS, SUPERCHUNKS),
     (label_workloads.WORKLOADS, LABELS),
+    (export_workloads.WORKLOADS, EXPORTS),
 )
 
 

@@ -75,6 +75,6 @@ def rows(size: Size) -> list[Row]:
                 fact="memory",
                 fact_max=DVID_MEMORY_MAX,
             )
-            for work in ("labels", "import")
+            for work in ("cold", "labels", "import")
         ),
     ]

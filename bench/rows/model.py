@@ -116,6 +116,8 @@ class Row:
     workload: str
     measure: str
     statistic: str = "best"
+    # Whether CPU time counts instead of wall time: the least of all samples.
+    by_cpu: bool = False
     ours: str = "ours"
     # Decoded bytes that are moved, for GB/s and the limit; none for a commit.
     size: int = 0

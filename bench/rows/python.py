@@ -1,4 +1,4 @@
-"""The same from Python: W1, R1, R2, R3, S1, every n-th element, and tiny chunks.
+"""The same from Python: W1, R1, R2, R3, S1, every n-th element, tiny chunks, Arrow shards.
 
 Every side is called from Python here, ours too: arrays of a repository and plain Zarr through
 `chunkyard.open`, and zarr-python on `session.store`, with its own codec pipeline and with ours. All
@@ -14,7 +14,7 @@ from typing import Any
 
 from harness import limits
 from harness.worker import Side
-from rows.model import Row, Size, Workload
+from rows.model import Row, Size, Source, Workload
 from rows.targets import PYTHON_TARGET, TARGETS
 
 OURS = Side("ours", "chunkyard")
@@ -38,6 +38,9 @@ PEERS = (
     Side("blosc2", "blosc2", {"mapped": "yes"}),
     Side("h5py + hdf5plugin", "h5py", {"filters": "plugin"}),
 )
+# Random chunks of Arrow shards.
+WHOLE_TABLES = Side("whole tables", "whole-tables")
+RECORDS = 1000
 READ = (OURS, PLAIN, STORE, PIPELINE, *PEERS)
 WRITE = (*READ, PLAIN_DURABLE)
 
@@ -97,11 +100,31 @@ def workloads(size: Size, data: Path) -> list[Workload]:
         workload("read labels", "read", READ, labels, **read),
         workload("write tiny", "write", WRITE, tiny, rounds_max=1),
         workload("read tiny", "read", READ, tiny, rounds_max=1, **read),
+        records(size, data),
     ]
 
 
+def records(size: Size, data: Path) -> Workload:
+    """Chunks at random of shards that ours makes, once, from its Rust side."""
+    grid = 4 if size.field_planes < 64 else 32 if size.field_planes > 256 else 16
+    blocks: dict[str, Any] = {"data": data, "name": "tens", "blocks": grid**3, "grid": grid}
+    blocks["shard"] = grid // 2
+    source = Source("python-shards", Side("ours", "ours"), "export-shards", blocks)
+    options = {**blocks, "reads": RECORDS, "repeats": max(size.repeats, 3)}
+    sides = (OURS, WHOLE_TABLES)
+    return Workload("python records", "records", "python-records", sides, options, source=source)
+
+
 def rows(size: Size) -> list[Row]:
-    return [row for word in FACES for row in rows_of(size, word)]
+    of_records = Row(
+        "python-shards random",
+        f"{RECORDS:,} random chunks of Arrow shards, warm, opening included",
+        "python records",
+        "records",
+        target=TARGETS.get("random records"),
+        rivals=(WHOLE_TABLES.name,),
+    )
+    return [*(row for word in FACES for row in rows_of(size, word)), of_records]
 
 
 def rows_of(size: Size, word: str) -> list[Row]:

@@ -11,6 +11,8 @@ DATA = ("field", "labels")
 CODECS = ("none", "lz4", "zstd")
 # How many supervoxels meet in a block.
 BLOCKS = ("tens", "hundreds", "thousands")
+# Rows of exports as volumes, and the edges of the volumes in voxels.
+EXPORTED, CPU, EDGES = ("", " of a labelmap"), ("", " cpu"), (256, 512, 1024)
 
 TARGETS: dict[str, float] = {
     "W1 returned": 1.9,  # 1.25 GB/s against 0.67
@@ -39,6 +41,16 @@ TARGETS: dict[str, float] = {
     "segmentations import": 1.5,  # of TensorStore, which writes one scale and no tables
     "dvid cold": 1.5,  # of Badger with as many goroutines as cores
     "dvid labels": 2,
+    "exports arrow": 2.5,  # of what DVID does with its libraries
+    "exports arrow cpu": 2.5,
+    "exports arrow of the codec": 0.8,  # of inflating and compressing alone
+    "exports arrow zstd-1": 4,
+    "exports arrow zstd-1 cpu": 4,
+    "exports arrow kept": 10,
+    "exports arrow kept cpu": 10,
+    **{f"exports volume{of}{cpu} {edge}": 4 for of in EXPORTED for cpu in CPU for edge in EDGES},
+    "exports work": 1.7,  # of one process
+    "random records": 5,  # of the reader of the document, which loads whole tables
     **{f"containers write {data} {codec}": 5 for data in DATA for codec in CODECS},
     **{f"containers read {data} {codec}": 2 for data in DATA for codec in CODECS},
 }
@@ -90,6 +102,16 @@ INDEPENDENT_OF_BODIES = 1.5
 # A store of DVID: an import against reading and parsing alone, and the memory of any of it.
 DVID_IMPORT_MAX = 2.0
 DVID_MEMORY_MAX = 512 << 20
+
+# An export of any size: its memory, and the files that it has open at once.
+EXPORT_MEMORY_MAX = 1 << 30
+EXPORT_FILES_MAX = 256
+
+# The shards of a volume, as a part of the best rival's bytes.
+EXPORT_SIZE_PART = 1.05
+
+# The time for blocks of many labels must not grow more than their bytes.
+AS_BYTES = 1.0
 
 # Targets against single rivals. Our commits are durable, the rival's are not.
 AGAINST: dict[str, dict[str, float]] = {
