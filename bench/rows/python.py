@@ -106,7 +106,7 @@ def workloads(size: Size, data: Path) -> list[Workload]:
 
 def records(size: Size, data: Path) -> Workload:
     """Chunks at random of shards that ours makes, once, from its Rust side."""
-    grid = 4 if size.field_planes < 64 else 32 if size.field_planes > 256 else 16
+    grid = 4 if size.field_planes < 64 else 64 if size.field_planes > 256 else 32
     blocks: dict[str, Any] = {"data": data, "name": "tens", "blocks": grid**3, "grid": grid}
     blocks["shard"] = grid // 2
     source = Source("python-shards", Side("ours", "ours"), "export-shards", blocks)

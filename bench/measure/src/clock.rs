@@ -4,16 +4,19 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-/// User and system time of this process so far, in seconds.
+/// User and system time of this process so far, and of children that have ended, in seconds.
 fn cpu_seconds() -> f64 {
-    // SAFETY: `getrusage` writes one `rusage`, which is plain data for which zeroes are valid.
-    let usage = unsafe {
-        let mut usage: libc::rusage = std::mem::zeroed();
-        libc::getrusage(libc::RUSAGE_SELF, &mut usage);
-        usage
+    let of = |who| {
+        // SAFETY: `getrusage` writes one `rusage`, which is plain data for which zeroes are valid.
+        let usage = unsafe {
+            let mut usage: libc::rusage = std::mem::zeroed();
+            libc::getrusage(who, &mut usage);
+            usage
+        };
+        let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 * 1e-6;
+        seconds(usage.ru_utime) + seconds(usage.ru_stime)
     };
-    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 * 1e-6;
-    seconds(usage.ru_utime) + seconds(usage.ru_stime)
+    of(libc::RUSAGE_SELF) + of(libc::RUSAGE_CHILDREN)
 }
 
 /// Both clocks, running.
