@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  URL ── open ──▶ Source ─┐                          which of the formats is there, by its content
-//!                          ├─ pipeline ──▶ Sink       copy, transcode or regrid, pack by pack
+//!                          ├─ pipeline ──▶ Sink       copy, rewrite, transcode or regrid
 //!  URL ── Wishes ──▶ Plan ─┘                 │        what will be done, before anything is
 //!                                          finish     one atomic step makes it visible
 //!
