@@ -2,25 +2,31 @@
 
 use std::sync::Arc;
 
+use chunkyard_array::Region;
 use chunkyard_format::precomputed::{Info, Scale, ShardBoxes};
 use chunkyard_format::{OpenOptions, Place, Reader, Source};
 use chunkyard_store::{Error, Limits, Result, Store};
-use futures::{Stream, StreamExt, TryStreamExt, stream};
+use futures::stream::BoxStream;
+use futures::{Stream, StreamExt, TryStreamExt, future, stream};
 
-use super::arrow::{ArrowOptions, ArrowShard, Codec};
+use super::arrow::{ArrowOptions, ArrowShard, BATCH_BYTES_MAX, Codec};
 use super::blocks::{Blocks, Cursor, Fetched, LabelBlock};
+use super::budget::Budget;
+use super::cells::Cells;
 use super::geometry::{Frame, Level, boxes};
 use super::held::Held;
 use super::lines::{Line, Sizes};
 use super::plan::{Emit, Plan};
-use super::segmentation::mapping;
-use super::shards::{Shard, Shards, in_order, in_zyx};
+use super::segmentation::{digest, mapping};
+use super::shards::{Lie, Shard, Shards};
 use super::table::{self, TableShard};
 use super::volume::VolumeShard;
 use crate::open::recognise;
 
-/// Batches of blocks that are fetched and unpacked at once, for each shard.
-const BATCHES: usize = 2;
+/// Bytes of label blocks, and of what becomes of them, that a shard has in hand at most.
+const IN_HAND_BYTES: u64 = 40 << 20;
+/// Bytes on their way into files.
+const LEAVING_BYTES: u64 = 8 << 20;
 
 /// An export, ready to write shards.
 #[derive(Debug)]
@@ -30,6 +36,7 @@ pub struct Exporter {
     target: Store,
     limits: Limits,
     arrow: Arc<ArrowOptions>,
+    budget: Budget,
     scales: Vec<ScaleExport>,
 }
 
@@ -38,6 +45,7 @@ pub struct Exporter {
 struct ScaleExport {
     scale: Scale,
     boxes: ShardBoxes,
+    cells: Arc<Cells>,
     frame: Frame,
     /// None for a scale without voxels.
     level: Option<(Level, Arc<Blocks>)>,
@@ -58,7 +66,7 @@ impl Exporter {
 
     /// An export of an open source.
     pub async fn new(
-        plan: Plan,
+        mut plan: Plan,
         source: Arc<dyn Source>,
         target: Store,
         limits: Limits,
@@ -73,12 +81,35 @@ impl Exporter {
         }
         let info: Info = plan.info()?;
         let mapping = mapping(&source, &plan.levels, plan.ids).await?;
+        let found = digest(mapping.as_ref()).await?;
+        match &plan.mapping {
+            None => plan.mapping = Some(found),
+            Some(expected) if *expected == found => {}
+            Some(expected) => {
+                return Err(Error::Conflict {
+                    message: format!(
+                        "the bodies of supervoxels in {} are others than when the export was planned: expected {expected}, \
+                         found {found}; export them to another target",
+                        plan.source
+                    ),
+                    conflicts: Vec::new(),
+                });
+            }
+        }
+        let budget = Budget::new(&limits);
         let mut scales = Vec::with_capacity(info.scales.len());
         for (scale, level) in info.scales.iter().zip(&plan.levels) {
-            scales.push(ScaleExport::new(&plan, &source, scale, level.as_ref(), mapping.clone())?);
+            scales.push(ScaleExport::new(
+                &plan,
+                &source,
+                scale,
+                level.as_ref(),
+                mapping.clone(),
+                &budget,
+            )?);
         }
         let arrow = Arc::new(plan.arrow.clone());
-        Ok(Self { plan, source, target, limits, arrow, scales })
+        Ok(Self { plan, source, target, limits, arrow, budget, scales })
     }
 
     /// What is exported, and how.
@@ -110,7 +141,8 @@ impl Exporter {
     pub async fn shards(&self, scale: usize) -> Result<Shards> {
         let own = self.scale(scale)?;
         let Some((level, _)) = &own.level else { return Ok(Shards::none(scale, &own.boxes)) };
-        Shards::list(scale, &self.source, level, &own.frame, &own.boxes, own.sparse).await
+        let Self { source, .. } = self;
+        Shards::list(scale, source, level, &own.frame, &own.boxes, &own.cells, own.sparse).await
     }
 
     /// The folders that shards are in.
@@ -159,7 +191,8 @@ impl Exporter {
         let own = self.scale(shard.scale)?;
         let Some((_, blocks)) = &own.level else { return Ok(line) };
         let numbered = self.plan.emits(Emit::Precomputed) || self.plan.emits(Emit::Table);
-        let mut held = Held::new(self.plan.emits(Emit::Arrow) && numbered);
+        let _room = self.budget.take(self.working_bytes(own, blocks, shard), shard.weight).await?;
+        let mut held = Held::new(self.plan.emits(Emit::Arrow) && numbered, &self.budget);
         if self.plan.emits(Emit::Arrow) {
             self.write_arrow(own, blocks, shard, &mut line, &mut held).await?;
         }
@@ -170,6 +203,22 @@ impl Exporter {
         Ok(line)
     }
 
+    /// Bytes that a shard has in hand at most, besides what each of its blocks leaves behind.
+    fn working_bytes(&self, own: &ScaleExport, blocks: &Blocks, shard: &Shard) -> u64 {
+        // A block of nothing but different labels: 8 bytes for each in its table, and what its cells need.
+        let largest =
+            own.frame.chunk.iter().fold(13, |bytes: u64, edge| bytes.saturating_mul(*edge));
+        // Those that are unpacked, those that are written, and what they have become.
+        let in_hand = IN_HAND_BYTES.max(largest.saturating_mul(4));
+        let in_hand = in_hand.min(shard.weight.max(1).saturating_mul(largest).saturating_mul(4));
+        let waiting = match self.plan.emits(Emit::Arrow) && self.arrow.batch > 1 {
+            true => (BATCH_BYTES_MAX as u64 * 3).min(in_hand),
+            false => 0,
+        };
+        let parts = [in_hand, waiting, blocks.fetching_bytes(), LEAVING_BYTES];
+        parts.into_iter().fold(0, u64::saturating_add)
+    }
+
     /// Writes the Arrow shard and its indices.
     async fn write_arrow(
         &self,
@@ -177,28 +226,36 @@ impl Exporter {
         blocks: &Arc<Blocks>,
         shard: &Shard,
         line: &mut Line,
-        held: &mut Held,
+        held: &mut Held<'_>,
     ) -> Result<()> {
         let [x, y, z] = line.origin;
         let stem = format!("s{}/{x}_{y}_{z}", shard.scale);
-        let cursor = Cursor::new(in_zyx(&own.boxes, shard));
+        let cursor = Cursor::in_zyx(&own.cells, shard);
         let fetched = from_source(blocks, cursor).inspect_ok(|fetched| held.keep(fetched));
-        let mut batches = std::pin::pin!(unpacked(blocks, fetched));
+        let mut pieces = Pieces::new(blocks, fetched.boxed());
         let mut arrow: Option<ArrowShard> = None;
         let written = async {
-            while let Some((some, empty)) = batches.try_next().await? {
+            let mut ready = pieces.next().await?;
+            while let Some((some, empty)) = ready {
                 line.count(&some, empty);
-                if some.is_empty() {
-                    continue;
-                }
-                let begun = match &mut arrow {
-                    Some(begun) => begun,
-                    None => arrow.insert(
-                        ArrowShard::begin(&self.target, &stem, &self.arrow, own.stored_codec)
-                            .await?,
-                    ),
+                self.budget.check_blocks(line.blocks)?;
+                let push = async {
+                    if some.is_empty() {
+                        return Ok(());
+                    }
+                    let begun = match &mut arrow {
+                        Some(begun) => begun,
+                        None => arrow.insert(
+                            ArrowShard::begin(&self.target, &stem, &self.arrow, own.stored_codec)
+                                .await?,
+                        ),
+                    };
+                    begun.push(&Arc::new(some)).await
                 };
-                begun.push(&Arc::new(some)).await?;
+                // The next blocks are unpacked while these are written.
+                let (pushed, next) = future::join(push, pieces.next()).await;
+                pushed?;
+                ready = next?;
             }
             Ok(())
         };
@@ -224,36 +281,42 @@ impl Exporter {
         blocks: &Arc<Blocks>,
         shard: &Shard,
         line: &mut Line,
-        held: Held,
+        held: Held<'_>,
     ) -> Result<()> {
-        let order = || in_order(&own.boxes, shard).map(|(_, at)| at);
-        let fetched = match held.in_order(order()) {
+        let fetched = match held.in_order(own.boxes.morton()) {
             Some(batches) => stream::iter(batches.map(Ok)).boxed(),
-            None => from_source(blocks, Cursor::new(order())).boxed(),
+            None => from_source(blocks, Cursor::in_order(&own.cells, shard)).boxed(),
         };
-        let mut batches = std::pin::pin!(unpacked(blocks, fetched));
+        let mut pieces = Pieces::new(blocks, fetched);
         let counted = self.plan.emits(Emit::Arrow);
         let mut sinks = Numbered::default();
         if self.plan.emits(Emit::Precomputed) {
             sinks.volume = Some(VolumeShard::begin(&self.target, &own.scale, shard.number)?);
         }
         let written = async {
-            while let Some((some, empty)) = batches.try_next().await? {
+            let mut ready = pieces.next().await?;
+            while let Some((some, empty)) = ready {
                 if !counted {
                     line.count(&some, empty);
+                    self.budget.check_blocks(line.blocks)?;
                 }
-                if some.is_empty() {
-                    continue;
-                }
-                if self.plan.emits(Emit::Table) && sinks.table.is_none() {
-                    let at = (shard.scale, shard.number);
-                    let codec = self.arrow.compression(own.stored_codec);
-                    let table = TableShard::begin(&self.target, at, &self.arrow, codec).await?;
-                    sinks.table = Some(table);
-                }
-                let morton = own.boxes.morton();
-                let numbered = some.into_iter().map(|block| (morton.encode(block.place.at), block));
-                sinks.push(numbered.collect()).await?;
+                let push = async {
+                    if some.is_empty() {
+                        return Ok(());
+                    }
+                    if self.plan.emits(Emit::Table) && sinks.table.is_none() {
+                        let at = (shard.scale, shard.number);
+                        let codec = self.arrow.compression(own.stored_codec);
+                        let table = TableShard::begin(&self.target, at, &self.arrow, codec).await?;
+                        sinks.table = Some(table);
+                    }
+                    let morton = own.boxes.morton();
+                    let number = |block: LabelBlock| (morton.encode(block.place.at), block);
+                    sinks.push(some.into_iter().map(number).collect()).await
+                };
+                let (pushed, next) = future::join(push, pieces.next()).await;
+                pushed?;
+                ready = next?;
             }
             Ok(())
         };
@@ -313,13 +376,44 @@ fn from_source(
     })
 }
 
-/// Label blocks batch by batch, each with how many blocks were all label 0: the next batch is unpacked while the caller uses
-/// the last.
-fn unpacked<'a>(
+/// Label blocks, some at a time: the next chunks are fetched while the last ones are unpacked.
+struct Pieces<'a> {
     blocks: &'a Arc<Blocks>,
-    fetched: impl Stream<Item = Result<Fetched>> + Send + 'a,
-) -> impl Stream<Item = Result<(Vec<LabelBlock>, u64)>> + Send + 'a {
-    fetched.map(move |fetched| async move { blocks.unpack(fetched?).await }).buffered(BATCHES)
+    fetched: BoxStream<'a, Result<Fetched>>,
+    /// Chunks that are unpacked next, and those after them.
+    now: Option<Fetched>,
+    ahead: Option<Fetched>,
+    over: bool,
+}
+
+impl<'a> Pieces<'a> {
+    fn new(blocks: &'a Arc<Blocks>, fetched: BoxStream<'a, Result<Fetched>>) -> Self {
+        Self { blocks, fetched, now: None, ahead: None, over: false }
+    }
+
+    /// The next blocks, and how many were all label 0; `None` after the last.
+    async fn next(&mut self) -> Result<Option<(Vec<LabelBlock>, u64)>> {
+        let now = match self.now.take().or_else(|| self.ahead.take()) {
+            Some(now) => now,
+            None if self.over => return Ok(None),
+            None => match self.fetched.try_next().await? {
+                Some(now) => now,
+                None => return Ok(None),
+            },
+        };
+        let fetch = async {
+            if self.ahead.is_none() && !self.over {
+                self.ahead = self.fetched.try_next().await?;
+                self.over = self.ahead.is_none();
+            }
+            Ok::<_, Error>(())
+        };
+        let (unpacked, fetched) = future::join(self.blocks.unpack(now), fetch).await;
+        let unpacked = unpacked?;
+        fetched?;
+        self.now = unpacked.rest;
+        Ok(Some((unpacked.blocks, unpacked.empty)))
+    }
 }
 
 impl Line {
@@ -344,13 +438,17 @@ impl ScaleExport {
         scale: &Scale,
         level: Option<&Level>,
         mapping: Option<Arc<chunkyard_labels::Mapping>>,
+        budget: &Budget,
     ) -> Result<Self> {
         let frame = Frame::of(scale);
         let (mut known, mut sparse, mut stored_codec) = (None, true, "zstd");
+        let mut reach = ([0; 3], [0; 3]);
         if let Some(level) = level {
+            let all = Region::whole(source.dataset().array(&level.path)?.spec.shape());
+            reach = Lie::new(level, &frame).chunks(&all).unwrap_or(reach);
             let wanted = plan.emits(Emit::Arrow) || plan.emits(Emit::Table);
             let kept = plan.arrow.codec == Codec::Keep && wanted;
-            let blocks = Blocks::new(source, level, &frame, mapping, kept)?;
+            let blocks = Blocks::new(source, level, &frame, mapping, kept, budget)?;
             if kept {
                 stored_codec = blocks.stored_codec()?;
             }
@@ -359,6 +457,7 @@ impl ScaleExport {
             known = Some((level.clone(), Arc::new(blocks)));
         }
         let (boxes, scale) = (boxes(scale)?, scale.clone());
-        Ok(Self { scale, boxes, frame, level: known, sparse, stored_codec })
+        let cells = Arc::new(Cells::new(&scale, &boxes, reach));
+        Ok(Self { scale, boxes, cells, frame, level: known, sparse, stored_codec })
     }
 }

@@ -17,6 +17,18 @@ pub struct Level {
     pub shape: [u64; 3],
     /// How many voxels of it become one, along each axis.
     pub factor: [u64; 3],
+    /// Which axes of the array x, y and z are.
+    #[serde(default = "zyx", skip_serializing_if = "is_zyx")]
+    pub axes: [usize; 3],
+}
+
+/// The axes of an array that has z first and x last.
+fn zyx() -> [usize; 3] {
+    [2, 1, 0]
+}
+
+fn is_zyx(axes: &[usize; 3]) -> bool {
+    *axes == zyx()
 }
 
 impl Level {

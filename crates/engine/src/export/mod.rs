@@ -20,6 +20,8 @@
 
 mod arrow;
 mod blocks;
+mod budget;
+mod cells;
 mod check;
 mod exporter;
 mod files;

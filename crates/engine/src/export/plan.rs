@@ -86,6 +86,10 @@ pub struct Plan {
     pub source_version: Option<Version>,
     /// What tells this state of the source from a later one.
     pub identity: String,
+    /// What tells the bodies of the supervoxels from others, which may change while the blocks do not; none if every
+    /// supervoxel is its own body. Known when the source is open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mapping: Option<String>,
     /// What labels are.
     pub ids: Ids,
     /// What is written.
@@ -148,6 +152,7 @@ impl Plan {
             source: place.url().to_owned(),
             source_version: source.version().or_else(|| request.open.version.clone()),
             identity: source.identity(),
+            mapping: None,
             ids: request.ids,
             emit,
             arrow: request.arrow.clone(),
@@ -229,6 +234,7 @@ impl Plan {
             ("source", self.source != wanted.source || self.levels != wanted.levels),
             ("version of the source", self.source_version != wanted.source_version),
             ("state of the source", self.identity != wanted.identity),
+            ("mapping of supervoxels to bodies", self.mapping != wanted.mapping),
             ("specification", self.spec != wanted.spec),
             ("choice of ids", self.ids != wanted.ids),
             ("choice of what is written", self.emit != wanted.emit),

@@ -83,20 +83,14 @@ impl Totals {
 }
 
 impl Report {
-    /// Fills in the numbers of finished shards.
-    pub(super) fn fill<'a>(
-        &mut self,
-        plan: &Plan,
-        lines: impl Iterator<Item = &'a Line>,
-        time: Duration,
-    ) -> Result<()> {
+    /// Says what is reported about.
+    pub(super) fn begin(&mut self, plan: &Plan) -> Result<()> {
         let info = plan.info()?;
         self.source = plan.source.clone();
         self.ids = serde_json::to_value(plan.ids)
             .ok()
             .and_then(|ids| ids.as_str().map(str::to_owned))
             .unwrap_or_default();
-        self.seconds = time.as_secs_f64();
         self.scales = info
             .scales
             .iter()
@@ -108,21 +102,29 @@ impl Report {
                 ..ScaleReport::default()
             })
             .collect();
-        for line in lines {
-            let Some(scale) = self.scales.get_mut(line.scale) else { continue };
-            let totals = &mut scale.totals;
-            totals.empty += line.empty;
-            if line.blocks == 0 {
-                totals.empty_shards += 1;
-                continue;
-            }
-            totals.shards += 1;
-            totals.blocks += line.blocks;
-            totals.bytes += line.bytes;
-            scale.records.add(line.blocks);
-            scale.files.add(line.bytes);
-            scale.sizes.merge(&line.sizes);
+        Ok(())
+    }
+
+    /// Adds the numbers of a finished shard.
+    pub(super) fn add(&mut self, line: &Line) {
+        let Some(scale) = self.scales.get_mut(line.scale) else { return };
+        let totals = &mut scale.totals;
+        totals.empty += line.empty;
+        if line.blocks == 0 {
+            totals.empty_shards += 1;
+            return;
         }
+        totals.shards += 1;
+        totals.blocks += line.blocks;
+        totals.bytes += line.bytes;
+        scale.records.add(line.blocks);
+        scale.files.add(line.bytes);
+        scale.sizes.merge(&line.sizes);
+    }
+
+    /// Sums up.
+    pub(super) fn end(&mut self, time: Duration) {
+        self.seconds = time.as_secs_f64();
         let mut all = Sizes::default();
         self.total = Totals::default();
         for (scale, outside) in
@@ -134,7 +136,6 @@ impl Report {
             all.merge(&scale.sizes);
         }
         self.total.ratio = ratio(&all);
-        Ok(())
     }
 
     /// The report as it is written.

@@ -2,13 +2,13 @@
 
 use std::time::Instant;
 
+use bytes::Bytes;
 use chunkyard_store::{Error, Lock, Result, Store, TEMP_PREFIX};
-use futures::{StreamExt, TryStreamExt, stream};
-use tokio::sync::Mutex;
+use futures::{Stream, StreamExt, TryStreamExt, stream};
 
 use super::exporter::Exporter;
 use super::files::put_new;
-use super::lines::{Line, Lines};
+use super::lines::{Journal, Line, Lines, NewLines};
 use super::plan::Emit;
 use super::progress::Progress;
 use super::report::{LOG, Report};
@@ -16,19 +16,21 @@ use super::segments;
 use super::shards::Shard;
 
 /// The file that makes a directory a Neuroglancer volume. It comes last: what has it is complete.
-const INFO: &str = "info";
+pub(super) const INFO: &str = "info";
 /// The file that one process at a time locks, on a file system.
 const LOCK: &str = ".export.lock";
+/// The file that names the job that writes here, while it is under way.
+const JOB: &str = ".export.job";
 
 impl Exporter {
     /// Writes all shards that are not finished, and then what tells of all of them. Run again after a failure, it goes on
     /// where this run ended.
     pub async fn run(&self, progress: &Progress) -> Result<Report> {
         let began = Instant::now();
-        let _alone = self.begin().await?;
+        let _alone = self.begin(None).await?;
         let mut lines = Lines::open(self.target()).await?;
         lines.begin().await?;
-        let lines = Mutex::new(lines);
+        let lines = Journal::new(lines);
         let mut report = Report::default();
         let mut written = Ok(());
         for scale in 0..self.num_scales() {
@@ -38,24 +40,54 @@ impl Exporter {
             }
         }
         // Also after a failure: finished shards count.
-        let mut lines = lines.into_inner();
+        let mut lines = lines.into_lines();
         let flushed = lines.flush().await;
         written?;
         flushed?;
-        self.finish(lines.all(), report, began).await
+        self.finish(&lines.complete().await?, report, began).await
     }
 
-    /// Makes the target this export's, for this process alone where the store can tell.
-    pub(crate) async fn begin(&self) -> Result<Option<Lock>> {
+    /// Makes the target this export's, for this process alone where the store can tell, or for a job. The target of a job
+    /// that is under way is refused: its workers write under temporary names.
+    pub(crate) async fn begin(&self, job: Option<&str>) -> Result<Option<Lock>> {
         let target = self.target();
         // A target that holds another export stays untouched.
         self.plan().claim(target).await?;
-        if !target.renames() {
-            return Ok(None);
+        let lock = match target.renames() {
+            true => Some(target.lock(LOCK).await?),
+            false => None,
+        };
+        self.claim_for(job, lock.is_some()).await?;
+        if lock.is_some() {
+            self.sweep().await?;
         }
-        let lock = target.lock(LOCK).await?;
-        self.sweep().await?;
-        Ok(Some(lock))
+        Ok(lock)
+    }
+
+    /// Names the job that writes here, and refuses the target of another one. `alone`: nothing else writes the name now.
+    async fn claim_for(&self, job: Option<&str>, alone: bool) -> Result<()> {
+        let target = self.target();
+        if let Some(job) = job.filter(|_| !alone) {
+            // It may be there already: what is read then decides.
+            target.create(JOB, Bytes::from(job.to_owned())).await?;
+        }
+        let found = match (target.get(JOB).await, job) {
+            (Ok(found), _) => found.bytes,
+            (Err(Error::NotFound { .. }), None) => return Ok(()),
+            (Err(Error::NotFound { .. }), Some(job)) => {
+                return put_new(target, JOB, job.to_owned().into()).await.map(drop);
+            }
+            (Err(error), _) => return Err(error),
+        };
+        if job.is_some_and(|job| found == job) {
+            return Ok(());
+        }
+        let found = String::from_utf8_lossy(&found);
+        Err(Error::invalid(format!(
+            "{} is being written by the job {found}; run `chunkyard work {found}`, or delete {} if the job was given up",
+            target.url(),
+            target.object_url(JOB)
+        )))
     }
 
     /// Deletes what a killed process left under temporary names.
@@ -79,7 +111,7 @@ impl Exporter {
     async fn run_scale(
         &self,
         scale: usize,
-        lines: &Mutex<Lines>,
+        lines: &Journal,
         progress: &Progress,
         report: &mut Report,
     ) -> Result<()> {
@@ -88,11 +120,11 @@ impl Exporter {
         progress.expect(shards.count(), shards.weight());
         let resumed = stream::iter(shards.iter())
             .map(|shard| async move {
-                let known = lines.lock().await.get(shard.scale, shard.number).cloned();
+                let known = lines.get(shard.scale, shard.number).await?;
                 let (line, resumed) = self.complete(&shard, known.as_ref()).await?;
                 progress.finish_shard(shard.weight, line.blocks, line.bytes);
                 if !resumed {
-                    lines.lock().await.note(line).await?;
+                    lines.note(line).await?;
                 }
                 Ok::<_, Error>(u64::from(resumed))
             })
@@ -118,28 +150,31 @@ impl Exporter {
     /// Ends an export whose shards other processes have written: the lines of all shards, and what tells of all of them.
     pub(crate) async fn conclude(
         &self,
-        lines: Vec<Line>,
+        lines: impl Stream<Item = Result<Vec<Line>>>,
         outside: Vec<u64>,
         began: Instant,
     ) -> Result<Report> {
         // Whatever still has a temporary name is an attempt that does not count.
         self.sweep().await?;
-        let lines = Lines::replace(self.target(), lines).await?;
+        let mut all = NewLines::begin(self.target()).await?;
+        futures::pin_mut!(lines);
+        while let Some(some) = lines.try_next().await? {
+            all.push(&some).await?;
+        }
         let report = Report { outside, ..Report::default() };
-        self.finish(lines.all(), report, began).await
+        let report = self.finish(&all.finish().await?, report, began).await?;
+        self.target().delete(&[JOB.to_owned()]).await?;
+        Ok(report)
     }
 
     /// Writes what tells of all shards, once all of them are there.
-    pub async fn finish<'a>(
-        &self,
-        lines: impl Iterator<Item = &'a Line>,
-        mut report: Report,
-        began: Instant,
-    ) -> Result<Report> {
+    async fn finish(&self, lines: &Lines, mut report: Report, began: Instant) -> Result<Report> {
         if self.plan().emits(Emit::Precomputed) {
             self.write_info().await?;
         }
-        report.fill(self.plan(), lines, began.elapsed())?;
+        report.begin(self.plan())?;
+        lines.for_each(|line| report.add(&line)).await?;
+        report.end(began.elapsed());
         put_new(self.target(), LOG, report.render()?.into()).await?;
         Ok(report)
     }

@@ -1,8 +1,8 @@
 //! The shards of a scale that hold anything, listed without a look into any chunk.
 //!
-//! A scale may have room for 10⁹ chunks and store ten. The source lists where chunks are stored, and a shard is noted with the
-//! first few of them; a shard with more is visited as a whole. So memory and time follow the shards that hold anything, and
-//! neither follows the grid.
+//! A scale may have room for 10⁹ chunks and store ten. The source lists where chunks are stored, and each shard is noted with
+//! them. Where the notes become too many, chunks that lie near each other are noted as one cell, then as a larger one, so memory
+//! is bounded and follows what is stored; time follows it but for the holes in cells, and neither follows the grid.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,17 +10,16 @@ use std::sync::Arc;
 use chunkyard_array::{Grid, Region};
 use chunkyard_format::precomputed::ShardBoxes;
 use chunkyard_format::{Occupied, Source};
-use chunkyard_store::{Error, Result};
+use chunkyard_store::Result;
 use futures::TryStreamExt;
 use serde::{Deserialize, Serialize};
 
+use super::cells::{Bounds, Cells};
 use super::geometry::{Frame, Level};
 
-/// Chunks of a shard that are noted one by one; a shard with more is visited as a whole.
-const NOTED_MAX: usize = 64;
-/// Chunks of all shards together that are noted one by one.
+/// Cells of all shards together that are noted.
 const NOTES_MAX: usize = 1 << 21;
-/// Chunks of a cell that are noted one by one.
+/// Cells that are noted of one cell of the source.
 const CELL_MAX: u64 = 1 << 12;
 
 /// A shard that holds anything, for [`Exporter::run_shard`](super::Exporter::run_shard) in this process or another one.
@@ -30,11 +29,18 @@ pub struct Shard {
     pub scale: usize,
     /// Its number.
     pub number: u64,
-    /// The numbers of the chunks that may be stored, ascending; all of the shard if none is named.
+    /// The numbers of the chunks that may be stored, without their lowest bits, ascending; all of the shard if none is named.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub chunks: Vec<u64>,
+    /// How many of the lowest bits are left out.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub low: u32,
     /// About how many chunks are stored.
     pub weight: u64,
+}
+
+fn is_zero(bits: &u32) -> bool {
+    *bits == 0
 }
 
 /// The shards of a scale.
@@ -58,9 +64,13 @@ enum Which {
 /// What is stored in a shard.
 #[derive(Debug, Default)]
 struct Noted {
-    /// Cells that were listed.
+    /// Chunks that were listed.
     seen: u64,
-    chunks: Vec<u64>,
+    /// Numbers of chunks without their lowest bits.
+    cells: Vec<u64>,
+    /// How many bits are left out.
+    low: u32,
+    /// Whether all of it is visited, and no cell is noted.
     whole: bool,
 }
 
@@ -77,9 +87,10 @@ impl Shards {
         level: &Level,
         frame: &Frame,
         boxes: &ShardBoxes,
+        cells_of: &Arc<Cells>,
         sparse: bool,
     ) -> Result<Self> {
-        let lie = Lie { level, frame, grid: grid_of(frame) };
+        let lie = Lie::new(level, frame);
         let whole = Region::whole(source.dataset().array(&level.path)?.spec.shape());
         let occupied = match sparse {
             true => source.occupied(&level.path)?,
@@ -97,12 +108,12 @@ impl Shards {
             Occupied::Cells { grid, mut cells } => {
                 let chunks = source.dataset().array(&level.path)?.grid()?;
                 let single = grid.chunk_shape() == chunks.chunk_shape();
-                let (mut notes, mut outside) = (Notes::new(boxes), 0);
+                let (mut notes, mut outside) = (Notes::new(boxes, cells_of), 0);
                 while let Some(cell) = cells.try_next().await? {
                     let region = grid.clipped_region(&cell);
                     match lie.chunks(&region) {
                         Some((first, end)) => {
-                            notes.add(first, end)?;
+                            notes.add(first, end);
                             if !single && !lie.holds(&region) {
                                 outside += lie.count_outside(source, &region).await?;
                             }
@@ -149,54 +160,22 @@ impl Shards {
                 let shards = self.boxes.shards_within(*first, *end);
                 Box::new(shards.map(move |(number, _)| {
                     let weight = self.boxes.num_chunks(number);
-                    Shard { scale, number, chunks: Vec::new(), weight }
+                    Shard { scale, number, chunks: Vec::new(), low: 0, weight }
                 }))
             }
-            Which::Noted(noted) => Box::new(noted.iter().map(move |(number, noted)| {
-                let chunks = if noted.whole { Vec::new() } else { noted.chunks.clone() };
-                Shard { scale, number: *number, chunks, weight: noted.seen }
+            Which::Noted(noted) => Box::new(noted.iter().map(move |(number, noted)| Shard {
+                scale,
+                number: *number,
+                chunks: noted.cells.clone(),
+                low: noted.low,
+                weight: noted.seen,
             })),
         }
     }
 }
 
-/// The chunks of the export that a shard asks for, in the order of z, then y, then x.
-pub(super) fn in_zyx(
-    boxes: &ShardBoxes,
-    shard: &Shard,
-) -> Box<dyn Iterator<Item = [u64; 3]> + Send> {
-    if shard.chunks.is_empty() {
-        let (first, end) = boxes.bounds(shard.number).unwrap_or_default();
-        let [xs, ys, zs] = [0, 1, 2].map(|axis| first[axis]..end[axis]);
-        return Box::new(zs.flat_map(move |z| {
-            let xs = xs.clone();
-            ys.clone().flat_map(move |y| xs.clone().map(move |x| [x, y, z]))
-        }));
-    }
-    let mut chunks: Vec<[u64; 3]> = in_order(boxes, shard).map(|(_, at)| at).collect();
-    chunks.sort_unstable_by_key(|[x, y, z]| [*z, *y, *x]);
-    Box::new(chunks.into_iter())
-}
-
-/// The chunks that a shard asks for, with their numbers, in the order of these.
-pub(super) fn in_order(
-    boxes: &ShardBoxes,
-    shard: &Shard,
-) -> Box<dyn Iterator<Item = (u64, [u64; 3])> + Send> {
-    let boxes = boxes.clone();
-    let morton = boxes.morton().clone();
-    if shard.chunks.is_empty() {
-        let all: Vec<(u64, [u64; 3])> = boxes.chunks(shard.number).collect();
-        return Box::new(all.into_iter());
-    }
-    let number = shard.number;
-    let named = shard.chunks.clone().into_iter();
-    let inside = named.filter_map(move |code| Some((code, morton.decode(code)?)));
-    Box::new(inside.filter(move |(_, at)| boxes.shard_of(*at) == number))
-}
-
 /// How a level lies in the grid of the export.
-struct Lie<'a> {
+pub(super) struct Lie<'a> {
     level: &'a Level,
     frame: &'a Frame,
     grid: [u64; 3],
@@ -206,7 +185,11 @@ fn grid_of(frame: &Frame) -> [u64; 3] {
     std::array::from_fn(|axis| frame.size[axis].div_ceil(frame.chunk[axis].max(1)))
 }
 
-impl Lie<'_> {
+impl<'a> Lie<'a> {
+    pub(super) fn new(level: &'a Level, frame: &'a Frame) -> Self {
+        Self { level, frame, grid: grid_of(frame) }
+    }
+
     /// Where voxels of the source begin and end in the exported volume, counted from its first voxel.
     fn voxels(&self, region: &Region) -> Option<[(i128, i128); 3]> {
         let end = region.end();
@@ -216,15 +199,15 @@ impl Lie<'_> {
             let origin = i128::from(self.level.origin[axis]);
             let at = |voxel: u64| (origin + i128::from(voxel) + factor - 1).div_euclid(factor);
             let offset = i128::from(self.frame.offset[axis]);
-            let low = at(*region.origin().get(2 - axis)?) - offset;
-            let high = at(*end.get(2 - axis)?) - offset;
+            let low = at(*region.origin().get(self.level.axes[axis])?) - offset;
+            let high = at(*end.get(self.level.axes[axis])?) - offset;
             *bound = (low, high);
         }
         Some(bounds)
     }
 
     /// The first chunk of the export that holds voxels of a region, and the one behind the last; `None` if none does.
-    fn chunks(&self, region: &Region) -> Option<([u64; 3], [u64; 3])> {
+    pub(super) fn chunks(&self, region: &Region) -> Option<Bounds> {
         let (mut first, mut end) = ([0; 3], [0; 3]);
         for (axis, (low, high)) in self.voxels(region)?.into_iter().enumerate() {
             let low = low.max(0);
@@ -264,74 +247,104 @@ impl Lie<'_> {
 /// Notes of shards, as many as fit.
 struct Notes<'a> {
     boxes: &'a ShardBoxes,
+    cells: &'a Arc<Cells>,
     shards: HashMap<u64, Noted>,
-    /// Chunks that are noted one by one, and how many of a shard may be.
+    /// Cells that are noted, how many may be, and how many of a shard.
     total: usize,
+    total_max: usize,
     most: usize,
 }
 
 impl<'a> Notes<'a> {
-    fn new(boxes: &'a ShardBoxes) -> Self {
-        Self { boxes, shards: HashMap::new(), total: 0, most: NOTED_MAX }
+    fn new(boxes: &'a ShardBoxes, cells: &'a Arc<Cells>) -> Self {
+        let (total, total_max, most) = (0, NOTES_MAX, NOTES_MAX);
+        Self { boxes, cells, shards: HashMap::new(), total, total_max, most }
     }
 
     /// Notes the chunks from `first` up to before `end`.
-    fn add(&mut self, first: [u64; 3], end: [u64; 3]) -> Result<()> {
+    fn add(&mut self, first: [u64; 3], end: [u64; 3]) {
         let count = (0..3).map(|axis| end[axis] - first[axis]).fold(1, u64::saturating_mul);
-        if count > CELL_MAX {
-            for (shard, _) in self.boxes.shards_within(first, end) {
-                let noted = self.shards.entry(shard).or_default();
-                (noted.whole, noted.seen) = (true, self.boxes.num_chunks(shard));
-                self.total -= std::mem::take(&mut noted.chunks).len();
+        // A cell of the source that is large is noted as larger cells.
+        let low = u64::BITS - (count.saturating_sub(1) / CELL_MAX).leading_zeros();
+        let low = low.min(self.cells.within());
+        for (code, at) in self.cells.covering(low, (first, end)) {
+            let number = self.boxes.shard_of(at);
+            let noted = self.shards.entry(number).or_default();
+            noted.seen = noted.seen.saturating_add(1 << low.min(63));
+            if low > 0 {
+                noted.seen = noted.seen.min(self.boxes.num_chunks(number));
             }
-            return Ok(());
-        }
-        let morton = self.boxes.morton();
-        for (code, at) in morton.walk(first, end) {
-            let noted = self.shards.entry(self.boxes.shard_of(at)).or_default();
-            noted.seen += 1;
-            if noted.whole || noted.chunks.last() == Some(&code) {
+            if noted.whole {
                 continue;
             }
-            noted.chunks.push(code);
-            self.total += 1;
-            if noted.chunks.len() > self.most {
-                noted.whole = true;
-                self.total -= std::mem::take(&mut noted.chunks).len();
+            self.total -= noted.cells.len();
+            noted.coarsen(low);
+            let cell = code.checked_shr(noted.low).unwrap_or(0);
+            if noted.cells.last() != Some(&cell) {
+                noted.cells.push(cell);
+            }
+            noted.keep(self.most, self.cells.within());
+            self.total += noted.cells.len();
+            while self.total > self.total_max {
+                self.shrink();
             }
         }
-        while self.total > NOTES_MAX {
-            self.shrink()?;
-        }
-        Ok(())
     }
 
-    /// Keeps fewer chunks of each shard.
-    fn shrink(&mut self) -> Result<()> {
-        if self.most == 0 {
-            return Err(Error::unsupported(
-                "more shards than fit into memory; export a smaller volume",
-            ));
-        }
+    /// Keeps fewer cells of each shard.
+    fn shrink(&mut self) {
         self.most /= 2;
         self.total = 0;
         for noted in self.shards.values_mut() {
-            if noted.chunks.len() > self.most {
-                noted.whole = true;
-                noted.chunks = Vec::new();
-            }
-            self.total += noted.chunks.len();
+            noted.keep(self.most, self.cells.within());
+            self.total += noted.cells.len();
         }
-        Ok(())
     }
 
     fn finish(self) -> Vec<(u64, Noted)> {
         let mut shards: Vec<(u64, Noted)> = self.shards.into_iter().collect();
         shards.sort_unstable_by_key(|(number, _)| *number);
-        for (_, noted) in &mut shards {
-            noted.chunks.sort_unstable();
-            noted.chunks.dedup();
+        for (number, noted) in &mut shards {
+            noted.cells.sort_unstable();
+            noted.cells.dedup();
+            // A shard that is full needs no list.
+            if noted.low == 0 && noted.cells.len() as u64 == self.boxes.num_chunks(*number) {
+                noted.visit_all();
+            }
         }
         shards
+    }
+}
+
+impl Noted {
+    /// Has cells of at least so many open bits.
+    fn coarsen(&mut self, low: u32) {
+        if low <= self.low {
+            return;
+        }
+        let more = low - self.low;
+        self.cells.iter_mut().for_each(|cell| *cell = cell.checked_shr(more).unwrap_or(0));
+        self.cells.dedup();
+        self.low = low;
+    }
+
+    /// Keeps no more cells than `most`; where there are more, half of them at most, so that this is seldom done.
+    fn keep(&mut self, most: usize, within: u32) {
+        if self.cells.len() <= most {
+            return;
+        }
+        self.cells.sort_unstable();
+        self.cells.dedup();
+        while self.cells.len() > most / 2 && self.low < within {
+            self.coarsen(self.low + 1);
+        }
+        if self.low >= within {
+            self.visit_all();
+        }
+        self.cells.shrink_to_fit();
+    }
+
+    fn visit_all(&mut self) {
+        (self.whole, self.low, self.cells) = (true, 0, Vec::new());
     }
 }

@@ -128,7 +128,6 @@ fn check_scale(scale: &Scale, wanted: Wanted) -> Result<()> {
 /// The specification for a segmentation without one: whole volumes from voxel 0 on, or from their first voxel if that lies
 /// before it; sharding as TensorStore chooses it for shards of 2048 voxels along each axis.
 pub(super) fn choose(segmentation: &Segmentation, scales: usize) -> Result<Info> {
-    let resolution = segmentation.resolution.unwrap_or([1.0; 3]);
     let known = segmentation.levels.iter().flatten().next();
     let Some(known) = known else {
         return Err(Error::invalid(
@@ -137,8 +136,7 @@ pub(super) fn choose(segmentation: &Segmentation, scales: usize) -> Result<Info>
     };
     let mut chosen: Vec<Scale> = Vec::new();
     for (number, level) in segmentation.levels.iter().enumerate().take(scales) {
-        let factor = (1u64 << number.min(60)) as f64;
-        let resolution = resolution.map(|size| size * factor);
+        let resolution = segmentation.resolutions.get(number).copied().unwrap_or([1.0; 3]);
         let (low, high) = level.as_ref().unwrap_or(known).bounds();
         let voxel_offset: [i64; 3] = low.map(|low| low.min(0).div_euclid(64) * 64);
         let size = std::array::from_fn(|axis| high[axis].abs_diff(voxel_offset[axis]).max(1));

@@ -29,6 +29,8 @@ const TASK_BYTES: std::ops::RangeInclusive<u64> = 1 << 30..=64 << 30;
 const TASKS: u64 = 256;
 /// Shards of a task at most: its lines are one object.
 const TASK_SHARDS_MAX: usize = 1024;
+/// Chunks that are named in a task at most, if it has more than one shard.
+const TASK_CHUNKS_MAX: usize = 1 << 16;
 /// Bytes of a label.
 const LABEL_BYTES: u64 = 8;
 
@@ -98,7 +100,7 @@ impl ExportJob {
             }
         }
         // Another process that exports to the same place is noticed here.
-        let _alone = exporter.begin().await?;
+        let _alone = exporter.begin(Some(store.url())).await?;
         let mut shards = Vec::with_capacity(exporter.num_scales());
         for scale in 0..exporter.num_scales() {
             shards.push(exporter.shards(scale).await?);
@@ -143,11 +145,16 @@ fn tasks<'a>(
     let mut ahead = shards.iter().zip(chunk_bytes).flat_map(sized).peekable();
     std::iter::from_fn(move || {
         let (mut bytes, first) = ahead.next()?;
+        let mut chunks = first.chunks.len();
         let mut task = vec![first];
         while task.len() < TASK_SHARDS_MAX {
-            let next = ahead.next_if(|(more, _)| bytes.saturating_add(*more) <= bytes_max);
+            let next = ahead.next_if(|(more, shard)| {
+                bytes.saturating_add(*more) <= bytes_max
+                    && chunks + shard.chunks.len() <= TASK_CHUNKS_MAX
+            });
             let Some((more, shard)) = next else { break };
             bytes += more;
+            chunks += shard.chunks.len();
             task.push(shard);
         }
         Some(task)
@@ -206,8 +213,8 @@ impl ExportWork {
     async fn shard(&self, opened: &Opened, shard: Shard) -> Result<Line> {
         let closed = |_| Error::invalid("an export that is over gets no more tasks");
         let _permit = self.permits.acquire().await.map_err(closed)?;
-        let (line, _) =
-            opened.exporter.complete(&shard, opened.before.get(shard.scale, shard.number)).await?;
+        let before = opened.before.get(shard.scale, shard.number).await?;
+        let (line, _) = opened.exporter.complete(&shard, before.as_ref()).await?;
         self.progress.finish_shard(shard.weight, line.blocks, line.bytes);
         Ok(line)
     }
@@ -230,19 +237,15 @@ impl Work for ExportWork {
 
     /// Ending twice writes the same again, whatever another worker has done of it.
     async fn finish(&self, job: &Job, _again: bool) -> Result<Value> {
-        let results = job.results().await?;
-        futures::pin_mut!(results);
-        let mut lines: Vec<Line> = Vec::new();
-        while let Some((task, result)) = results.try_next().await? {
-            let some: Vec<Line> =
-                serde_json::from_slice(&result).map_err(|error| Error::Corrupt {
-                    file: job.store().url().to_owned(),
-                    what: format!("result of task {task}"),
-                    expected: "lines of finished shards".to_owned(),
-                    found: error.to_string(),
-                })?;
-            lines.extend(some);
-        }
+        let lines = job.results().await?.map(|result| {
+            let (task, result) = result?;
+            serde_json::from_slice::<Vec<Line>>(&result).map_err(|error| Error::Corrupt {
+                file: job.store().url().to_owned(),
+                what: format!("result of task {task}"),
+                expected: "lines of finished shards".to_owned(),
+                found: error.to_string(),
+            })
+        });
         let exporter = &self.opened().await?.exporter;
         let outside = self.specification.outside.clone();
         let report = exporter.conclude(lines, outside, self.began).await?;

@@ -10,10 +10,13 @@ use arrow_array::types::{Int32Type, UInt32Type};
 use arrow_ipc::reader::FileReader;
 use chunkyard_array::codec::gunzip;
 use chunkyard_engine::ErrorKind;
-use chunkyard_engine::export::{ArrowOptions, Codec, Emit, Request};
-use chunkyard_engine::format::Source;
+use chunkyard_engine::export::{
+    ArrowOptions, Codec, Emit, Exporter, PLAN, Plan, Progress, Request,
+};
 use chunkyard_engine::format::dvid::{DvidOptions, DvidSource, DvidUrl};
 use chunkyard_engine::format::precomputed::Info;
+use chunkyard_engine::format::{Place, Source};
+use chunkyard_engine::store::{Limits, Options};
 use chunkyard_test_support::{
     DVID_STORES, directory, dvid_store, dvid_testdata, hash_of_bytes, hash_of_voxels,
 };
@@ -275,4 +278,29 @@ fn assert_volume(directory: &Path, what: &str) {
         }
         assert!(chunks.is_empty(), "{what} s{number}: {:?}", chunks.keys());
     }
+}
+
+#[tokio::test]
+async fn a_target_gets_one_mapping_only() {
+    let made = Made::read("edits-v1-unaligned");
+    let store = dvid_store("edits");
+    let source = source(store.path(), &made.uuid, "seg").await;
+    let (_out, target) = directory();
+    let place = Place::new("memory://export-source", &Options::default()).unwrap();
+    let plan = Plan::of(&source, &place, &made.request(1), &target).unwrap();
+    let open = |plan| Exporter::new(plan, source.clone(), target.clone(), Limits::default());
+    let exporter = open(plan).await.unwrap();
+    let mut other = exporter.plan().clone();
+    assert!(other.mapping.is_some());
+    exporter.run(&Progress::default()).await.unwrap();
+    open(exporter.plan().clone()).await.unwrap();
+    // Bodies were merged since the plan was made, and no block has changed.
+    other.mapping = Some("3 supervoxels, 0123".to_owned());
+    let error = open(other.clone()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
+    assert!(error.to_string().contains("3 supervoxels, 0123"), "{error}");
+    target.put(PLAN, vec![other.render().unwrap().into()]).await.unwrap();
+    let error = exporter.run(&Progress::default()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
+    assert!(error.to_string().contains("another mapping of supervoxels"), "{error}");
 }

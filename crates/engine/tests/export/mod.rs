@@ -3,4 +3,5 @@
 mod crash;
 mod dvid;
 mod shapes;
+mod sources;
 mod support;

@@ -10,7 +10,8 @@ use chunkyard_engine::export::{
 };
 use chunkyard_engine::format::precomputed::Info;
 use chunkyard_engine::format::{MemorySource, Place, Source};
-use chunkyard_engine::store::{Limits, Options};
+use chunkyard_engine::job::ExportJob;
+use chunkyard_engine::store::{Limits, Options, TEMP_PREFIX};
 use chunkyard_test_support::directory;
 use serde_json::json;
 
@@ -298,8 +299,66 @@ async fn a_check_finds_what_is_missing_damaged_or_too_much() {
     std::fs::write(out.path().join("s0/1_2_3.arrow"), b"x").unwrap();
     let found = exporter.check().await.unwrap();
     assert_eq!((found.damaged.len(), found.unexpected.len()), (2, 1), "{found:?}");
+    // What comes last is looked for as well.
+    let log = std::fs::read(out.path().join("export.log.json")).unwrap();
+    std::fs::remove_file(out.path().join("export.log.json")).unwrap();
+    let killed = exporter.check().await.unwrap();
+    assert_eq!(killed.damaged.len(), 3, "{killed:?}");
+    std::fs::write(out.path().join("export.log.json"), log).unwrap();
     // A run writes what is gone; what has its size is left to the check.
     exporter.run(&Progress::default()).await.unwrap();
     let found = exporter.check().await.unwrap();
     assert_eq!((found.damaged.len(), found.unexpected.len()), (1, 1), "{found:?}");
+}
+
+#[tokio::test]
+async fn a_check_looks_at_what_makes_the_volume_one() {
+    let source = source([128, 64, 64], [0; 3], "uint64");
+    let (out, target) = directory();
+    let request = Request { emit: vec![Emit::Precomputed], ..Request::default() };
+    let place = Place::new("memory://export-source", &Options::default()).unwrap();
+    let plan = Plan::of(&source, &place, &request, &target).unwrap();
+    let exporter = Exporter::new(plan, source, target.clone(), Limits::default()).await.unwrap();
+    exporter.run(&Progress::default()).await.unwrap();
+    assert_eq!(exporter.check().await.unwrap().errors(), 0);
+    let info = std::fs::read_to_string(out.path().join("info")).unwrap();
+    for wrong in [None, Some("{".to_owned()), Some(info.replace("128", "129"))] {
+        std::fs::remove_file(out.path().join("info")).unwrap();
+        if let Some(wrong) = &wrong {
+            std::fs::write(out.path().join("info"), wrong).unwrap();
+        }
+        let found = exporter.check().await.unwrap();
+        assert_eq!((found.errors(), &*found.damaged[0].path), (1, "info"), "{wrong:?}");
+        exporter.run(&Progress::default()).await.unwrap();
+    }
+    assert_eq!(exporter.check().await.unwrap().errors(), 0);
+}
+
+#[tokio::test]
+async fn a_run_leaves_the_target_of_a_job_alone() {
+    let source = source([128, 64, 64], [0; 3], "uint64");
+    let (out, target) = directory();
+    let request = Request::default();
+    let place = Place::new("memory://export-source", &Options::default()).unwrap();
+    let plan = Plan::of(&source, &place, &request, &target).unwrap();
+    let exporter = Exporter::new(plan, source, target.clone(), Limits::default()).await.unwrap();
+    let (_jobs, jobs) = directory();
+    let (_, new) = ExportJob::default().create(jobs.clone(), &exporter).await.unwrap();
+    assert!(new);
+    // A worker is writing this.
+    let temporary = out.path().join(format!("s0/{TEMP_PREFIX}0"));
+    std::fs::create_dir_all(out.path().join("s0")).unwrap();
+    std::fs::write(&temporary, b"half a shard").unwrap();
+    let error = exporter.run(&Progress::default()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+    assert!(error.to_string().contains(jobs.url()), "{error}");
+    let (_others, others) = directory();
+    ExportJob::default().create(others, &exporter).await.unwrap_err();
+    assert!(temporary.exists());
+    let (_, new) = ExportJob::default().create(jobs, &exporter).await.unwrap();
+    assert!(!new);
+    // The job was given up.
+    std::fs::remove_file(out.path().join(".export.job")).unwrap();
+    exporter.run(&Progress::default()).await.unwrap();
+    assert!(!temporary.exists());
 }

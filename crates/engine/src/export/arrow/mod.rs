@@ -20,4 +20,4 @@ pub use self::index::IndexKind;
 pub(super) use self::message::Record;
 pub use self::schema::{Codec, schema};
 pub use self::writer::ArrowOptions;
-pub(super) use self::writer::{ArrowShard, record};
+pub(super) use self::writer::{ArrowShard, BATCH_BYTES_MAX, record};

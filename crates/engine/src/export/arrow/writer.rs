@@ -16,9 +16,9 @@ use crate::export::blocks::{BlockPlace, LabelBlock};
 use crate::export::files::{Growing, NewFile, put_new};
 use crate::export::lines::Spread;
 
-/// A batch is closed before its blocks or lists take more than this, whatever the number of records asked for: offsets in
-/// Arrow are 32-bit numbers.
-const BATCH_BYTES_MAX: usize = 256 << 20;
+/// A batch is closed before its blocks and lists take more than this, whatever the number of records asked for: all of it waits
+/// in memory. It does not depend on how much there is, so that equal exports have equal files.
+pub(in crate::export) const BATCH_BYTES_MAX: usize = 16 << 20;
 /// Bytes before the table of a label block.
 const TABLE_AT: usize = 16;
 

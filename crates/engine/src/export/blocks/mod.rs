@@ -18,9 +18,12 @@ use chunkyard_labels::Mapping;
 use chunkyard_store::{ChunkRef, Error, Result, cpu};
 use rayon::prelude::*;
 
-use self::made::Made;
+use self::made::{Made, Waiting};
 use self::stored::Stored;
+use super::budget::Budget;
+use super::cells::Cells;
 use super::geometry::{Frame, Level};
+use super::shards::Shard;
 
 /// Where a label block is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +55,22 @@ pub struct LabelBlock {
     pub stored: Bytes,
 }
 
+/// Label blocks that are unpacked at a time, in bytes.
+const UNPACKED_BYTES: usize = 8 << 20;
+/// Chunks that are unpacked at the same time, and the bytes of their labels without compression.
+const AT_ONCE: u64 = 32;
+const AT_ONCE_BYTES: u64 = 64 << 20;
+
+/// Label blocks of some fetched chunks.
+pub(super) struct Unpacked {
+    /// Those with any label but 0.
+    pub(super) blocks: Vec<LabelBlock>,
+    /// How many others there were.
+    pub(super) empty: u64,
+    /// What is still to be unpacked.
+    pub(super) rest: Option<Fetched>,
+}
+
 /// The label blocks of a scale.
 #[derive(Debug)]
 pub(super) struct Blocks {
@@ -74,7 +93,7 @@ pub(super) enum Fetched {
     /// Chunks of the source.
     Stored(Vec<([u64; 3], Bytes)>),
     /// Label blocks that were made from voxels.
-    Made(Vec<([u64; 3], Vec<u8>)>),
+    Made(Vec<([u64; 3], Bytes)>),
 }
 
 impl Fetched {
@@ -91,16 +110,42 @@ impl Fetched {
 pub(super) struct Cursor {
     ahead: Peekable<Box<dyn Iterator<Item = [u64; 3]> + Send>>,
     located: VecDeque<Located>,
+    /// Blocks that were made before their turn.
+    waiting: Waiting,
+    /// Whether the second chunk is still to come when the first one does.
+    still_asks_for: Box<dyn Fn([u64; 3], [u64; 3]) -> bool + Send + Sync>,
 }
 
 /// A chunk of the export, its index in the source, and where it is stored.
 type Located = ([u64; 3], ChunkIndex, ChunkRef);
 
 impl Cursor {
-    /// All of some chunks.
-    pub(super) fn new(chunks: impl Iterator<Item = [u64; 3]> + Send + 'static) -> Self {
-        let ahead: Box<dyn Iterator<Item = [u64; 3]> + Send> = Box::new(chunks);
-        Self { ahead: ahead.peekable(), located: VecDeque::new() }
+    /// The chunks that a shard asks for, in the order of their numbers.
+    pub(super) fn in_order(cells: &Arc<Cells>, shard: &Shard) -> Self {
+        let ahead = cells.in_order(shard).map(|(_, at)| at);
+        let (cells, shard) = (cells.clone(), shard.clone());
+        Self::new(ahead, move |now, then| {
+            let number = |at| cells.morton().encode(at);
+            number(then) > number(now) && cells.asks_for(&shard, then)
+        })
+    }
+
+    /// The chunks that a shard asks for, in the order of z, then y, then x.
+    pub(super) fn in_zyx(cells: &Arc<Cells>, shard: &Shard) -> Self {
+        let ahead = cells.in_zyx(shard);
+        let (cells, shard) = (cells.clone(), shard.clone());
+        let key = |[x, y, z]: [u64; 3]| [z, y, x];
+        Self::new(ahead, move |now, then| key(then) > key(now) && cells.asks_for(&shard, then))
+    }
+
+    fn new(
+        ahead: impl Iterator<Item = [u64; 3]> + Send + 'static,
+        still_asks_for: impl Fn([u64; 3], [u64; 3]) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        let ahead: Box<dyn Iterator<Item = [u64; 3]> + Send> = Box::new(ahead);
+        let (located, waiting) = (VecDeque::new(), Waiting::default());
+        let still_asks_for = Box::new(still_asks_for);
+        Self { ahead: ahead.peekable(), located, waiting, still_asks_for }
     }
 }
 
@@ -112,11 +157,12 @@ impl Blocks {
         frame: &Frame,
         mapping: Option<Arc<Mapping>>,
         kept: bool,
+        budget: &Budget,
     ) -> Result<Self> {
         let reader = Reader::new(source, &level.path)?;
         let kind = match Stored::fits(source, &reader, level, frame)? {
             Some(stored) => Kind::Stored(stored),
-            None => Kind::Made(Made::new(reader, level, frame)?),
+            None => Kind::Made(Made::new(source, reader, level, frame, budget)?),
         };
         Ok(Self { frame: frame.clone(), mapping, kept, kind })
     }
@@ -141,27 +187,59 @@ impl Blocks {
         }
     }
 
-    /// The label blocks of fetched chunks, without those that are all label 0; and how many these are.
-    pub(super) async fn unpack(
-        self: &Arc<Self>,
-        fetched: Fetched,
-    ) -> Result<(Vec<LabelBlock>, u64)> {
+    /// Bytes in hand at most while blocks are fetched.
+    pub(super) fn fetching_bytes(&self) -> u64 {
+        match &self.kind {
+            Kind::Stored(_) => stored::BATCH_BYTES,
+            Kind::Made(made) => made.working_bytes(),
+        }
+    }
+
+    /// The label blocks of the first of some fetched chunks, as many as are unpacked at a time.
+    pub(super) async fn unpack(self: &Arc<Self>, fetched: Fetched) -> Result<Unpacked> {
         let blocks = self.clone();
-        let made: Vec<Option<LabelBlock>> = cpu(move || match fetched {
+        cpu(move || match fetched {
             Fetched::Stored(chunks) => {
                 let unpack = |(at, bytes)| blocks.unpack_one(at, bytes);
-                chunks.into_par_iter().map(unpack).collect::<Result<_>>()
+                blocks.unpack_some(chunks, unpack, Fetched::Stored)
             }
             Fetched::Made(made) => {
-                let finish = |(at, block)| blocks.finish(at, block, Bytes::new());
-                made.into_par_iter().map(finish).collect::<Result<_>>()
+                let finish =
+                    |(at, block): (_, Bytes)| blocks.finish(at, block.into(), Bytes::new());
+                blocks.unpack_some(made, finish, Fetched::Made)
             }
         })
-        .await??;
-        let all = made.len();
-        let blocks: Vec<LabelBlock> = made.into_iter().flatten().collect();
-        let empty = all - blocks.len();
-        Ok((blocks, empty as u64))
+        .await?
+    }
+
+    /// Unpacks chunks a few at a time, until they are enough: a small chunk may become a large block.
+    fn unpack_some(
+        &self,
+        chunks: Vec<([u64; 3], Bytes)>,
+        unpack: impl Fn(([u64; 3], Bytes)) -> Result<Option<LabelBlock>> + Send + Sync,
+        rest: impl Fn(Vec<([u64; 3], Bytes)>) -> Fetched,
+    ) -> Result<Unpacked> {
+        let labels =
+            self.frame.chunk.iter().fold(8, |bytes: u64, edge| bytes.saturating_mul(*edge));
+        let at_once = (AT_ONCE_BYTES / labels.max(1)).clamp(1, AT_ONCE);
+        let (mut chunks, mut bytes) = (chunks.into_iter(), 0);
+        let mut found = Unpacked { blocks: Vec::new(), empty: 0, rest: None };
+        while bytes < UNPACKED_BYTES && chunks.len() > 0 {
+            let some: Vec<_> = chunks.by_ref().take(at_once as usize).collect();
+            let some: Vec<Option<LabelBlock>> =
+                some.into_par_iter().map(&unpack).collect::<Result<_>>()?;
+            for block in some {
+                match block {
+                    Some(block) => {
+                        bytes += block.bytes.len() + block.labels.len() * 16;
+                        found.blocks.push(block);
+                    }
+                    None => found.empty += 1,
+                }
+            }
+        }
+        found.rest = (chunks.len() > 0).then(|| rest(chunks.collect()));
+        Ok(found)
     }
 
     fn unpack_one(&self, at: [u64; 3], bytes: Bytes) -> Result<Option<LabelBlock>> {

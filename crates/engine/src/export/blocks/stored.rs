@@ -13,7 +13,7 @@ use super::{Cursor, Located};
 use crate::export::geometry::{Frame, Level};
 
 /// Stored bytes fetched at once.
-const BATCH_BYTES: u64 = 2 << 20;
+pub(super) const BATCH_BYTES: u64 = 2 << 20;
 /// Chunks fetched at once, however small.
 const BATCH_CHUNKS: usize = 256;
 /// Chunks that are located at once.
@@ -59,7 +59,11 @@ impl Stored {
         let grid = reader.codecs().grid();
         let &[z, y, x] = grid.chunk_shape() else { return Ok(None) };
         let node = source.dataset().array(&level.path)?;
+        // What is not stored is skipped here, so it must be label 0.
+        let zeros = codecs.fill_element().iter().all(|byte| *byte == 0);
         let same = codecs.has_label_blocks()
+            && zeros
+            && level.axes == [2, 1, 0]
             && node.edges == Edges::Padded
             && [x, y, z] == frame.chunk
             && level.factor == [1; 3];
