@@ -77,7 +77,7 @@ pub(crate) struct ExportShards {
     #[arg(long, value_name = "IDS", value_enum, default_value = "bodies")]
     ids: IdsArg,
 
-    /// How many voxels become one along x, y and z: every so-manieth is taken
+    /// Take every N-th voxel along x, y and z
     #[arg(long, value_name = "X,Y,Z", default_value = "1,1,1")]
     factor: String,
 
@@ -85,7 +85,7 @@ pub(crate) struct ExportShards {
     arrow: ArrowArgs,
 
     /// Write nothing: compare what is there with what must be there, and read every file
-    #[arg(long, conflicts_with_all = ["spec", "scales"])]
+    #[arg(long)]
     check: bool,
 
     #[command(flatten)]
@@ -168,7 +168,7 @@ impl ExportShards {
         context.writes_to(&self.target, format);
         let target = Store::open(&self.target, &open.store).context(Target)?;
         if self.check {
-            return self.compare(&place, target, &open, context).await;
+            return self.compare(&source, &place, target, &open, context).await;
         }
         let request = self.request(source, &open)?;
         let source = context.open_source(&place, format, &open).await?;
@@ -236,6 +236,7 @@ impl ExportShards {
     /// Compares what is in the target with what must be there.
     async fn compare(
         &self,
+        source: &str,
         place: &Place,
         target: Store,
         open: &OpenOptions,
@@ -247,6 +248,16 @@ impl ExportShards {
         };
         plan.refuse_other_source(place)?;
         let exporter = Exporter::open(plan, target, open).await?;
+        if self.spec.is_some() || self.scales.is_some() {
+            let plan = exporter.plan();
+            let asked = self.request(source.to_owned(), open)?;
+            let request = Request { emit: plan.emit.clone(), ..asked };
+            let wanted = Plan::of(exporter.source(), place, &request, exporter.target())?;
+            if wanted.spec != plan.spec {
+                let what = format!("{} holds an export with another specification", self.target);
+                return Err(Error::invalid(what)).context(Input);
+            }
+        }
         let watch = context.watch("checking");
         let checked = exporter.check().await?;
         drop(watch);
