@@ -21,19 +21,24 @@ use crate::disk::Disk;
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 /// Bytes of a label block.
-const BLOCK_BYTES_MAX: usize = 4 << 20;
+pub const BLOCK_BYTES_MAX: usize = 4 << 20;
 /// Batches of values that are unpacked while others are read.
 const UNPACKED_AT_ONCE: usize = 3;
 
 /// What is in the store, as its maker says.
-struct Expected {
-    instance: u32,
-    blocks: u64,
+pub struct Expected {
+    /// The number of the labelmap.
+    pub instance: u32,
+    /// Its blocks.
+    pub blocks: u64,
+    /// Bytes of their values.
     bytes: u64,
+    /// The sum of their lists of labels.
     labels: u64,
 }
 
-fn expected(source: &str) -> Result<Expected> {
+/// What is in a store.
+pub fn expected(source: &str) -> Result<Expected> {
     let told: Value = serde_json::from_slice(&std::fs::read(format!("{source}/expected.json"))?)?;
     let number = |name: &str| told[name].as_u64().ok_or(format!("no {name}"));
     Ok(Expected {
@@ -71,6 +76,16 @@ pub async fn values(options: &Options) -> Outcome {
     };
     returned.add(clock);
     Ok(Answer::default().measure("returned", &returned).fact("memory", peak()).equal(equal))
+}
+
+/// All values of an instance, in memory.
+pub async fn all_values(source: &str, instance: u32) -> Result<Vec<Bytes>> {
+    let badger = open(source).await?;
+    let entries = badger.scan(KeyRange::prefix(&prefix(instance)));
+    let entries = entries.try_collect::<Vec<_>>().await?.concat();
+    let values = badger.values(entries).try_collect::<Vec<_>>().await?.concat();
+    // Each with memory of its own, as if it had been read alone.
+    Ok(values.into_iter().map(|(_, value)| Bytes::copy_from_slice(&value)).collect())
 }
 
 async fn open(source: &str) -> Result<Badger> {

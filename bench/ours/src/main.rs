@@ -8,6 +8,7 @@ mod containers;
 mod convert;
 mod disk;
 mod dvid;
+mod exports;
 mod labels;
 mod limits;
 mod scale;
@@ -66,6 +67,14 @@ async fn main() -> Result<(), Box<dyn Error>> {
         "dvid-values" => dvid::values(&options).await?,
         "dvid-labels" => dvid::lists(&options).await?,
         "dvid-import" => dvid::import(&options).await?,
+        "export-arrow" => exports::arrow(&options).await?,
+        "export-volume" => exports::volume(&options).await?,
+        "export-precomputed" => exports::precomputed(&options).await?,
+        "export-blocks" => exports::blocks(&options).await?,
+        "export-shards" => exports::shards(&options).await?,
+        "export-growth" => exports::growth(&options).await?,
+        "export-work" => exports::work(&options).await?,
+        "export-worker" => exports::worker(&options).await?,
         "superchunk-write" => superchunks::write(&options).await?,
         "superchunk-read" => superchunks::read(&options).await?,
         "superchunk-random" => superchunks::random(&options).await?,
