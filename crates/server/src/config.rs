@@ -1,0 +1,114 @@
+//! What is served, to whom, and with how much of the machine.
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use chunkyard_engine::store;
+use serde::Deserialize;
+
+use crate::access::Token;
+
+/// The port of HTTP, unless another is named.
+pub const HTTP_PORT: u16 = 8000;
+/// The port of Arrow Flight, unless another is named.
+pub const FLIGHT_PORT: u16 = 8002;
+
+/// The configuration of a server, as `chunkyard.toml` has it.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Config {
+    /// Where HTTP listens.
+    pub http: SocketAddr,
+    /// Where Arrow Flight listens.
+    pub flight: SocketAddr,
+    /// What is served: names, and the URL or path that each stands for.
+    pub places: BTreeMap<String, String>,
+    /// URL prefixes that references of served data may lead to.
+    pub allow: Vec<String>,
+    /// Settings of object stores.
+    pub storage: BTreeMap<String, String>,
+    /// The directory that keeps export jobs, on any store; without it exports cannot be started.
+    pub jobs: Option<String>,
+    /// Who may do what. Without tokens everybody who reaches the server is an administrator.
+    pub tokens: Vec<Token>,
+    /// Certificate and key, for HTTPS and TLS.
+    pub tls: Option<Tls>,
+    /// How much of the machine is used.
+    pub limits: Limits,
+}
+
+/// Files with a certificate chain and its key, both PEM.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tls {
+    /// The certificate chain.
+    pub certificate: String,
+    /// The private key.
+    pub key: String,
+}
+
+/// Bounds on what clients can make the server do.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Limits {
+    /// Connections at a time; further ones wait to be accepted.
+    pub connections: usize,
+    /// Requests that are worked on at a time; further ones are answered 503.
+    pub requests: usize,
+    /// Bytes of the body of a request.
+    pub body_bytes_max: usize,
+    /// Bytes of an answer that has to be made as a whole, such as voxels of a box.
+    pub answer_bytes_max: usize,
+    /// Seconds that a request may take until its answer begins.
+    pub request_seconds: u64,
+    /// Seconds in which the head of a request must have come.
+    pub header_seconds: u64,
+    /// Seconds that requests under way have to end when the server stops.
+    pub grace_seconds: u64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            http: SocketAddr::from((Ipv4Addr::LOCALHOST, HTTP_PORT)),
+            flight: SocketAddr::from((Ipv4Addr::LOCALHOST, FLIGHT_PORT)),
+            places: BTreeMap::new(),
+            allow: Vec::new(),
+            storage: BTreeMap::new(),
+            jobs: None,
+            tokens: Vec::new(),
+            tls: None,
+            limits: Limits::default(),
+        }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 1024,
+            requests: 256,
+            body_bytes_max: 256 << 20,
+            answer_bytes_max: 256 << 20,
+            request_seconds: 60,
+            header_seconds: 10,
+            grace_seconds: 10,
+        }
+    }
+}
+
+impl Config {
+    /// How stores are opened.
+    pub fn store_options(&self) -> store::Options {
+        let values = self.storage.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
+        store::Options { values, ..store::Options::default() }
+    }
+}
+
+impl Limits {
+    /// How long a request may take until its answer begins.
+    pub fn request_time(&self) -> Duration {
+        Duration::from_secs(self.request_seconds)
+    }
+}
