@@ -130,7 +130,11 @@ fn a_damaged_manifest_and_lost_metadata_cannot_be_skipped() {
 #[test]
 fn encrypted_stores_are_refused_as_such() {
     let (scratch, store) = (Scratch::new(), Store::new("basic"));
-    store.flip("KEYREGISTRY", 20);
+    // What follows the text of a registry are keys.
+    let registry = store.badger.join("KEYREGISTRY");
+    let mut bytes = fs::read(&registry).unwrap();
+    bytes.extend([1; 40]);
+    fs::write(&registry, bytes).unwrap();
     let url = format!("dvid+badger://{}", store.url());
     let refused = scratch.run(&["info", &url]).code(6);
     assert!(refused.stderr.contains("encrypted"), "{}", refused.stderr);
