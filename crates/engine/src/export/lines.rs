@@ -133,11 +133,14 @@ impl Line {
     }
 }
 
+/// A shard: its scale and its number.
+type ShardId = (usize, u64);
+
 /// The lines of an export: where each one is.
 #[derive(Debug)]
 pub struct Lines {
     store: Store,
-    known: BTreeMap<(usize, u64), At>,
+    known: BTreeMap<ShardId, At>,
     /// The objects that have lines. The file of all comes first, whether it is there or not.
     parts: Vec<String>,
     /// Bytes of sound lines in that file.
@@ -201,7 +204,7 @@ impl Part {
 #[derive(Debug, Default)]
 struct Waiting {
     text: Vec<u8>,
-    shards: Vec<((usize, u64), u32)>,
+    shards: Vec<(ShardId, u32)>,
 }
 
 impl Waiting {
@@ -215,9 +218,9 @@ impl Waiting {
     }
 
     /// All of them, and where they will be.
-    fn take(&mut self, part: u32, mut start: u64) -> (Bytes, Vec<((usize, u64), At)>) {
+    fn take(&mut self, part: u32, mut start: u64) -> (Bytes, Vec<(ShardId, At)>) {
         let Self { text, shards } = std::mem::take(self);
-        let place = |(shard, bytes): ((usize, u64), u32)| {
+        let place = |(shard, bytes): (ShardId, u32)| {
             let at = At { part, bytes, start };
             start += u64::from(bytes);
             (shard, at)
@@ -383,7 +386,7 @@ impl Lines {
 pub(super) struct NewLines {
     store: Store,
     file: Growing,
-    known: BTreeMap<(usize, u64), At>,
+    known: BTreeMap<ShardId, At>,
     len: u64,
 }
 

@@ -43,6 +43,7 @@ mod relabel;
 mod rewrite;
 mod route;
 mod run;
+mod same_grid;
 mod transcode;
 mod verify;
 mod wishes;

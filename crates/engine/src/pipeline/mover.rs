@@ -11,6 +11,8 @@ use super::budget::Fetching;
 use super::damage::{Damage, or_leave_out};
 use super::encode::Encoder;
 use super::plan::{ArrayPlan, Movement};
+use super::rewrite::rewrite_chunk;
+use super::transcode::transcode_chunk;
 
 /// Decoded bytes of the chunks that are moved at a time where chunks stay as they are.
 pub(super) const BATCH_BYTES: u64 = 8 << 20;
@@ -75,10 +77,10 @@ impl Mover {
         match (self.plan.movement, &self.handling) {
             (Movement::Copy, _) => self.copy(pieces, writer).await,
             (Movement::Rewrite, Handling::Fixed { encoder, reader }) => {
-                self.rewrite(pieces, writer, reader, encoder).await
+                self.chunk_by_chunk(pieces, writer, (reader, encoder), rewrite_chunk).await
             }
             (Movement::Transcode, Handling::Fixed { encoder, reader }) => {
-                self.transcode(pieces, writer, reader, encoder).await
+                self.chunk_by_chunk(pieces, writer, (reader, encoder), transcode_chunk).await
             }
             (Movement::Regrid, Handling::Fixed { encoder, reader }) => {
                 self.regrid(pieces, writer, reader, encoder, fetching).await

@@ -5,51 +5,13 @@ use std::cell::RefCell;
 
 use bytes::Bytes;
 use chunkyard_array::{Region, fill_region};
-use chunkyard_format::{ChunkCodecs, PackWriter, Reader, in_chunk};
-use chunkyard_store::{Result, cpu};
-use rayon::prelude::*;
+use chunkyard_format::{ChunkCodecs, in_chunk};
+use chunkyard_store::Result;
 
-use super::damage::or_leave_out;
 use super::encode::Encoder;
-use super::mover::{Encoded, Mover};
-
-impl Mover {
-    pub(super) async fn transcode(
-        &self,
-        pieces: &[Region],
-        writer: &mut dyn PackWriter,
-        reader: &Reader,
-        encoder: &Encoder,
-    ) -> Result<()> {
-        for batch in self.batches(pieces)? {
-            let indices =
-                batch.iter().map(|chunk| self.source_index(chunk)).collect::<Result<Vec<_>>>()?;
-            let fetched = self.fetch(&indices).await?;
-            let work: Vec<_> = batch.into_iter().zip(indices).zip(fetched).collect();
-            let (source, encoder) = (reader.codecs().clone(), encoder.clone());
-            let (path, damage) = (self.plan.source.clone(), self.damage.clone());
-            let encoded: Vec<Encoded> = cpu(move || {
-                work.into_par_iter()
-                    .filter_map(|((chunk, index), bytes)| Some((chunk, index, bytes?)))
-                    .filter_map(|(chunk, index, bytes)| {
-                        let encoded =
-                            transcode_chunk(&source, &encoder, &path, (&index, &chunk), &bytes);
-                        let encoded = or_leave_out(damage.as_deref(), &path, &index, encoded);
-                        Some(encoded.transpose()?.map(|encoded| (chunk, encoded)))
-                    })
-                    .collect::<Result<_>>()
-            })
-            .await??;
-            if !encoded.is_empty() {
-                writer.push(encoded).await?;
-            }
-        }
-        Ok(())
-    }
-}
 
 /// Decodes and encodes one chunk; `None` when it is all fill value.
-fn transcode_chunk(
+pub(super) fn transcode_chunk(
     source: &ChunkCodecs,
     encoder: &Encoder,
     path: &str,

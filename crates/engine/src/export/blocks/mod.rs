@@ -84,7 +84,7 @@ pub(super) struct Blocks {
 #[derive(Debug)]
 enum Kind {
     Stored(Stored),
-    Made(Made),
+    Made(Box<Made>),
 }
 
 /// Chunks of the export, fetched but not looked at.
@@ -162,7 +162,7 @@ impl Blocks {
         let reader = Reader::new(source, &level.path)?;
         let kind = match Stored::fits(source, &reader, level, frame)? {
             Some(stored) => Kind::Stored(stored),
-            None => Kind::Made(Made::new(source, reader, level, frame, budget)?),
+            None => Kind::Made(Box::new(Made::new(source, reader, level, frame, budget)?)),
         };
         Ok(Self { frame: frame.clone(), mapping, kept, kind })
     }
