@@ -18,8 +18,8 @@ pub(crate) fn index_of(at: At) -> Vec<u64> {
 }
 
 impl Labelmap {
-    /// Label blocks of a scale, aligned to their positions; `None` where all is label 0.
-    pub(crate) async fn blocks(&self, scale: usize, at: &[At]) -> Result<Vec<Option<Vec<u8>>>> {
+    /// Label blocks of a scale, aligned to their positions along z, y and x; `None` where all is label 0.
+    pub async fn blocks(&self, scale: usize, at: &[[u32; 3]]) -> Result<Vec<Option<Vec<u8>>>> {
         let array = self.array(scale)?;
         let indices: Vec<_> = at.iter().copied().map(index_of).collect();
         let fetched = array.reader().fetch_chunks(&indices).await?;

@@ -47,6 +47,7 @@ mod mapping;
 mod query;
 mod rows;
 mod runs;
+mod streams;
 mod tiles;
 mod verify;
 
@@ -60,4 +61,5 @@ pub use mapping::{Mapping, MappingBuilder};
 pub use query::Ids;
 pub use rows::{Body, Bounds, Kind, Mutation, Supervoxel};
 pub use runs::{Run, Runs};
+pub use streams::BodyBlock;
 pub use verify::Verified;

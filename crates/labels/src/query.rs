@@ -7,16 +7,13 @@ use chunkyard_array::codec::label_block::Block;
 use chunkyard_repo::KeyRange;
 use chunkyard_store::{Error, Noun, Result};
 use futures::stream::{self, BoxStream};
-use futures::{StreamExt, TryStreamExt, future};
+use futures::{StreamExt, TryStreamExt};
 use serde::{Deserialize, Serialize};
 
 use crate::Labelmap;
 use crate::blocks::{At, BLOCKS_AT_ONCE, voxels};
 use crate::rows::{self, Body, HistoryRow, IndexRow, MappingRow, Mutation, Row, Supervoxel};
 use crate::runs::{Run, Runs};
-
-/// Blocks of a box that are looked up one by one, however few are stored.
-const LOOKED_UP: u64 = 4096;
 
 /// What the voxels of an answer are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -209,7 +206,7 @@ impl Labelmap {
         let edge = self.layout.block.map(u64::from);
         let (start, end) = (region.origin(), region.end());
         // A box may have more blocks than fit in memory.
-        let mut blocks = self.candidates_in(region).try_chunks(BLOCKS_AT_ONCE);
+        let mut blocks = self.candidates_in(region)?.try_chunks(BLOCKS_AT_ONCE);
         let mut found = BTreeSet::new();
         while let Some(some) = blocks.try_next().await.map_err(|error| error.1)? {
             for (at, block) in some.iter().zip(self.blocks(0, &some).await?) {
@@ -244,42 +241,16 @@ impl Labelmap {
         Ok(labels)
     }
 
-    /// The positions of blocks that a box meets, all stored ones among them. The cost is bounded by what is
-    /// stored: a box may have thousands of millions of blocks, and voxels in a few.
-    fn candidates_in(&self, region: &Region) -> BoxStream<'_, Result<At>> {
-        let (start, end) = (region.origin(), region.end());
-        let edge = self.layout.block.map(u64::from);
-        let count = (0..3).fold(1u64, |count, axis| {
-            let blocks = end[axis].div_ceil(edge[axis]) - start[axis] / edge[axis];
-            count.saturating_mul(blocks)
-        });
-        let stored = self.scales.first().map_or(0, |array| array.node().refs_count);
-        if count <= stored.max(LOOKED_UP) {
-            return stream::iter(self.blocks_in(region).map(Ok)).boxed();
+    /// The positions of blocks that a box meets, all stored ones among them.
+    fn candidates_in(&self, region: &Region) -> Result<BoxStream<'_, Result<At>>> {
+        if region.is_empty() {
+            return Ok(stream::empty().boxed());
         }
-        let region = region.clone();
-        let meets = move |at: &At| {
-            let of = |axis: usize| u64::from(at[axis]) * edge[axis];
-            (0..3).all(|axis| {
-                of(axis) < region.end()[axis] && of(axis) + edge[axis] > region.origin()[axis]
-            })
-        };
-        self.stored(0).try_filter(move |at| future::ready(meets(at))).boxed()
-    }
-
-    /// The positions of the blocks that a box meets.
-    fn blocks_in(&self, region: &Region) -> impl Iterator<Item = At> + use<> {
         let edge = self.layout.block.map(u64::from);
         let (start, end) = (region.origin(), region.end());
-        let range = |axis: usize| match region.is_empty() {
-            true => 0..0,
-            false => start[axis] / edge[axis]..end[axis].div_ceil(edge[axis]),
-        };
-        let [z, y, x] = [range(0), range(1), range(2)];
-        z.flat_map(move |z| {
-            let x = x.clone();
-            y.clone().flat_map(move |y| x.clone().map(move |x| [z, y, x].map(|at| at as u32)))
-        })
+        let low = std::array::from_fn(|axis| start[axis] / edge[axis]);
+        let high = std::array::from_fn(|axis| end[axis].div_ceil(edge[axis]));
+        self.blocks_between(0, low, high)
     }
 
     /// The block that a voxel is in.

@@ -6,6 +6,7 @@ use chunkyard_engine::Result;
 
 use crate::Config;
 use crate::access::Access;
+use crate::dvid;
 use crate::places::Places;
 
 /// What all handlers share; a cheap clone.
@@ -19,6 +20,7 @@ struct Inner {
     config: Config,
     access: Access,
     places: Places,
+    dvid: dvid::Kept,
 }
 
 impl State {
@@ -26,7 +28,7 @@ impl State {
     pub fn new(config: Config) -> Result<Self> {
         let access = Access::new(config.tokens.clone());
         let places = Places::new(&config)?;
-        Ok(Self { inner: Arc::new(Inner { config, access, places }) })
+        Ok(Self { inner: Arc::new(Inner { config, access, places, dvid: dvid::Kept::default() }) })
     }
 
     /// The configuration.
@@ -42,5 +44,10 @@ impl State {
     /// What is served.
     pub fn places(&self) -> &Places {
         &self.inner.places
+    }
+
+    /// What the handlers of DVID's interface keep.
+    pub(crate) fn dvid(&self) -> &dvid::Kept {
+        &self.inner.dvid
     }
 }
