@@ -17,6 +17,7 @@ mod container;
 mod convert;
 mod editor;
 mod error;
+mod export;
 mod json;
 mod keys;
 mod label_blocks;
@@ -53,6 +54,8 @@ mod _engine {
     use crate::convert::{Conversion, link, verify};
     #[pymodule_export]
     use crate::editor::{Editor, create_editor, open_editor};
+    #[pymodule_export]
+    use crate::export::{make_export_job, work_on};
     #[pymodule_export]
     use crate::keys::{Keys, Listing};
     #[pymodule_export]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import signal
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,8 +21,10 @@ from dask.base import tokenize
 from distributed import Client, LocalCluster
 
 import chunkyard
-from chunkyard import CorruptError, ForkSession, Progress, Repository
-from chunkyard.dask import from_array, to_repo
+from chunkyard import CorruptError, ForkSession, InvalidError, NotFoundError, Progress, Repository
+from chunkyard.dask import Exported, export_shards, from_array, to_repo
+from chunkyard.labels import Labelmap
+from chunkyard.shards import ArrowShardReader
 from test_convert import damage, read
 
 # Workers cannot import the tests.
@@ -240,3 +245,100 @@ def test_a_pack_that_always_fails_leaves_nothing_visible_and_the_rest_is_kept(
     done = chunkyard.convert(plain, place, pack_bytes=PACK_BYTES, client=client)
     assert 0 < done.packs_resumed < done.packs == 96
     np.testing.assert_array_equal(read(place), FIELD)
+
+
+SIZE = (200, 130, 70)
+SPEC = {
+    "@type": "neuroglancer_multiscale_volume",
+    "type": "segmentation",
+    "data_type": "uint64",
+    "num_channels": 1,
+    "scales": [
+        {
+            "key": "s0",
+            "size": SIZE,
+            "resolution": [8, 8, 8],
+            "voxel_offset": [0, 0, 0],
+            "chunk_sizes": [[64, 64, 64]],
+            "encoding": "compressed_segmentation",
+            "compressed_segmentation_block_size": [8, 8, 8],
+            "sharding": {
+                "@type": "neuroglancer_uint64_sharded_v1",
+                "hash": "identity",
+                "preshift_bits": 0,
+                "minishard_bits": 0,
+                "shard_bits": 5,
+                "minishard_index_encoding": "gzip",
+                "data_encoding": "gzip",
+            },
+        }
+    ],
+}
+"""A volume in which each chunk is a shard."""
+
+
+@pytest.fixture
+def brain(tmp_path: Path) -> tuple[Path, np.ndarray[Any, Any]]:
+    """A labelmap of 24 blocks, one of them empty, and its bodies."""
+    path = tmp_path / "brain"
+    z, y, x = np.indices(SIZE[::-1])
+    volume = (1 + z // 30 * 100 + y // 30 * 10 + x // 30).astype("u8")
+    volume[:64, :64, :64] = 0
+    repo = Repository.create(path)
+    Labelmap.import_(repo.writable_session("main"), "seg", volume, mapping={3: 4}).commit("import")
+    return path, np.where(volume == 3, np.uint64(4), volume)
+
+
+def exported(target: Path) -> np.ndarray[Any, Any]:
+    volume = np.zeros(SIZE[::-1], "u8")
+    for shard in (target / "s0").glob("*.arrow"):
+        reader = ArrowShardReader(shard)
+        for x, y, z in reader.list_chunks():
+            voxels = reader.get_voxels(x, y, z)
+            assert voxels is not None
+            room = volume[z : z + 64, y : y + 64, x : x + 64]
+            room[...] = voxels[tuple(map(slice, room.shape))]
+    return volume
+
+
+def test_a_segmentation_is_exported_by_all_workers_even_if_one_dies(
+    client: Client, brain: tuple[Path, np.ndarray[Any, Any]], tmp_path: Path
+) -> None:
+    source, bodies = brain
+    target, job = tmp_path / "shards", tmp_path / "job"
+    over = threading.Event()
+
+    def kill_one() -> None:
+        pids = list(client.run(os.getpid).values())
+        while not over.is_set() and not list(target.glob("s0/*.arrow")):
+            time.sleep(0.001)
+        os.kill(pids[0], signal.SIGKILL)
+
+    killer = threading.Thread(target=kill_one)
+    killer.start()
+    how: dict[str, Any] = {"job": job, "spec": json.dumps(SPEC), "task_bytes": 1, "lease_seconds": 1}
+    done = export_shards(client, source, target, emit=["arrow", "precomputed"], **how)
+    over.set()
+    killer.join()
+    assert (done.shards, done.empty_shards, done.blocks) == (23, 1, 23)
+    np.testing.assert_array_equal(exported(target), bodies)
+    assert (target / "info").exists() and done.nbytes > 0
+    client.wait_for_workers(4)
+    again = export_shards(client, source, target, emit=["arrow", "precomputed"], **how)
+    assert isinstance(again, Exported) and again == done
+
+
+def test_an_export_that_cannot_be_is_refused_in_the_words_of_the_engine(
+    client: Client, brain: tuple[Path, np.ndarray[Any, Any]], tmp_path: Path
+) -> None:
+    source, _ = brain
+    target, job = tmp_path / "shards", tmp_path / "job"
+    with pytest.raises(InvalidError, match="JSON"):
+        export_shards(client, source, target, job=job, spec="no json")
+    with pytest.raises(NotFoundError, match="elsewhere"):
+        export_shards(client, source, target, job=job, branch="elsewhere")
+    with pytest.raises(TypeError, match="codecs"):
+        export_shards(client, source, target, job=job, codecs="zstd")  # type: ignore[call-arg]
+    with pytest.raises(ValueError, match="lease"):
+        export_shards(client, source, target, job=job, lease_seconds=-1)
+    assert not job.exists() and not target.exists()

@@ -36,6 +36,7 @@ __all__ = [
     "link",
     "list_element",
     "list_json",
+    "make_export_job",
     "merge_labels",
     "open_blz",
     "open_container",
@@ -45,6 +46,7 @@ __all__ = [
     "shut_down",
     "to_segmentation",
     "verify",
+    "work_on",
 ]
 
 __version__: str
@@ -96,6 +98,18 @@ def verify(
     level: str | None,
     report: Report | None,
 ) -> dict[str, Any]: ...
+def make_export_job(
+    source: str,
+    target: str,
+    job: str,
+    options: dict[str, Any],
+    version: Version | None,
+    wanted: dict[str, Any],
+    task_bytes: int | None,
+    lease_seconds: float,
+) -> int: ...
+def work_on(job: str, options: dict[str, Any]) -> dict[str, Any]: ...
+
 @final
 class Conversion:
     @staticmethod

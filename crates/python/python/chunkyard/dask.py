@@ -1,11 +1,12 @@
 """Dask: arrays in and out of repositories, and conversions by the workers of a cluster.
 
 Tasks write everything; they may fail, be killed, or run twice. One commit, by the calling process, makes
-the result visible.
+the result visible; an export is ended by its last worker.
 
 - `to_repo` writes a Dask array through forks of a session.
 - `from_array` makes a Dask array from any array of Chunkyard.
 - `chunkyard.convert(..., client=client)` hands out the packs of a conversion.
+- `export_shards` lets the workers of a cluster carry out the job of an export.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ import functools
 import itertools
 import logging
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import dask.array as da
@@ -26,17 +28,22 @@ from dask.delayed import delayed
 
 from chunkyard import _engine
 from chunkyard._array import Array
+from chunkyard._export import Exported, Wanted, make_job
+from chunkyard._export import work as work_on
 from chunkyard._group import Codecs
-from chunkyard._options import Options
+from chunkyard._options import Options, Url, url_of
+from chunkyard._repository import version_at
 from chunkyard._session import ForkSession, Session
 
 if TYPE_CHECKING:
     from dask.delayed import Delayed
+    from typing import Unpack
+
     from distributed import Client
 
 _log = logging.getLogger("chunkyard")
 
-__all__ = ["from_array", "to_repo"]
+__all__ = ["Exported", "export_shards", "from_array", "to_repo"]
 
 _MERGE_AT_ONCE = 16
 """Change sets that one task merges: a tree of these keeps any one task small."""
@@ -114,6 +121,66 @@ def to_repo(
     (fork,) = computed(merged)
     session.merge(fork)
     return target
+
+
+def export_shards(
+    client: Client,
+    source: Url,
+    target: Url,
+    *,
+    job: Url,
+    branch: str | None = None,
+    tag: str | None = None,
+    snapshot: str | None = None,
+    as_of: datetime | str | float | None = None,
+    task_bytes: int | None = None,
+    lease_seconds: float = 60,
+    allow: Iterable[str] = (),
+    memory_bytes: int | None = None,
+    requests: int | None = None,
+    storage: dict[str, object] | None = None,
+    **wanted: Unpack[Wanted],
+) -> Exported:
+    """Exports a segmentation as shards by the workers of a cluster.
+
+    This process writes the plan to `job`, a directory on any store. Each worker of the cluster then does what
+    `chunkyard work` does, and so may any other process meanwhile: claim shards, write them, note them. A worker
+    that dies is replaced, and its shards are written by another one after `lease_seconds`. All must reach source,
+    target and job by the same names; `storage` is sent to them, and `memory_bytes` holds for each. The same call,
+    made again, goes on where it ended; shards that are finished stay.
+
+    `wanted` says what is exported, and how: `spec`, `scales`, `emit`, `array`, `ids`, `factor`, `codec`, `index`,
+    `stream`, `batch` and `strip_labels`, as `chunkyard export-shards` has them.
+    """
+    options = Options(storage or {}, allow=allow, memory_bytes=memory_bytes, requests=requests)
+    read = version_at(url_of(source), options, branch, tag, snapshot, as_of)
+    make_job(source, target, job, options, read, wanted, task_bytes, lease_seconds)
+    work = uuid.uuid4().hex
+    workers = list(client.ncores())
+    if not workers:
+        raise ValueError("the cluster has no workers")
+    futures = [
+        client.submit(
+            work_on,
+            url_of(job),
+            options,
+            key=f"chunkyard-export-{work}-{number}",
+            workers=[worker],
+            allow_other_workers=True,
+            pure=False,
+        )
+        for number, worker in enumerate(workers)
+    ]
+    try:
+        return _exported(client.gather(futures)[0])
+    except BaseException:
+        client.cancel(futures)
+        raise
+
+
+def _exported(outcome: dict[str, Any]) -> Exported:
+    facts = dict(outcome)
+    return Exported(nbytes=facts.pop("bytes"), **facts)
 
 
 def _written(array: da.Array, fork: ForkSession, path: str, origin: Sequence[int]) -> Delayed:
