@@ -27,6 +27,8 @@ pub(crate) struct Context {
     target: OnceLock<(String, &'static dyn Format)>,
     /// Whether the same command, run again, continues where this one ended.
     resumable: AtomicBool,
+    /// Whether options of the command settle what two branches disagree about.
+    settles: AtomicBool,
 }
 
 impl Context {
@@ -42,6 +44,7 @@ impl Context {
             format: OnceLock::new(),
             target: OnceLock::new(),
             resumable: AtomicBool::new(false),
+            settles: AtomicBool::new(false),
         }
     }
 
@@ -85,6 +88,16 @@ impl Context {
     /// Whether the same command, run again, continues where this one ended.
     pub(crate) fn is_resumable(&self) -> bool {
         self.resumable.load(Ordering::Relaxed)
+    }
+
+    /// Says that `--ours` and `--theirs` of the command settle what two branches disagree about.
+    pub(crate) fn settles(&self) {
+        self.settles.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether `--ours` and `--theirs` settle a conflict.
+    pub(crate) fn does_settle(&self) -> bool {
+        self.settles.load(Ordering::Relaxed)
     }
 
     /// Opens a place that was recognised, and prints its cautions.

@@ -224,6 +224,9 @@ fn hint(error: &anyhow::Error, context: &Context) -> Option<String> {
         Error::Conflict { .. } if !context.is_repo() => {
             Some("nothing was changed; run the command again to change the new state".into())
         }
+        Error::Conflict { conflicts, .. } if context.does_settle() && !conflicts.is_empty() => {
+            Some("nothing was committed; --ours BODY or --theirs BODY says whose edits stay".into())
+        }
         Error::Conflict { conflicts, .. } if conflicts.is_empty() => {
             let advice = "nothing was changed; try again; a commit goes on top by itself with \
                           --rebase, where the changes do not collide";

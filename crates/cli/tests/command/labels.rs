@@ -157,6 +157,7 @@ fn branches_of_edits_come_together() {
     scratch.run(&["labels", "merge-bodies", "r", "100", "3"]).code(0);
     let refused = scratch.run(&["labels", "merge", "r", "ann"]).code(4);
     assert!(refused.stderr.contains("both branches edited the same bodies"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("--ours BODY or --theirs BODY"), "{}", refused.stderr);
     scratch.run(&["labels", "merge", "r", "ann", "--theirs", "3"]).code(0);
     assert_eq!(scratch.run(&["labels", "at", "r", "0,0,40"]).code(0).text(), "4\n");
     scratch.run(&["labels", "verify", "r"]).code(0);

@@ -139,6 +139,7 @@ impl Merge {
         let note = message.unwrap_or_else(|| format!("merge {} into {branch}", self.theirs));
         let author = Author { user: String::new(), note };
         let theirs = Version::Named(self.theirs.clone());
+        context.settles();
         let joined = merge_branch(&repo, &branch, &theirs, &path, &resolution, &author).await?;
         context.output.done(&joined, || match &joined.snapshot {
             None => format!("{branch} has all edits of {} already", self.theirs),
