@@ -216,7 +216,7 @@ async fn room_for_billions_of_chunks_costs_nothing() {
         let chunk = codecs.encode(chunkyard_array::Elements::Fixed(&voxels)).unwrap();
         let [x, y, z] = at;
         objects.push((format!("c/{z}/{y}/{x}"), chunk));
-        expected.push(at.map(|at| at as i32));
+        expected.push(*at);
     }
     expected.sort();
     let url = "memory://export-sparse/a.zarr";
