@@ -35,6 +35,7 @@ Examples:
   chunkyard info sea.zarr
   chunkyard labels import brain segmentation.npy        a segmentation that people edit
   chunkyard export-shards brain shards                  for analysis and for viewers
+  chunkyard serve brain sea.zarr                        over HTTP and Arrow Flight
 
 A place is a path or a URL: file://, memory://, s3://, gs://, az://, http(s)://.
 Exit codes: 1 store, 2 argument, 3 not found, 4 conflict, 5 corrupt, 6 not supported.";

@@ -58,7 +58,7 @@ fn main() -> ExitCode {
     let outcome: Result<()> = runtime.block_on(async {
         tokio::select! {
             outcome = command.run(&context) => outcome,
-            () = interrupt() => Err(Interrupted.into()),
+            () = interrupt(), if !command.hears_interrupts() => Err(Interrupted.into()),
         }
     });
     // A blocked read, of a pipe for instance, must not keep the process alive.

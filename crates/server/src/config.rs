@@ -1,11 +1,14 @@
 //! What is served, to whom, and with how much of the machine.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
 use std::time::Duration;
 
-use chunkyard_engine::store;
+use chunkyard_engine::{Error, Noun, Result, store};
 use serde::Deserialize;
+use tokio::sync::Semaphore;
 
 use crate::access::Token;
 
@@ -30,7 +33,7 @@ pub struct Config {
     pub storage: BTreeMap<String, String>,
     /// The directory that keeps export jobs, on any store; without it exports cannot be started.
     pub jobs: Option<String>,
-    /// Who may do what. Without tokens everybody who reaches the server is an administrator.
+    /// Who may do what. Without tokens every caller that reaches the server is an administrator.
     pub tokens: Vec<Token>,
     /// Certificate and key, for HTTPS and TLS.
     pub tls: Option<Tls>,
@@ -99,6 +102,49 @@ impl Default for Limits {
 }
 
 impl Config {
+    /// The configuration in a file.
+    pub async fn read(path: &Path) -> Result<Self> {
+        let name = path.display().to_string();
+        let text = match tokio::fs::read_to_string(path).await {
+            Ok(text) => text,
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                return Err(Error::NotFound { what: Noun::File, name });
+            }
+            Err(error) => return Err(Error::store("read", name, error)),
+        };
+        Self::parse(&text).map_err(|error| Error::invalid(format!("{name}: {error}")))
+    }
+
+    /// The configuration in a text.
+    pub fn parse(text: &str) -> std::result::Result<Self, toml::de::Error> {
+        toml::from_str(text)
+    }
+
+    /// Refuses what must not run.
+    pub(crate) fn check(&self) -> Result<()> {
+        for (what, address) in [("http", self.http), ("flight", self.flight)] {
+            if !address.ip().is_loopback() && self.tokens.is_empty() {
+                return Err(Error::invalid(format!(
+                    "without tokens, {what} may listen on a loopback address only, found {address}: every caller \
+                     would be an administrator; add [[tokens]] to the configuration"
+                )));
+            }
+        }
+        if let Some(at) = self.tokens.iter().position(|token| !is_header_safe(&token.token)) {
+            return Err(Error::invalid(format!(
+                "token {} cannot be sent: a token is 1 or more visible ASCII characters",
+                at + 1
+            )));
+        }
+        let limits = &self.limits;
+        for (name, value) in [("connections", limits.connections), ("requests", limits.requests)] {
+            if value == 0 || value > Semaphore::MAX_PERMITS {
+                return Err(Error::invalid(format!("limits.{name} cannot be {value}")));
+            }
+        }
+        Ok(())
+    }
+
     /// How stores are opened.
     pub fn store_options(&self) -> store::Options {
         let values = self.storage.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
@@ -106,7 +152,17 @@ impl Config {
     }
 }
 
+/// Whether a token can be part of a header as it is.
+fn is_header_safe(token: &str) -> bool {
+    !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
 impl Limits {
+    /// How long the head of a request may take.
+    pub(crate) fn header_time(&self) -> Duration {
+        Duration::from_secs(self.header_seconds)
+    }
+
     /// How long a request may take until its answer begins.
     pub fn request_time(&self) -> Duration {
         Duration::from_secs(self.request_seconds)

@@ -5,7 +5,7 @@ use chunkyard_engine::ErrorKind;
 use tonic::Code;
 
 /// The status of HTTP for a kind of error.
-pub(crate) fn status(kind: ErrorKind) -> StatusCode {
+pub fn status(kind: ErrorKind) -> StatusCode {
     match kind {
         ErrorKind::Invalid => StatusCode::BAD_REQUEST,
         ErrorKind::NotFound => StatusCode::NOT_FOUND,
@@ -17,7 +17,7 @@ pub(crate) fn status(kind: ErrorKind) -> StatusCode {
 }
 
 /// The code of gRPC for a kind of error.
-pub(crate) fn code(kind: ErrorKind) -> Code {
+pub fn code(kind: ErrorKind) -> Code {
     match kind {
         ErrorKind::Invalid => Code::InvalidArgument,
         ErrorKind::NotFound => Code::NotFound,
@@ -29,7 +29,7 @@ pub(crate) fn code(kind: ErrorKind) -> Code {
 }
 
 /// An error and its causes as one line.
-pub(crate) fn message(error: &(dyn std::error::Error + 'static)) -> String {
+pub fn message(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

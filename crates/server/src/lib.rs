@@ -19,10 +19,11 @@
 pub mod access;
 pub mod config;
 mod dvid;
-mod error;
+pub mod error;
 mod flight;
 mod http;
 mod jobs;
+mod net;
 pub mod places;
 mod serve;
 mod state;

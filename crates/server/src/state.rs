@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use chunkyard_engine::Result;
+use tokio::sync::watch;
 
 use crate::Config;
 use crate::access::Access;
@@ -21,14 +22,22 @@ struct Inner {
     access: Access,
     places: Places,
     dvid: dvid::Kept,
+    stopping: watch::Sender<bool>,
 }
+
+/// Tells when the server begins to stop.
+#[derive(Debug, Clone)]
+pub(crate) struct Stopping(watch::Receiver<bool>);
 
 impl State {
     /// The state of a server. Places are opened when they are first asked for.
     pub fn new(config: Config) -> Result<Self> {
+        config.check()?;
         let access = Access::new(config.tokens.clone());
         let places = Places::new(&config)?;
-        Ok(Self { inner: Arc::new(Inner { config, access, places, dvid: dvid::Kept::default() }) })
+        let stopping = watch::Sender::new(false);
+        let dvid = dvid::Kept::default();
+        Ok(Self { inner: Arc::new(Inner { config, access, places, dvid, stopping }) })
     }
 
     /// The configuration.
@@ -49,5 +58,23 @@ impl State {
     /// What the handlers of DVID's interface keep.
     pub(crate) fn dvid(&self) -> &dvid::Kept {
         &self.inner.dvid
+    }
+
+    /// Tells when the server begins to stop, so that answers that wait for something end.
+    pub(crate) fn stopping(&self) -> Stopping {
+        Stopping(self.inner.stopping.subscribe())
+    }
+
+    /// Begins to stop.
+    pub(crate) fn stop(&self) {
+        self.inner.stopping.send_replace(true);
+    }
+}
+
+impl Stopping {
+    /// Returns when the server begins to stop, at once if it has begun.
+    pub(crate) async fn wait(&mut self) {
+        // The sender is gone with the last clone of the state: then all has stopped.
+        drop(self.0.wait_for(|stopping| *stopping).await);
     }
 }

@@ -1,1 +1,7 @@
-//! Tests of the server.
+//! The server from outside, each test against a real one on a port of its own.
+
+// Clippy lets functions outside `#[test]` unwrap only below a `cfg(test)`.
+#[cfg(test)]
+mod harness;
+#[cfg(test)]
+mod http;

@@ -15,6 +15,7 @@ mod ls;
 mod repo;
 mod resize;
 mod rm;
+mod serve;
 mod set;
 mod verify;
 mod work;
@@ -41,6 +42,7 @@ pub(crate) enum Command {
     Work(work::Work),
     Link(link::Link),
     ExportShards(export_shards::ExportShards),
+    Serve(serve::Serve),
     #[command(subcommand)]
     Repo(repo::Repo),
     #[command(subcommand)]
@@ -52,6 +54,11 @@ pub(crate) enum Command {
 }
 
 impl Command {
+    /// Whether the command itself listens to Ctrl-C.
+    pub(crate) fn hears_interrupts(&self) -> bool {
+        matches!(self, Self::Serve(_))
+    }
+
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
         match self {
             Self::Demo(command) => command.run(context).await,
@@ -67,6 +74,7 @@ impl Command {
             Self::Work(command) => command.run(context).await,
             Self::Link(command) => command.run(context).await,
             Self::ExportShards(command) => command.run(context).await,
+            Self::Serve(command) => command.run(context).await,
             Self::Repo(command) => command.run(context).await,
             Self::Labels(command) => command.run(context).await,
             Self::Af(command) => command.run(context).await,

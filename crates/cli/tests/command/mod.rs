@@ -32,6 +32,7 @@ mod references;
 mod regions;
 mod round_trip;
 mod s3;
+mod serve;
 mod sparse;
 mod support;
 mod symlinks;

@@ -1,7 +1,7 @@
 //! A request that failed: the status and a JSON body that says why.
 
 use axum::Json;
-use axum::http::StatusCode;
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use chunkyard_engine::Error;
 use serde_json::json;
@@ -47,6 +47,11 @@ impl From<Refusal> for Failure {
 
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
-        (self.status, Json(json!({ "error": self.reason }))).into_response()
+        let mut answer = (self.status, Json(json!({ "error": self.reason }))).into_response();
+        if self.status == StatusCode::UNAUTHORIZED {
+            let scheme = HeaderValue::from_static("Bearer");
+            answer.headers_mut().insert(header::WWW_AUTHENTICATE, scheme);
+        }
+        answer
     }
 }

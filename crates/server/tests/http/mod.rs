@@ -1,0 +1,3 @@
+//! What all requests have in common.
+
+mod access;
