@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::mpsc;
 use std::thread::JoinHandle;
 
 use chunkyard_server::{Config, Listeners, State, serve};
@@ -38,16 +39,21 @@ impl Server {
             config.places.insert((*name).to_owned(), path.to_str().unwrap().to_owned());
         }
         change(&mut config);
-        let runtime = tokio::runtime::Runtime::new().unwrap();
-        let state = State::new(config).unwrap();
-        let listeners = runtime.block_on(Listeners::bind(&state)).unwrap();
-        let (url, flight) = listeners.urls().unwrap();
         let (stop, stopped) = oneshot::channel::<()>();
+        let (tell, told) = mpsc::channel();
         let run = move || {
-            let shutdown = async { drop(stopped.await) };
-            runtime.block_on(serve(listeners, state, shutdown)).unwrap();
+            let runtime = tokio::runtime::Runtime::new().unwrap();
+            runtime.block_on(async {
+                let state = State::new(config).unwrap();
+                let listeners = Listeners::bind(&state).await.unwrap();
+                tell.send(listeners.urls().unwrap()).unwrap();
+                serve(listeners, state, async { drop(stopped.await) }).await.unwrap();
+            });
         };
         let thread = std::thread::Builder::new().name("server".to_owned()).spawn(run).unwrap();
+        let (url, flight) = told.recv().unwrap();
+        // `reqwest` asks the process for its provider; the second test finds that of the first.
+        drop(rustls::crypto::ring::default_provider().install_default());
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
         Self { url, flight, client, stop: Some(stop), thread: Some(thread) }
     }
