@@ -69,6 +69,10 @@ pub struct Limits {
     pub header_seconds: u64,
     /// Seconds that requests under way have to end when the server stops.
     pub grace_seconds: u64,
+    /// Streams of Arrow Flight at a time; further ones are `RESOURCE_EXHAUSTED`.
+    pub streams: usize,
+    /// Milliseconds for which a worker of an export may show no sign of life.
+    pub lease_ms: u64,
 }
 
 impl Default for Config {
@@ -97,6 +101,8 @@ impl Default for Limits {
             request_seconds: 60,
             header_seconds: 10,
             grace_seconds: 10,
+            streams: 64,
+            lease_ms: 60_000,
         }
     }
 }
@@ -166,5 +172,10 @@ impl Limits {
     /// How long a request may take until its answer begins.
     pub fn request_time(&self) -> Duration {
         Duration::from_secs(self.request_seconds)
+    }
+
+    /// How long a worker of an export may show no sign of life.
+    pub fn lease(&self) -> Duration {
+        Duration::from_millis(self.lease_ms)
     }
 }

@@ -8,6 +8,8 @@ use tokio::sync::watch;
 use crate::Config;
 use crate::access::Access;
 use crate::dvid;
+use crate::flight::Streams;
+use crate::jobs::Jobs;
 use crate::places::Places;
 
 /// What all handlers share; a cheap clone.
@@ -23,6 +25,8 @@ struct Inner {
     places: Places,
     dvid: dvid::Kept,
     stopping: watch::Sender<bool>,
+    jobs: Arc<Jobs>,
+    streams: Streams,
 }
 
 /// Tells when the server begins to stop.
@@ -37,7 +41,10 @@ impl State {
         let places = Places::new(&config)?;
         let stopping = watch::Sender::new(false);
         let dvid = dvid::Kept::default();
-        Ok(Self { inner: Arc::new(Inner { config, access, places, dvid, stopping }) })
+        let jobs = Arc::new(Jobs::new(&config)?);
+        let streams = Streams::new(config.limits.streams);
+        let inner = Inner { config, access, places, dvid, stopping, jobs, streams };
+        Ok(Self { inner: Arc::new(inner) })
     }
 
     /// The configuration.
@@ -58,6 +65,16 @@ impl State {
     /// What the handlers of DVID's interface keep.
     pub(crate) fn dvid(&self) -> &dvid::Kept {
         &self.inner.dvid
+    }
+
+    /// Exports to workers.
+    pub(crate) fn jobs(&self) -> &Arc<Jobs> {
+        &self.inner.jobs
+    }
+
+    /// What is being sent over Arrow Flight.
+    pub(crate) fn streams(&self) -> &Streams {
+        &self.inner.streams
     }
 
     /// Tells when the server begins to stop, so that answers that wait for something end.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use chunkyard_array::Region;
 use chunkyard_format::precomputed::{Info, Scale, ShardBoxes};
 use chunkyard_format::{OpenOptions, Place, Reader, Source};
+use chunkyard_labels::Labelmap;
 use chunkyard_store::{Error, Limits, Result, Store};
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt, TryStreamExt, future, stream};
@@ -18,6 +19,7 @@ use super::held::Held;
 use super::lines::{Line, Sizes};
 use super::plan::{Emit, Plan};
 use super::segmentation::{digest, mapping};
+use super::segments;
 use super::shards::{Lie, Shard, Shards};
 use super::table::{self, TableShard};
 use super::volume::VolumeShard;
@@ -35,24 +37,24 @@ pub struct Exporter {
     source: Arc<dyn Source>,
     target: Store,
     limits: Limits,
-    arrow: Arc<ArrowOptions>,
+    pub(super) arrow: Arc<ArrowOptions>,
     budget: Budget,
     scales: Vec<ScaleExport>,
 }
 
 /// A scale of an export.
 #[derive(Debug)]
-struct ScaleExport {
+pub(super) struct ScaleExport {
     scale: Scale,
-    boxes: ShardBoxes,
-    cells: Arc<Cells>,
+    pub(super) boxes: ShardBoxes,
+    pub(super) cells: Arc<Cells>,
     frame: Frame,
     /// None for a scale without voxels.
-    level: Option<(Level, Arc<Blocks>)>,
+    pub(super) level: Option<(Level, Arc<Blocks>)>,
     /// Whether what is not stored is label 0.
     sparse: bool,
     /// The compression of blocks that are kept.
-    stored_codec: &'static str,
+    pub(super) stored_codec: &'static str,
 }
 
 impl Exporter {
@@ -132,6 +134,11 @@ impl Exporter {
         &self.source
     }
 
+    /// The labelmap that is exported; `None` if the source is anything else.
+    pub async fn labelmap(&self) -> Result<Option<Labelmap>> {
+        segments::labelmap(&self.source, &self.plan.levels).await
+    }
+
     /// Number of scales.
     pub fn num_scales(&self) -> usize {
         self.scales.len()
@@ -160,13 +167,13 @@ impl Exporter {
         folders
     }
 
-    fn scale(&self, scale: usize) -> Result<&ScaleExport> {
+    pub(super) fn scale(&self, scale: usize) -> Result<&ScaleExport> {
         let missing = || Error::invalid(format!("there is no scale {scale} in the export"));
         self.scales.get(scale).ok_or_else(missing)
     }
 
     /// The first voxel of a shard.
-    fn origin(&self, shard: &Shard) -> Result<[i64; 3]> {
+    pub(super) fn origin(&self, shard: &Shard) -> Result<[i64; 3]> {
         let own = self.scale(shard.scale)?;
         let first = own.boxes.origin(shard.number).ok_or_else(|| {
             Error::invalid(format!("there is no shard {} in scale {}", shard.number, shard.scale))
@@ -367,7 +374,7 @@ impl Numbered {
 }
 
 /// Chunks as the source gives them.
-fn from_source(
+pub(super) fn from_source(
     blocks: &Arc<Blocks>,
     cursor: Cursor,
 ) -> impl Stream<Item = Result<Fetched>> + Send + '_ {
@@ -377,7 +384,7 @@ fn from_source(
 }
 
 /// Label blocks, some at a time: the next chunks are fetched while the last ones are unpacked.
-struct Pieces<'a> {
+pub(super) struct Pieces<'a> {
     blocks: &'a Arc<Blocks>,
     fetched: BoxStream<'a, Result<Fetched>>,
     /// Chunks that are unpacked next, and those after them.
@@ -387,12 +394,12 @@ struct Pieces<'a> {
 }
 
 impl<'a> Pieces<'a> {
-    fn new(blocks: &'a Arc<Blocks>, fetched: BoxStream<'a, Result<Fetched>>) -> Self {
+    pub(super) fn new(blocks: &'a Arc<Blocks>, fetched: BoxStream<'a, Result<Fetched>>) -> Self {
         Self { blocks, fetched, now: None, ahead: None, over: false }
     }
 
     /// The next blocks, and how many were all label 0; `None` after the last.
-    async fn next(&mut self) -> Result<Option<(Vec<LabelBlock>, u64)>> {
+    pub(super) async fn next(&mut self) -> Result<Option<(Vec<LabelBlock>, u64)>> {
         let now = match self.now.take().or_else(|| self.ahead.take()) {
             Some(now) => now,
             None if self.over => return Ok(None),

@@ -3,6 +3,7 @@
 //! ```text
 //!  Request ──▶ Plan ──▶ Exporter ──┬─ shards     which shards hold anything, listed lazily
 //!              export.json         ├─ run_shard  one shard: fetch ▶ unpack ▶ map ▶ compress ▶ files ▶ Line
+//!                                  ├─ rows       one shard as rows for a caller, without files
 //!                                  ├─ run        all of them, several at a time, resumable
 //!                                  └─ check      what is there, against what must be there
 //! ```
@@ -31,11 +32,13 @@ mod lines;
 mod plan;
 mod progress;
 mod report;
+mod rows;
 mod run;
 mod segmentation;
 mod segments;
 mod shards;
 mod spec;
+mod stripped;
 mod table;
 mod volume;
 
@@ -49,4 +52,6 @@ pub use lines::{LINES, Line, Lines, Sizes, Spread};
 pub use plan::{Emit, PLAN, Plan, Request, SPEC};
 pub use progress::{Progress, Reached};
 pub use report::{LOG, Report, ScaleReport, Totals};
+pub use rows::{BlockRow, BlockRows};
 pub use shards::{Shard, Shards};
+pub use stripped::{join_labels, split_labels};

@@ -44,7 +44,10 @@ pub(super) async fn properties(
 }
 
 /// The labelmap whose arrays the levels are.
-async fn labelmap(source: &Arc<dyn Source>, levels: &[Option<Level>]) -> Result<Option<Labelmap>> {
+pub(super) async fn labelmap(
+    source: &Arc<dyn Source>,
+    levels: &[Option<Level>],
+) -> Result<Option<Labelmap>> {
     let any: &dyn Any = &**source;
     let Some(repo) = any.downcast_ref::<RepoSource>() else { return Ok(None) };
     let session = repo.session();

@@ -98,7 +98,7 @@ impl TableShard {
 }
 
 /// The first voxel of a block as the columns have it.
-fn origin(voxel: [i64; 3]) -> Result<[i32; 3]> {
+pub(super) fn origin(voxel: [i64; 3]) -> Result<[i32; 3]> {
     let mut origin = [0; 3];
     for (to, from) in origin.iter_mut().zip(voxel) {
         *to = i32::try_from(from).map_err(|_| {

@@ -215,6 +215,14 @@ impl Job {
         Ok(results.buffered(requests))
     }
 
+    /// The result of a task, once it is done.
+    pub async fn result(&self, task: u64) -> Result<Option<Bytes>> {
+        match self.steps().last_from(task, 0).await? {
+            Some((_, Entry::Done { result, .. })) => Ok(Some(result)),
+            _ => Ok(None),
+        }
+    }
+
     /// The result of the end, once there is one.
     pub async fn outcome(&self) -> Result<Option<Value>> {
         match self.steps().last_from(self.tasks(), 0).await? {

@@ -1,5 +1,7 @@
 //! What has become of a job, for people.
 
+use std::collections::BTreeSet;
+
 use chunkyard_store::{Result, Uid, clock};
 use futures::{StreamExt, TryStreamExt, stream};
 use serde::Serialize;
@@ -22,6 +24,9 @@ pub struct Status {
     pub tasks: u64,
     /// Tasks that are done.
     pub done: u64,
+    /// Which these are.
+    #[serde(skip)]
+    pub done_tasks: Vec<u64>,
     /// Tasks that no worker has claimed yet.
     pub free: u64,
     /// The others: claimed or failed.
@@ -132,12 +137,16 @@ impl Job {
             }
             open.push(OpenTask { task, state, worker, epoch, error });
         }
+        let not_done: BTreeSet<u64> = open.iter().map(|open| open.task).collect();
+        let done_tasks = listed.last.range(..tasks).map(|(&task, _)| task);
+        let done_tasks = done_tasks.filter(|task| !not_done.contains(task)).collect();
         let under_way = open.iter().filter(|open| open.task < tasks).count() as u64;
         Ok(Status {
             job: self.store().url().to_owned(),
             kind: self.kind().to_owned(),
             tasks,
             done: claimed.saturating_sub(under_way),
+            done_tasks,
             free: tasks.saturating_sub(claimed),
             open,
             workers,

@@ -131,8 +131,32 @@ impl Worker {
                 return Ok(Next::Claimed(claim));
             }
         }
+        // A task that turned out to have no claim is picked at once.
+        self.claim_end().await
+    }
+
+    /// Claims the end, if all tasks are done. [`Next::Wait`]: some are not, or another worker is at it.
+    pub async fn end(&self) -> Result<Next> {
+        if !self.is_all_done() {
+            self.look_around().await?;
+            let open = self.board().open_tasks(GLANCE);
+            for task in open {
+                let Some(Mark::Open(known)) = self.board().mark(task) else { continue };
+                if let Some((_, Entry::Done { .. })) = self.steps.last_from(task, known).await? {
+                    self.board().learn(task, Mark::Done);
+                }
+            }
+        }
+        self.claim_end().await
+    }
+
+    /// Whether all tasks are known to be done.
+    pub fn is_all_done(&self) -> bool {
+        self.board().all_done()
+    }
+
+    async fn claim_end(&self) -> Result<Next> {
         if !self.board().all_done() {
-            // A task that turned out to have no claim is picked at once.
             return Ok(Next::Wait);
         }
         let end = self.job.tasks();

@@ -15,12 +15,11 @@ use super::schema::{Codec, schema};
 use crate::export::blocks::{BlockPlace, LabelBlock};
 use crate::export::files::{Growing, NewFile, put_new};
 use crate::export::lines::Spread;
+use crate::export::stripped::strip;
 
 /// A batch is closed before its blocks and lists take more than this, whatever the number of records asked for: all of it waits
 /// in memory. It does not depend on how much there is, so that equal exports have equal files.
 pub(in crate::export) const BATCH_BYTES_MAX: usize = 16 << 20;
-/// Bytes before the table of a label block.
-const TABLE_AT: usize = 16;
 
 /// How Arrow shards are written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -232,11 +231,4 @@ pub(in crate::export) fn record(block: &LabelBlock, options: &ArrowOptions) -> R
         block: packed,
         plain_bytes: u32::try_from(plain.len()).map_err(too_large)?,
     })
-}
-
-/// A label block without its table.
-fn strip(block: &[u8], labels: usize) -> Vec<u8> {
-    let (head, rest) = block.split_at(TABLE_AT.min(block.len()));
-    let behind = rest.get(labels.saturating_mul(8)..).unwrap_or_default();
-    [head, behind].concat()
 }

@@ -55,9 +55,10 @@ pub struct LabelBlock {
     pub stored: Bytes,
 }
 
-/// Label blocks that are unpacked at a time, in bytes.
-const UNPACKED_BYTES: usize = 8 << 20;
-/// Chunks that are unpacked at the same time, and the bytes of their labels without compression.
+/// Label blocks that are unpacked at a time, in bytes: less where memory is short.
+const UNPACKED_BYTES: u64 = 8 << 20;
+/// Chunks that are unpacked at the same time, and the bytes of their labels without compression, which are less where memory is
+/// short.
 const AT_ONCE: u64 = 32;
 const AT_ONCE_BYTES: u64 = 64 << 20;
 
@@ -79,6 +80,8 @@ pub(super) struct Blocks {
     /// Whether blocks are wanted as they are stored, too.
     kept: bool,
     kind: Kind,
+    unpacked_bytes: u64,
+    at_once_bytes: u64,
 }
 
 #[derive(Debug)]
@@ -164,7 +167,15 @@ impl Blocks {
             Some(stored) => Kind::Stored(stored),
             None => Kind::Made(Box::new(Made::new(source, reader, level, frame, budget)?)),
         };
-        Ok(Self { frame: frame.clone(), mapping, kept, kind })
+        let room = budget.room_bytes();
+        Ok(Self {
+            frame: frame.clone(),
+            mapping,
+            kept,
+            kind,
+            unpacked_bytes: UNPACKED_BYTES.min(room / 12),
+            at_once_bytes: AT_ONCE_BYTES.min(room / 6),
+        })
     }
 
     /// How the source compresses blocks, in the words of Arrow shards; an error if they cannot be passed on.
@@ -221,17 +232,17 @@ impl Blocks {
     ) -> Result<Unpacked> {
         let labels =
             self.frame.chunk.iter().fold(8, |bytes: u64, edge| bytes.saturating_mul(*edge));
-        let at_once = (AT_ONCE_BYTES / labels.max(1)).clamp(1, AT_ONCE);
-        let (mut chunks, mut bytes) = (chunks.into_iter(), 0);
+        let at_once = (self.at_once_bytes / labels.max(1)).clamp(1, AT_ONCE);
+        let (mut chunks, mut bytes) = (chunks.into_iter(), 0_u64);
         let mut found = Unpacked { blocks: Vec::new(), empty: 0, rest: None };
-        while bytes < UNPACKED_BYTES && chunks.len() > 0 {
+        while bytes < self.unpacked_bytes && chunks.len() > 0 {
             let some: Vec<_> = chunks.by_ref().take(at_once as usize).collect();
             let some: Vec<Option<LabelBlock>> =
                 some.into_par_iter().map(&unpack).collect::<Result<_>>()?;
             for block in some {
                 match block {
                     Some(block) => {
-                        bytes += block.bytes.len() + block.labels.len() * 16;
+                        bytes += (block.bytes.len() + block.labels.len() * 16) as u64;
                         found.blocks.push(block);
                     }
                     None => found.empty += 1,

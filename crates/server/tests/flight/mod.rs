@@ -1,0 +1,4 @@
+//! Arrow Flight, through Arrow's own client.
+
+mod exports;
+mod support;
