@@ -64,6 +64,7 @@ pub mod hdf5;
 #[doc(hidden)]
 pub mod hostile;
 mod joined;
+pub mod keys;
 mod memory;
 mod meter;
 mod path;

@@ -70,14 +70,14 @@ impl Keys {
         let inside = array_above(&tree, &folder);
         if let Some((array, rest)) = inside {
             let Some(array) = self.known(array)? else { return Ok(names.into_iter().collect()) };
-            let mut scan = self.session.scan(&array.node, &array.naming.keys.leading(rest));
+            let mut scan = self.session.scan(&array.node, &array.naming().keys.leading(rest));
             while let Some((coord, _)) = scan.next().await? {
                 let key = array.key(&coord);
                 let Some(name) = key.as_deref().and_then(|key| key.strip_prefix(rest)) else {
                     continue;
                 };
                 names.insert(first(name));
-                if rest.is_empty() && array.naming.keys.folder().is_some() {
+                if rest.is_empty() && array.naming().keys.folder().is_some() {
                     break; // all the others are in the same folder
                 }
             }
@@ -133,7 +133,7 @@ impl Keys {
         }
         let Some(array) = self.known(node)? else { return Ok(None) };
         let rest = prefix.strip_prefix(&folder_of(&node.path)).unwrap_or_default().to_owned();
-        let scan = self.session.scan(node, &array.naming.keys.leading(&rest));
+        let scan = self.session.scan(node, &array.naming().keys.leading(&rest));
         Ok(Some((array, rest, scan)))
     }
 }

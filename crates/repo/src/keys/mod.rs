@@ -21,12 +21,11 @@
 //!   the chunks outside it.
 //! - A commit gives every group above a node a document.
 //!
-//! `target` tells what a key names, `document` renders and parses, `read`, `write` and `list` are the
-//! operations.
+//! What keys look like and how values are fetched is [`chunkyard_format::keys`], which views of other sources share.
+//! `target` tells what a key names here, `document` renders and parses, `read`, `write` and `list` are the operations.
 
 mod document;
 mod list;
-mod range;
 mod read;
 mod target;
 mod write;
@@ -35,15 +34,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 pub use self::list::Listing;
-pub use self::range::ByteRange;
+pub use chunkyard_format::keys::ByteRange;
 
+use chunkyard_format::keys::DOCUMENT;
 use chunkyard_store::Uid;
 
 use self::target::ChunkNaming;
 use super::session::Session;
-
-/// The last part of the key of every metadata document.
-const DOCUMENT: &str = "zarr.json";
 
 /// A session as keys and values. All views of one session show the same. Cheap to clone.
 #[derive(Debug, Clone)]

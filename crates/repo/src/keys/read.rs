@@ -1,13 +1,12 @@
 //! Reading values.
 
 use std::collections::HashMap;
-use std::ops::Range;
 
 use bytes::Bytes;
-use chunkyard_store::{ChunkRef, Result, Uid};
+use chunkyard_format::keys::{StoredValue, fetch_values};
+use chunkyard_store::{Result, Uid};
 
-use super::Keys;
-use super::range::ByteRange;
+use super::{ByteRange, Keys};
 use super::target::{ArrayKeys, KeyTarget};
 use crate::coord::Coord;
 
@@ -17,13 +16,6 @@ struct ArrayRequest {
     coords: Vec<Coord>,
     /// Their places in the answer.
     places: Vec<usize>,
-}
-
-/// Chunks on their way from the store.
-#[derive(Default)]
-struct Fetches {
-    whole: Vec<(usize, ChunkRef)>,
-    parts: Vec<(usize, ChunkRef, Range<u64>)>,
 }
 
 impl Keys {
@@ -66,26 +58,30 @@ impl Keys {
         for ((_, range), answer) in wanted.iter().zip(&mut answer) {
             *answer = answer.take().map(|bytes| ByteRange::cut(range.as_ref(), bytes));
         }
-        let mut fetches = Fetches::default();
+        let (mut places, mut values) = (Vec::new(), Vec::new());
         for array in arrays.into_values() {
             let located = self.session.locate_references(&array.array.node, &array.coords).await?;
+            let in_part = self.reads_part(&array.array);
             for (&at, reference) in array.places.iter().zip(located) {
-                let range = wanted.get(at).and_then(|(_, range)| range.as_ref());
+                let range = wanted.get(at).and_then(|(_, range)| range.clone());
                 if let Some(reference) = reference {
-                    fetches.add(at, reference, range, self.reads_part(&array.array));
+                    places.push(at);
+                    values.push(StoredValue { reference, range, in_part });
                 }
             }
         }
-        let name = |at: usize| wanted.get(at).map_or("", |(key, _)| key.as_ref()).to_owned();
-        let (whole, parts) = self.fetch(&fetches, name).await?;
-        for ((at, _), bytes) in fetches.whole.iter().zip(whole) {
-            if let (Some((_, range)), Some(answer)) = (wanted.get(*at), answer.get_mut(*at)) {
-                *answer = bytes.map(|bytes| ByteRange::cut(range.as_ref(), bytes));
-            }
-        }
-        for ((at, ..), bytes) in fetches.parts.iter().zip(parts) {
+        let name = |at: usize| {
+            let key = places.get(at).and_then(|at| wanted.get(*at));
+            key.map_or("", |(key, _)| key.as_ref()).to_owned()
+        };
+        let fetched =
+            match fetch_values(self.session.repository().fetcher(), &values, name).await {
+                Ok(fetched) => fetched,
+                Err(error) => return Err(self.session.explain(error).await),
+            };
+        for (at, bytes) in places.iter().zip(fetched) {
             if let Some(answer) = answer.get_mut(*at) {
-                *answer = Some(bytes);
+                *answer = bytes;
             }
         }
         Ok(answer)
@@ -94,26 +90,7 @@ impl Keys {
     /// Whether a range of a chunk may be read without the rest. A checksum covers the whole chunk,
     /// so a part cannot be checked; the parts of a shard carry their own checksums.
     fn reads_part(&self, array: &ArrayKeys) -> bool {
-        array.naming.has_parts || !self.session.repository().inner.options.check_chunks
-    }
-
-    /// The bytes of whole chunks, and of parts.
-    async fn fetch(
-        &self,
-        fetches: &Fetches,
-        name: impl Fn(usize) -> String,
-    ) -> Result<(Vec<Option<Bytes>>, Vec<Bytes>)> {
-        let fetcher = self.session.repository().fetcher();
-        let whole: Vec<&ChunkRef> = fetches.whole.iter().map(|(_, reference)| reference).collect();
-        let parts: Vec<(&ChunkRef, Range<u64>)> =
-            fetches.parts.iter().map(|(_, reference, range)| (reference, range.clone())).collect();
-        let what = |at: usize| fetches.whole.get(at).map_or_else(String::new, |(at, _)| name(*at));
-        let fetched =
-            futures::try_join!(fetcher.fetch_named(&whole, what), fetcher.fetch_within(&parts));
-        match fetched {
-            Ok(fetched) => Ok(fetched),
-            Err(error) => Err(self.session.explain(error).await),
-        }
+        array.naming().has_parts || !self.session.repository().inner.options.check_chunks
     }
 
     /// Whether there is such a key.
@@ -144,21 +121,6 @@ impl Keys {
                 let located = self.session.locate_coords(&array.node, &[coord]).await?;
                 Ok(located.into_iter().flatten().next().map(|payload| payload.length()))
             }
-        }
-    }
-}
-
-impl Fetches {
-    fn add(&mut self, at: usize, reference: ChunkRef, range: Option<&ByteRange>, in_part: bool) {
-        let (Some(range), Some(length)) = (range, reference.len()) else {
-            self.whole.push((at, reference));
-            return;
-        };
-        let within = range.of(length);
-        if within != (0..length) && (in_part || reference.check().is_none()) {
-            self.parts.push((at, reference, within));
-        } else {
-            self.whole.push((at, reference));
         }
     }
 }

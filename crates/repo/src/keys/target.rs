@@ -2,18 +2,15 @@
 
 use std::sync::{Arc, PoisonError};
 
-use chunkyard_array::{ArraySpec, ChunkIndex, ChunkKeys, Grid};
-use chunkyard_format::normalise_path;
+use chunkyard_array::{ArraySpec, ChunkIndex};
+use chunkyard_format::keys::{self, KeyName, Naming};
 use chunkyard_store::{Error, Result};
 
-use super::{DOCUMENT, Keys, folder_of};
+use super::Keys;
 use crate::coord::Coord;
 use crate::node::Node;
 use crate::session::Why;
 use crate::tree::Tree;
-
-/// The names of Zarr version 2's documents.
-const VERSION_2: [&str; 4] = [".zarray", ".zgroup", ".zattrs", ".zmetadata"];
 
 /// What a key names.
 #[derive(Debug)]
@@ -30,58 +27,37 @@ pub(super) enum KeyTarget {
 #[derive(Debug, Clone)]
 pub(super) struct ArrayKeys {
     pub(super) node: Arc<Node>,
-    pub(super) naming: Arc<ChunkNaming>,
+    chunks: Arc<ChunkNaming>,
 }
 
-/// How the chunks of an array are named.
+/// How the chunks of an array are named, and for which of its specifications.
 #[derive(Debug)]
 pub(super) struct ChunkNaming {
     spec: Arc<ArraySpec>,
-    pub(super) keys: ChunkKeys,
-    pub(super) grid: Grid,
-    /// Whether a chunk has parts that can be read alone, with their own checksums if the array's
-    /// author wanted any.
-    pub(super) has_parts: bool,
-}
-
-impl ChunkNaming {
-    fn new(spec: &Arc<ArraySpec>) -> Result<Self> {
-        let codecs = &spec.metadata().codecs;
-        Ok(Self {
-            spec: spec.clone(),
-            keys: ChunkKeys::new(spec)?,
-            grid: spec.grid()?,
-            has_parts: codecs.iter().any(|codec| codec.name() == "sharding_indexed"),
-        })
-    }
+    pub(super) naming: Naming,
 }
 
 impl ArrayKeys {
+    pub(super) fn naming(&self) -> &Naming {
+        &self.chunks.naming
+    }
+
     /// The key of a chunk; `None` if the grid has no such chunk.
     pub(super) fn key(&self, coord: &Coord) -> Option<String> {
-        let index = coord.decode(self.naming.grid.rank()).ok()?;
-        self.naming.grid.contains(&index).then(|| self.naming.keys.key(&index))
+        let naming = self.naming();
+        naming.key(&coord.decode(naming.grid.rank()).ok()?)
     }
 }
 
 impl Keys {
     /// What a key names in a hierarchy.
     pub(super) fn target(&self, tree: &Tree, key: &str) -> Result<KeyTarget> {
-        let (folder, name) = key.rsplit_once('/').unwrap_or(("", key));
-        if VERSION_2.contains(&name) {
-            return Ok(KeyTarget::Nowhere(Why::Version2));
-        }
-        if key.starts_with('/') {
-            return Ok(KeyTarget::Nowhere(Why::NoArray));
-        }
-        if name == DOCUMENT {
-            return Ok(match normalise_path(folder) {
-                Ok(path) if folder_of(&path).trim_end_matches('/') == folder => {
-                    KeyTarget::Document(path)
-                }
-                Ok(_) => KeyTarget::Nowhere(Why::Document(format!("{folder:?} is no path"))),
-                Err(error) => KeyTarget::Nowhere(Why::Document(error.to_string())),
-            });
+        match keys::named(key) {
+            KeyName::Version2 => return Ok(KeyTarget::Nowhere(Why::Version2)),
+            KeyName::Outside => return Ok(KeyTarget::Nowhere(Why::NoArray)),
+            KeyName::Document(path) => return Ok(KeyTarget::Document(path)),
+            KeyName::NoDocument(why) => return Ok(KeyTarget::Nowhere(Why::Document(why))),
+            KeyName::InArray => {}
         }
         let Some((array, rest)) = array_above(tree, key) else {
             return Ok(KeyTarget::Nowhere(Why::NoArray));
@@ -95,9 +71,11 @@ impl Keys {
             Err(error) => return Err(error),
         };
         let nowhere = |why: &str| Ok(KeyTarget::Nowhere(Why::Array(why.to_owned())));
-        match array.naming.keys.parse(rest) {
+        match array.naming().keys.parse(rest) {
             None => nowhere("its chunk keys look otherwise"),
-            Some(index) if !array.naming.grid.contains(&index) => nowhere("outside its chunk grid"),
+            Some(index) if !array.naming().grid.contains(&index) => {
+                nowhere("outside its chunk grid")
+            }
             Some(index) => Ok(KeyTarget::Chunk(array, Coord::encode(&index))),
         }
     }
@@ -107,7 +85,7 @@ impl Keys {
         let KeyTarget::Chunk(array, coord) = self.target(&self.session.tree(), key)? else {
             return Ok(None);
         };
-        let index = coord.decode(array.naming.grid.rank()).ok();
+        let index = coord.decode(array.naming().grid.rank()).ok();
         Ok(index.map(|index| (array.node.path.clone(), index)))
     }
 
@@ -116,11 +94,11 @@ impl Keys {
         let spec = node.array()?;
         let mut namings = self.namings.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(naming) = namings.get(&node.uid).filter(|it| Arc::ptr_eq(&it.spec, spec)) {
-            return Ok(ArrayKeys { node: node.clone(), naming: naming.clone() });
+            return Ok(ArrayKeys { node: node.clone(), chunks: naming.clone() });
         }
-        let naming = Arc::new(ChunkNaming::new(spec)?);
-        namings.insert(node.uid, naming.clone());
-        Ok(ArrayKeys { node: node.clone(), naming })
+        let chunks = Arc::new(ChunkNaming { spec: spec.clone(), naming: Naming::new(spec)? });
+        namings.insert(node.uid, chunks.clone());
+        Ok(ArrayKeys { node: node.clone(), chunks })
     }
 }
 
@@ -129,10 +107,5 @@ pub(super) fn array_above<'t, 'k>(
     tree: &'t Tree,
     key: &'k str,
 ) -> Option<(&'t Arc<Node>, &'k str)> {
-    let path = format!("/{key}");
-    // Nothing lies below an array, so there is at most one; chunk keys are short.
-    path.rmatch_indices('/').filter(|(at, _)| *at > 0).find_map(|(at, _)| {
-        let node = tree.get(path.get(..at)?).filter(|node| node.is_array())?;
-        Some((node, key.get(at..)?))
-    })
+    keys::array_above(key, |path| tree.get(path).filter(|node| node.is_array()))
 }

@@ -177,7 +177,7 @@ impl Keys {
         }
         let Some((array, rest)) = array_above(&tree, &folder) else { return Ok(()) };
         let array = self.array_keys(array)?;
-        let mut scan = self.session.scan(&array.node, &array.naming.keys.leading(rest));
+        let mut scan = self.session.scan(&array.node, &array.naming().keys.leading(rest));
         while let Some((coord, _)) = scan.next().await? {
             if array.key(&coord).is_some_and(|key| key.starts_with(rest)) {
                 self.session.erase_chunk_of(&array.node, coord)?;

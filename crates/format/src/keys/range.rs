@@ -26,7 +26,7 @@ impl ByteRange {
     }
 
     /// The range of these bytes.
-    pub(super) fn cut(range: Option<&Self>, bytes: bytes::Bytes) -> bytes::Bytes {
+    pub fn cut(range: Option<&Self>, bytes: bytes::Bytes) -> bytes::Bytes {
         let Some(range) = range else { return bytes };
         let range = range.of(bytes.len() as u64);
         // It lies within the bytes, so it fits.
