@@ -19,6 +19,7 @@
 //! - [`open`] lists all formats and recognises what is at a URL.
 //! - [`export`] writes a segmentation as Arrow shards and as a volume for Neuroglancer, shard by shard.
 //! - [`pipeline`] converts and links, in bounded memory, resumable, by one process or many.
+//! - [`view`] shows a source as Zarr v3 or as a volume for Neuroglancer, chunk by chunk, on demand.
 //! - [`job`] lets any number of processes share work, by a directory on any store.
 //! - [`Error`] is sorted by what a caller does about it.
 //!
@@ -62,6 +63,8 @@ pub mod export;
 pub mod job;
 pub mod open;
 pub mod pipeline;
+mod scales;
+pub mod view;
 
 pub use chunkyard_format::Meter;
 pub use chunkyard_store::{Error, ErrorKind, Noun, Result, error};

@@ -15,3 +15,5 @@ mod export;
 mod link;
 #[cfg(test)]
 mod select;
+#[cfg(test)]
+mod view;

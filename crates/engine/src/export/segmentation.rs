@@ -4,16 +4,15 @@ use std::sync::Arc;
 
 use chunkyard_format::{Dataset, Source, Space, Survey, normalise_path};
 use chunkyard_labels::{Ids, Mapping};
-use chunkyard_store::{Error, Noun, Result, cpu};
+use chunkyard_store::{Error, Result, cpu};
 use sha2::{Digest, Sha256};
 
 use super::geometry::Level;
 use crate::pipeline::mappings;
+use crate::scales;
 
 /// Bytes of a mapping that are digested at a time.
 const DIGESTED_BYTES: usize = 1 << 16;
-/// Scales that are looked for at most.
-const SCALES_MAX: usize = 32;
 
 /// A segmentation of a source.
 #[derive(Debug, Clone)]
@@ -30,8 +29,8 @@ impl Segmentation {
         let dataset = source.dataset();
         let survey = Survey::of(dataset);
         let paths = match path {
-            Some(path) => scales_at(dataset, &survey, &normalise_path(path)?)?,
-            None => only(dataset, &survey)?,
+            Some(path) => scales::at(dataset, &survey, &normalise_path(path)?)?,
+            None => scales::only(dataset, &survey, "name the segmentation with --array")?,
         };
         let mut levels = Vec::with_capacity(paths.len());
         let mut voxels: Vec<Option<[f64; 3]>> = Vec::with_capacity(paths.len());
@@ -102,64 +101,6 @@ pub(super) async fn digest(mapping: Option<&Arc<Mapping>>) -> Result<String> {
         format!("{} supervoxels, {hex}", mapping.len())
     })
     .await
-}
-
-/// The arrays of the scales of what is at a path: an array alone, or a group of scales.
-fn scales_at(dataset: &Dataset, survey: &Survey, path: &str) -> Result<Vec<Option<String>>> {
-    if dataset.array(path).is_ok() {
-        return Ok(vec![Some(path.to_owned())]);
-    }
-    let listed = scales_of_group(dataset, survey, path);
-    if listed.is_empty() {
-        return Err(Error::NotFound {
-            what: Noun::Array,
-            name: format!("{path}, or scales below it"),
-        });
-    }
-    Ok(listed)
-}
-
-/// The arrays of the scales in a group: of its pyramid, or `s0`, `s1`, …
-fn scales_of_group(dataset: &Dataset, survey: &Survey, group: &str) -> Vec<Option<String>> {
-    let pyramid = survey.multiscales.iter().find(|multiscale| multiscale.group == group);
-    if let Some(pyramid) = pyramid {
-        return pyramid.levels.iter().map(|level| Some(level.path.clone())).collect();
-    }
-    let name = |scale: usize| format!("{}/s{scale}", group.trim_end_matches('/'));
-    let mut scales: Vec<Option<String>> = (0..SCALES_MAX)
-        .map(|scale| Some(name(scale)).filter(|path| dataset.array(path).is_ok()))
-        .collect();
-    while scales.last().is_some_and(Option::is_none) {
-        scales.pop();
-    }
-    scales
-}
-
-/// The only segmentation of a source.
-fn only(dataset: &Dataset, survey: &Survey) -> Result<Vec<Option<String>>> {
-    let groups = dataset.groups().map(|(path, _)| path.to_owned());
-    let pyramids: Vec<(String, Vec<Option<String>>)> = groups
-        .map(|group| (group.clone(), scales_of_group(dataset, survey, &group)))
-        .filter(|(_, scales)| !scales.is_empty())
-        .collect();
-    let arrays: Vec<String> = dataset.arrays().map(|(path, _)| path.to_owned()).collect();
-    match (&pyramids[..], &arrays[..]) {
-        ([(_, only)], _) => Ok(only.clone()),
-        ([], [only]) => Ok(vec![Some(only.clone())]),
-        ([], []) => {
-            Err(Error::NotFound { what: Noun::Array, name: "any in the source".to_owned() })
-        }
-        (several, arrays) => {
-            let names: Vec<&str> = match several {
-                [] => arrays.iter().map(String::as_str).take(10).collect(),
-                several => several.iter().map(|(group, _)| group.as_str()).take(10).collect(),
-            };
-            Err(Error::invalid(format!(
-                "there are several arrays in the source ({}); name the segmentation with --array",
-                names.join(", ")
-            )))
-        }
-    }
 }
 
 /// An array as a level; `None` if it has no voxels.

@@ -11,19 +11,19 @@ use super::relabel::Relabel;
 
 /// Relabels, casts and encodes. Cheap to clone.
 #[derive(Debug, Clone)]
-pub(super) struct Encoder {
-    pub(super) codecs: ChunkCodecs,
+pub(crate) struct Encoder {
+    pub(crate) codecs: ChunkCodecs,
     /// What becomes of labels, before the cast.
-    pub(super) relabel: Option<Relabel>,
-    pub(super) cast: Option<Cast>,
+    pub(crate) relabel: Option<Relabel>,
+    pub(crate) cast: Option<Cast>,
     /// Fill value of the source, which its padding is made of.
-    pub(super) source_fill: Vec<u8>,
+    pub(crate) source_fill: Vec<u8>,
 }
 
 impl Encoder {
     /// Encodes the target chunk `index` out of decoded elements of the source, which fill the box
     /// `place` of the target array. `None` when it is all fill value.
-    pub(super) fn encode(
+    pub(crate) fn encode(
         &self,
         index: &[u64],
         elements: &[u8],

@@ -51,10 +51,12 @@ mod workers;
 
 pub use conversion::{Conversion, Origin, Request, stem};
 pub use damage::Damaged;
+pub(crate) use encode::Encoder;
 pub use link::{Linked, link};
 pub(crate) use overlap::refuse_overlap;
 pub use plan::{ArrayPlan, Movement, Plan};
-pub(crate) use relabel::mappings;
+pub(crate) use relabel::{Relabel, mappings};
+pub(crate) use rewrite::rewrite_chunk;
 pub use run::{Outcome, RunOptions, run};
 pub use wishes::Wishes;
 pub use workers::{Coordinator, Done, Order, PackRange, Task, WorkOptions, Worker, work};

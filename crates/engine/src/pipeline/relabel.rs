@@ -22,7 +22,7 @@ use super::wishes::Wishes;
 
 /// The mapping that the labels of an array go through. Cheap to clone.
 #[derive(Debug, Clone)]
-pub(super) struct Relabel(Arc<Mapping>);
+pub(crate) struct Relabel(pub(crate) Arc<Mapping>);
 
 /// The arrays whose labels change, by their paths in the source.
 pub(super) type Relabels = BTreeMap<String, Relabel>;

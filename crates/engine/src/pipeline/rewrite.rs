@@ -9,7 +9,7 @@ use chunkyard_store::Result;
 use super::encode::Encoder;
 
 /// The chunk of the target that a chunk of the source is; `None` when it is all fill value.
-pub(super) fn rewrite_chunk(
+pub(crate) fn rewrite_chunk(
     source: &ChunkCodecs,
     encoder: &Encoder,
     path: &str,

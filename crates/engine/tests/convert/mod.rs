@@ -16,7 +16,7 @@ mod metadata;
 pub(crate) mod naive;
 mod random;
 mod regrid;
-mod rewrite;
+pub(crate) mod rewrite;
 pub(crate) mod sample;
 mod space;
 mod sparse;

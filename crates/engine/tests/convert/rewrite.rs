@@ -42,7 +42,7 @@ impl Volume for Columns {
 }
 
 /// A labelmap in which body 1 has the supervoxels 1 and 2, and body 300 the supervoxel 4.
-async fn labelmap(url: &str) -> Arc<dyn Source> {
+pub(crate) async fn labelmap(url: &str) -> Arc<dyn Source> {
     let repo = Repository::create(url, Default::default(), Default::default()).await.unwrap();
     let session = repo.writable_session("main").await.unwrap();
     let layout = Layout::new(SHAPE).with_block([16; 3]);
@@ -63,7 +63,7 @@ async fn labelmap(url: &str) -> Arc<dyn Source> {
     open(url, &OpenOptions::default()).await.unwrap().source
 }
 
-fn body(supervoxel: u64) -> u64 {
+pub(crate) fn body(supervoxel: u64) -> u64 {
     match supervoxel {
         2 => 1,
         4 => 300,

@@ -64,11 +64,10 @@ pub fn named(key: &str) -> KeyName {
 pub fn array_above<A>(key: &str, array: impl Fn(&str) -> Option<A>) -> Option<(A, &str)> {
     let path = format!("/{key}");
     // Nothing lies below an array, so there is at most one; chunk keys are short.
-    let found = path.rmatch_indices('/').filter(|(at, _)| *at > 0).find_map(|(at, _)| {
+    path.rmatch_indices('/').filter(|(at, _)| *at > 0).find_map(|(at, _)| {
         let array = array(path.get(..at)?)?;
         Some((array, key.get(at..)?))
-    });
-    found
+    })
 }
 
 /// How the chunks of an array are named.
@@ -122,7 +121,9 @@ mod tests {
         ] {
             assert_eq!(named(key), expected, "{key}");
         }
-        for key in ["../zarr.json", "a/../zarr.json", "a//zarr.json", "./zarr.json", "a/\0/zarr.json"] {
+        for key in
+            ["../zarr.json", "a/../zarr.json", "a//zarr.json", "./zarr.json", "a/\0/zarr.json"]
+        {
             assert!(matches!(named(key), KeyName::NoDocument(_)), "{key}");
         }
     }

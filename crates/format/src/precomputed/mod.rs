@@ -14,6 +14,7 @@
 //! - `volume` makes a dataset of a volume and the reverse; `axes` turns x, y, z into the order of an array, `codecs` an
 //!   encoding into a chain of codecs; `express` says what becomes of any dataset.
 //! - `source` locates chunks: by the names of `chunk_files`, or in shards, whose indices `shard_reader` reads.
+//! - `unsharded` makes a volume of arrays of any format, to be served chunk by chunk.
 //! - `properties` is what a viewer lists of segments.
 //! - `shard_writer` writes a shard in one pass, from chunks in order; `pack_writer` takes them in any.
 
@@ -39,6 +40,7 @@ mod source;
 mod spool;
 #[cfg(test)]
 mod tests;
+mod unsharded;
 mod volume;
 
 use std::sync::Arc;
@@ -56,6 +58,7 @@ pub use self::sharding::{Hash, Packing, Sharding, Slot};
 pub use self::sink::PrecomputedSink;
 use self::sink::Scales;
 pub use self::source::PrecomputedSource;
+pub use self::unsharded::Unsharded;
 use crate::worker_packs::Member;
 use crate::{
     CreateOptions, Dataset, Format, OpenOptions, PackSink, Place, Probe, Sink, Source, Ticket,

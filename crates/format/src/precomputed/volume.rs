@@ -21,8 +21,8 @@ use crate::{
 /// The member of `info`, and of a scale, that is ours.
 const OURS: &str = "chunkyard";
 /// The attribute that has the members of `info`, or of a scale, that we do not know.
-const THEIRS: &str = "precomputed";
-const TYPE: &str = "type";
+pub(super) const THEIRS: &str = "precomputed";
+pub(super) const TYPE: &str = "type";
 const ATTRIBUTES: &str = "attributes";
 const AXES: &str = "axes";
 const GROUPS: &str = "groups";
@@ -290,7 +290,7 @@ fn scale(
 }
 
 /// The distance of neighbouring voxels along an axis.
-fn nanometres(axis: &crate::Axis) -> f64 {
+pub(super) fn nanometres(axis: &crate::Axis) -> f64 {
     let step = axis.scale.unwrap_or(1.0);
     match axis.unit.as_deref().unwrap_or_default() {
         "angstrom" | "Å" => step / 10.0,

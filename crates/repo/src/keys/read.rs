@@ -6,8 +6,8 @@ use bytes::Bytes;
 use chunkyard_format::keys::{StoredValue, fetch_values};
 use chunkyard_store::{Result, Uid};
 
-use super::{ByteRange, Keys};
 use super::target::{ArrayKeys, KeyTarget};
+use super::{ByteRange, Keys};
 use crate::coord::Coord;
 
 /// Chunks of one array that are requested together.
@@ -74,11 +74,10 @@ impl Keys {
             let key = places.get(at).and_then(|at| wanted.get(*at));
             key.map_or("", |(key, _)| key.as_ref()).to_owned()
         };
-        let fetched =
-            match fetch_values(self.session.repository().fetcher(), &values, name).await {
-                Ok(fetched) => fetched,
-                Err(error) => return Err(self.session.explain(error).await),
-            };
+        let fetched = match fetch_values(self.session.repository().fetcher(), &values, name).await {
+            Ok(fetched) => fetched,
+            Err(error) => return Err(self.session.explain(error).await),
+        };
         for (at, bytes) in places.iter().zip(fetched) {
             if let Some(answer) = answer.get_mut(*at) {
                 *answer = bytes;
