@@ -123,7 +123,7 @@ bench/.venv/.installed: bench/requirements.txt
 	touch $@
 
 .PHONY: test-python
-test-python: wheel-test ## the package, and what other programs make of our files, in Python
+test-python: wheel-test browser ## the package, and what other programs make of our files, in Python
 	$(CARGO) test --quiet --workspace --test main --no-run
 	CHUNKYARD_BIN="$(abspath $(TARGET_DIR))/debug/chunkyard" $(VENV)/bin/pytest -q tests/python
 	cd crates/python && ../../scripts/with-s3-server ../../$(VENV)/bin/pytest -q tests/test_s3.py
@@ -131,6 +131,17 @@ test-python: wheel-test ## the package, and what other programs make of our file
 	cd crates/python && ../../$(VENV)/bin/pytest -q --doctest-modules --pyargs chunkyard
 	scratch=$$(mktemp -d) && cd "$$scratch" && $(abspath $(VENV))/bin/pytest -q -p no:cacheprovider \
 		--doctest-glob='*.md' $(abspath README.md docs/python.md) && rm -rf "$$scratch"
+
+.PHONY: test-browser
+test-browser: wheel-test browser ## the real Neuroglancer in a browser, against a running server
+	$(CARGO) build --workspace --bin chunkyard
+	CHUNKYARD_BIN="$(abspath $(TARGET_DIR))/debug/chunkyard" $(VENV)/bin/pytest -q tests/python/test_browser.py
+
+# The client of Neuroglancer is a folder of its package; none of what that needs in Python is used.
+.PHONY: browser
+browser: $(VENV)/.installed
+	scripts/find-browser
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps -r tests/python/viewer.txt
 
 # The wheel of the tests is built with the profile of the tests, whose dependencies are compiled already.
 .PHONY: wheel-test

@@ -33,6 +33,8 @@ pub struct Config {
     pub storage: BTreeMap<String, String>,
     /// The directory that keeps export jobs, on any store; without it exports cannot be started.
     pub jobs: Option<String>,
+    /// The directory of the client of Neuroglancer, which is served as it is; without it there is no viewer.
+    pub neuroglancer: Option<String>,
     /// Who may do what. Without tokens every caller that reaches the server is an administrator.
     pub tokens: Vec<Token>,
     /// Certificate and key, for HTTPS and TLS.
@@ -63,6 +65,8 @@ pub struct Limits {
     pub body_bytes_max: usize,
     /// Bytes of an answer that has to be made as a whole, such as voxels of a box.
     pub answer_bytes_max: usize,
+    /// Bytes of chunks that are kept for the next request.
+    pub cache_bytes_max: usize,
     /// Seconds that a request may take until its answer begins.
     pub request_seconds: u64,
     /// Seconds in which the head of a request must have come.
@@ -84,6 +88,7 @@ impl Default for Config {
             allow: Vec::new(),
             storage: BTreeMap::new(),
             jobs: None,
+            neuroglancer: None,
             tokens: Vec::new(),
             tls: None,
             limits: Limits::default(),
@@ -98,6 +103,7 @@ impl Default for Limits {
             requests: 256,
             body_bytes_max: 256 << 20,
             answer_bytes_max: 256 << 20,
+            cache_bytes_max: 256 << 20,
             request_seconds: 60,
             header_seconds: 10,
             grace_seconds: 10,

@@ -11,6 +11,7 @@ use crate::dvid;
 use crate::flight::Streams;
 use crate::jobs::Jobs;
 use crate::places::Places;
+use crate::views;
 
 /// What all handlers share; a cheap clone.
 #[derive(Debug, Clone)]
@@ -24,6 +25,7 @@ struct Inner {
     access: Access,
     places: Places,
     dvid: dvid::Kept,
+    views: views::Kept,
     stopping: watch::Sender<bool>,
     jobs: Arc<Jobs>,
     streams: Streams,
@@ -41,9 +43,10 @@ impl State {
         let places = Places::new(&config)?;
         let stopping = watch::Sender::new(false);
         let dvid = dvid::Kept::default();
+        let views = views::Kept::new(config.limits.cache_bytes_max);
         let jobs = Arc::new(Jobs::new(&config)?);
         let streams = Streams::new(config.limits.streams);
-        let inner = Inner { config, access, places, dvid, stopping, jobs, streams };
+        let inner = Inner { config, access, places, dvid, views, stopping, jobs, streams };
         Ok(Self { inner: Arc::new(inner) })
     }
 
@@ -75,6 +78,11 @@ impl State {
     /// What is being sent over Arrow Flight.
     pub(crate) fn streams(&self) -> &Streams {
         &self.inner.streams
+    }
+
+    /// What the handlers of views keep.
+    pub(crate) fn views(&self) -> &views::Kept {
+        &self.inner.views
     }
 
     /// Tells when the server begins to stop, so that answers that wait for something end.

@@ -7,3 +7,5 @@ mod flight;
 mod harness;
 #[cfg(test)]
 mod http;
+#[cfg(test)]
+mod views;
