@@ -9,10 +9,12 @@ use chunkyard_format::hdf5::Hdf5;
 use chunkyard_format::precomputed::Precomputed;
 use chunkyard_format::superchunk::BlzFormat;
 use chunkyard_format::zarr3::Zarr3;
-use chunkyard_format::{Format, OpenOptions, Place, Probe, Source};
+use chunkyard_format::{Format, OpenOptions, Place, Probe, Source, TABLE};
 use chunkyard_repo::RepoFormat;
 use chunkyard_store::{Error, Kind, Noun, Result};
 use futures::future;
+
+use crate::block_table::BlockTable;
 
 /// All formats.
 pub static FORMATS: &[&dyn Format] = &[
@@ -24,6 +26,7 @@ pub static FORMATS: &[&dyn Format] = &[
     &Precomputed,
     &DvidFormat,
     &DvidHttp,
+    &BlockTable,
 ];
 
 /// What was found at a URL.
@@ -62,6 +65,9 @@ pub async fn recognise(place: &Place) -> Result<&'static dyn Format> {
 
 /// The format that the scheme of a URL belongs to.
 fn claimed(url: &str) -> Option<&'static dyn Format> {
+    if url.starts_with(TABLE) {
+        return Some(&BlockTable);
+    }
     let (scheme, _) = url.split_once("://")?;
     FORMATS.iter().copied().find(|format| format.schemes().contains(&scheme))
 }

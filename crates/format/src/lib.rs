@@ -95,7 +95,7 @@ pub use self::joined::taken_away;
 pub use self::memory::MemorySource;
 pub use self::meter::Meter;
 pub use self::path::{is_within, normalise_path, parent_path};
-pub use self::place::Place;
+pub use self::place::{Place, TABLE};
 pub use self::read::Reader;
 pub use self::read::{BATCHES, batched, fetch_chunks, in_chunk};
 pub use self::sink::{CreateOptions, Pack, PackSink, PackWriter, Published, Receipt, Sink, Ticket};

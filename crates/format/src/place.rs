@@ -4,6 +4,9 @@ use chunkyard_store::{Error, Options, Result, Store, dvid_http};
 
 use crate::dvid;
 
+/// What comes before the place of a block table: a directory that may be something else besides.
+pub const TABLE: &str = "table:";
+
 /// A URL and how to reach it.
 #[derive(Debug, Clone)]
 pub struct Place {
@@ -20,6 +23,10 @@ impl Place {
             // Nothing but the format can say what is there: to all others the place is empty.
             let directory =
                 Store::unnamed(&Options { values: Default::default(), ..options.clone() })?;
+            return Ok(Self { url: url.to_owned(), directory, object: None });
+        }
+        if let Some(table) = url.strip_prefix(TABLE) {
+            let directory = Store::open(table, options)?;
             return Ok(Self { url: url.to_owned(), directory, object: None });
         }
         let directory = Store::open(url, options)?;
@@ -44,6 +51,11 @@ impl Place {
     /// The URL as it was given.
     pub fn url(&self) -> &str {
         &self.url
+    }
+
+    /// The URL without what only says how the place is to be read.
+    pub fn bare_url(&self) -> &str {
+        self.url.strip_prefix(TABLE).unwrap_or(&self.url)
     }
 
     /// The place as a directory.

@@ -106,6 +106,11 @@ pub trait Source: Locate + Any {
         None
     }
 
+    /// How many chunks are located at a time at most. Fewer where a reference is the chunk itself, made for the caller.
+    fn located_max(&self) -> usize {
+        usize::MAX
+    }
+
     /// Whether the chunks of an array are its elements, plain and in memory already: then a part of
     /// a chunk costs what the part costs, however large the chunk is.
     fn is_memory(&self, _array: &str) -> bool {

@@ -60,6 +60,7 @@ mod node;
 mod pack;
 mod parquet_bounds;
 mod parquet_file;
+mod parquet_foreign;
 mod parquet_stream;
 mod refs;
 mod repair;
@@ -95,6 +96,7 @@ pub use self::maintain::{
 };
 pub use self::manifest::{Native, Payload, Virtual};
 pub use self::node::{Attributes, Inventory, Node, NodeKind};
+pub use self::parquet_foreign::{END_BYTES, ForeignEnd, ForeignParquet};
 pub use self::repair::{Forgotten, Rebuilt, Recovered, Republished};
 pub use self::session::{ChangeSet, CommitOptions, Fork, Rebase, Resolve, Session};
 pub use self::state::{

@@ -259,6 +259,24 @@ impl Footer {
         Ok(Self { file: file.into(), metadata, key_values, size, data_len, block_crcs })
     }
 
+    /// Reads the footer of a file that is no part of a repository: it has no label and no checksums, and its page index
+    /// is not read.
+    pub(super) fn foreign(file: &str, end: &Bytes, size: u64) -> Result<Self> {
+        parquet_bounds::check_footer(file, end)?;
+        let metadata = guarded(file, || {
+            let mut reader = ParquetMetaDataReader::new();
+            reader.try_parse_sized(end, size)?;
+            reader.finish()
+        })?;
+        parquet_bounds::check(file, &metadata, size)?;
+        let key_values = key_values(&metadata);
+        let metadata = guarded(file, || {
+            let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+            ArrowReaderMetadata::try_new(Arc::new(metadata), options)
+        })?;
+        Ok(Self { file: file.into(), metadata, key_values, size, data_len: size, block_crcs: None })
+    }
+
     pub(super) fn file(&self) -> &Arc<str> {
         &self.file
     }

@@ -8,9 +8,15 @@
 //! off: a reader puts the cells together again and compares length and checksum. Rows are in the order of `(morton, part)`, which the
 //! file says, so that a query by shard or position reads little. No dictionary is made of blocks, and they are not compressed again.
 
+/// What the metadata of a file says about label lists: `inside` of blocks as well, or `apart` from them.
+const LABELS_KEY: &str = "chunkyard.labels";
+
 mod cells;
+mod format;
+mod group;
 mod read;
 mod schema;
+mod source;
 mod write;
 
 #[cfg(test)]
@@ -19,6 +25,8 @@ mod tests;
 pub use cells::{
     CELL_BYTES, CELLS, PARTS_MAX, Part, ROW_BYTES, ROW_LABELS, cell, join, labels, parts,
 };
+pub use format::BlockTable;
 pub use read::read;
 pub use schema::schema;
+pub use source::TableSource;
 pub use write::{Block, TableWriter, Written};

@@ -12,10 +12,11 @@ use bytes::Bytes;
 use chunkyard_store::{Error, Result, Store, Upload};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
-use parquet::file::metadata::SortingColumn;
+use parquet::file::metadata::{KeyValue, SortingColumn};
 use parquet::file::properties::WriterProperties;
 use parquet::schema::types::ColumnPath;
 
+use super::LABELS_KEY;
 use super::cells::{CELLS, cell, labels, parts};
 use super::schema::schema;
 
@@ -168,6 +169,13 @@ impl TableWriter {
             last: None,
             written: Written::default(),
         })
+    }
+
+    /// Notes in the file whether label lists are left out of blocks.
+    pub fn tell_labels(&mut self, apart: bool) {
+        let value = if apart { "apart" } else { "inside" };
+        let pair = KeyValue::new(LABELS_KEY.to_owned(), value.to_owned());
+        self.writer.append_key_value_metadata(pair);
     }
 
     /// Adds a block. Blocks come in the order of their Morton codes, each once.

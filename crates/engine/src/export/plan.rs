@@ -1,5 +1,6 @@
 //! What an export will do: everything that another process needs to do a part of it.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use chunkyard_format::precomputed::Info;
@@ -13,6 +14,7 @@ use super::arrow::ArrowOptions;
 use super::geometry::Level;
 use super::segmentation::Segmentation;
 use super::spec::{self, Wanted};
+use crate::block_table::TableSource;
 use crate::open::recognise;
 use crate::pipeline::refuse_overlap;
 
@@ -132,11 +134,18 @@ impl Plan {
         if request.scales == Some(0) {
             return Err(Error::invalid("an export has at least one scale, not 0"));
         }
-        let segmentation = Segmentation::find(&**source, request.array.as_deref(), request.factor)?;
+        let any: &dyn Any = &**source;
+        let table = any.downcast_ref::<TableSource>();
+        let column = table.map(|_| TableSource::group(request.ids == Ids::Supervoxels));
+        let path = request.array.as_deref().or(column);
+        let segmentation = Segmentation::find(&**source, path, request.factor)?;
         let most = request.scales.unwrap_or(usize::MAX).min(segmentation.levels.len());
-        let mut info = match &request.spec {
-            Some(bytes) => Info::parse_argument(spec::NAME, bytes)?,
-            None => spec::choose(&segmentation, most)?,
+        // The tables of a shard make a shard of the volume that they were written for.
+        let known = table.filter(|_| request.factor == [1; 3]).map(TableSource::info);
+        let mut info = match (&request.spec, known) {
+            (Some(bytes), _) => Info::parse_argument(spec::NAME, bytes)?,
+            (None, Some(known)) => known.clone(),
+            (None, None) => spec::choose(&segmentation, most)?,
         };
         // A scale that is not exported may be wrong as well, and then all of it is suspect.
         let wanted = Wanted {

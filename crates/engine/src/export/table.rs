@@ -48,7 +48,8 @@ impl TableShard {
         let number = u8::try_from(scale).map_err(|_| {
             Error::unsupported(format!("scale {scale} in a block table, whose last is {}", u8::MAX))
         })?;
-        let writer = TableWriter::begin(store, &temp, number, shard).await?;
+        let mut writer = TableWriter::begin(store, &temp, number, shard).await?;
+        writer.tell_labels(options.strip_labels);
         let (store, options, packed) = (store.clone(), options.clone(), Spread::default());
         Ok(Self { store, path, temp, codec, options, writer, packed })
     }

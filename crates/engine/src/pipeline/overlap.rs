@@ -10,7 +10,7 @@ use chunkyard_store::{Error, Location, Result};
 /// Refuses a source and a target that lie in each other, under any name, with [`Error::Invalid`].
 /// [`Conversion`](super::Conversion) and [`link`](super::link) call it themselves.
 pub(crate) fn refuse_overlap(source: &dyn Source, from: &Place, target: &str) -> Result<()> {
-    refuse(from.url(), target)?;
+    refuse(from.bare_url(), target)?;
     // A repository may keep its data under another root.
     let data = source.fetcher().store().url();
     let beside = from.object().is_some_and(|(above, _)| above.url() == data);

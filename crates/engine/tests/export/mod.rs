@@ -5,3 +5,4 @@ mod dvid;
 mod shapes;
 mod sources;
 mod support;
+mod tables;

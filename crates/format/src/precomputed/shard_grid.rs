@@ -97,7 +97,12 @@ impl ShardBoxes {
 
     /// The shard of a chunk.
     pub fn shard_of(&self, chunk: [u64; 3]) -> u64 {
-        self.morton.encode(chunk).checked_shr(self.within).unwrap_or(0)
+        self.shard_of_number(self.morton.encode(chunk))
+    }
+
+    /// The shard of the chunk with a number.
+    pub fn shard_of_number(&self, number: u64) -> u64 {
+        number.checked_shr(self.within).unwrap_or(0)
     }
 
     /// The first chunk of a shard; `None` if no chunk of the grid is in it.

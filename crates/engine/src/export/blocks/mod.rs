@@ -201,7 +201,7 @@ impl Blocks {
     /// Bytes in hand at most while blocks are fetched.
     pub(super) fn fetching_bytes(&self) -> u64 {
         match &self.kind {
-            Kind::Stored(_) => stored::BATCH_BYTES,
+            Kind::Stored(stored) => stored.fetching_bytes(self.frame.chunk),
             Kind::Made(made) => made.working_bytes(),
         }
     }

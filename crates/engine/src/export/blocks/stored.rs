@@ -13,11 +13,11 @@ use super::{Cursor, Located};
 use crate::export::geometry::{Frame, Level};
 
 /// Stored bytes fetched at once.
-pub(super) const BATCH_BYTES: u64 = 2 << 20;
+const BATCH_BYTES: u64 = 2 << 20;
+/// Chunks that are located at once, unless the source says fewer.
+const LOCATED: usize = 4096;
 /// Chunks fetched at once, however small.
 const BATCH_CHUNKS: usize = 256;
-/// Chunks that are located at once.
-const LOCATED: usize = 4096;
 /// The first byte of a value of DVID that is a gzip stream behind it.
 const GZIP_VALUE: u8 = 0x40;
 /// What a chunk is taken for whose size is not known before it is fetched.
@@ -88,6 +88,16 @@ impl Stored {
         }))
     }
 
+    /// Bytes in hand at most while chunks are fetched: those that are, and those that came with their places.
+    pub(super) fn fetching_bytes(&self, chunk: [u64; 3]) -> u64 {
+        let labels = chunk.iter().fold(8, |bytes: u64, edge| bytes.saturating_mul(*edge));
+        let made = match self.source.located_max() {
+            few @ 0..LOCATED => labels.saturating_mul(few as u64),
+            _ => 0,
+        };
+        BATCH_BYTES.saturating_add(made)
+    }
+
     /// How blocks are compressed.
     pub(super) fn codec(&self) -> Result<&'static str> {
         match self.compression {
@@ -145,7 +155,10 @@ impl Stored {
 
     /// Locates more of the chunks ahead; whether there were any.
     async fn locate(&self, chunks: &mut Cursor) -> Result<bool> {
-        let ahead: Vec<[u64; 3]> = chunks.ahead.by_ref().take(LOCATED).collect();
+        let ahead: Vec<[u64; 3]> = {
+            let most = self.source.located_max().min(LOCATED);
+            chunks.ahead.by_ref().take(most).collect()
+        };
         let inside = ahead.iter().filter_map(|at| Some((*at, self.index(*at)?)));
         let (places, indices): (Vec<[u64; 3]>, Vec<ChunkIndex>) = inside.unzip();
         let found = self.source.locate(&self.path, &indices).await?;
