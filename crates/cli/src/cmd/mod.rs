@@ -19,6 +19,7 @@ mod serve;
 mod set;
 mod verify;
 mod work;
+mod worker;
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -40,6 +41,7 @@ pub(crate) enum Command {
     Resize(resize::Resize),
     Convert(convert::Convert),
     Work(work::Work),
+    Worker(worker::Worker),
     Link(link::Link),
     ExportShards(export_shards::ExportShards),
     Serve(serve::Serve),
@@ -72,6 +74,7 @@ impl Command {
             Self::Resize(command) => command.run(Spelling::Any, context).await,
             Self::Convert(command) => command.run(context).await,
             Self::Work(command) => command.run(context).await,
+            Self::Worker(command) => command.run(context),
             Self::Link(command) => command.run(context).await,
             Self::ExportShards(command) => command.run(context).await,
             Self::Serve(command) => command.run(context).await,

@@ -38,3 +38,4 @@ mod support;
 mod symlinks;
 mod transactions;
 mod values;
+mod worker;
