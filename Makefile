@@ -14,6 +14,8 @@ DENY := .tools/cargo-deny-$(DENY_VERSION)/bin/cargo-deny
 FUZZ_VERSION := 0.13.2
 FUZZ := .tools/cargo-fuzz-$(FUZZ_VERSION)/bin/cargo-fuzz
 VENV := .venv
+# The SDK of VastDB wants an older pyarrow.
+VENV_VASTDB := .venv-vastdb
 
 .PHONY: help
 help: ## list the targets
@@ -50,7 +52,7 @@ check-types: wheel-test ## mypy on the Python package, and its stubs against the
 	cd crates/python && ../../$(VENV)/bin/python -m mypy.stubtest chunkyard._engine
 
 .PHONY: test
-test: test-rust test-s3 test-python ## all tests but those of `make test-dvid`, whose server takes minutes to build
+test: test-rust test-s3 test-python test-vastdb ## all tests but those of `make test-dvid`, whose server takes minutes to build
 
 .PHONY: test-rust
 test-rust: ## cargo test for the workspace, documentation examples included
@@ -143,6 +145,11 @@ browser: $(VENV)/.installed
 	scripts/find-browser
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps -r tests/python/viewer.txt
 
+.PHONY: test-vastdb
+test-vastdb: wheel-test $(VENV_VASTDB)/.installed ## the sink for VastDB: the real SDK against a server that speaks its protocol
+	$(VENV_VASTDB)/bin/pip install --quiet --disable-pip-version-check --no-deps --force-reinstall $(TARGET_DIR)/wheels-test/*.whl
+	$(VENV_VASTDB)/bin/pytest -q tests/vastdb
+
 # The wheel of the tests is built with the profile of the tests, whose dependencies are compiled already.
 .PHONY: wheel-test
 wheel-test: $(VENV)/.installed
@@ -156,15 +163,22 @@ wheel: $(VENV)/.installed ## build the Python wheel for release, into target/whe
 	cd crates/python && ../../$(VENV)/bin/maturin build --release --out "$(abspath $(TARGET_DIR))/wheels"
 
 .PHONY: lock
-lock: ## tests/python/requirements.txt anew from requirements.in
-	$(PYTHON) -m venv --clear .tools/lock
-	.tools/lock/bin/pip install --quiet --disable-pip-version-check -r tests/python/requirements.in
-	{ echo '# The lock of requirements.in, made by `make lock`. CPython 3.11 or later.'; \
-		.tools/lock/bin/pip freeze; } > tests/python/requirements.txt
+lock: ## requirements.txt of the tests anew from each requirements.in
+	for folder in tests/python tests/vastdb; do \
+		$(PYTHON) -m venv --clear .tools/lock; \
+		.tools/lock/bin/pip install --quiet --disable-pip-version-check -r $$folder/requirements.in; \
+		{ echo '# The lock of requirements.in, made by `make lock`. CPython 3.11 or later.'; \
+			.tools/lock/bin/pip freeze; } > $$folder/requirements.txt; \
+	done
 
 $(VENV)/.installed: tests/python/requirements.txt
 	$(PYTHON) -m venv --clear $(VENV)
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check -r $<
+	touch $@
+
+$(VENV_VASTDB)/.installed: tests/vastdb/requirements.txt
+	$(PYTHON) -m venv --clear $(VENV_VASTDB)
+	$(VENV_VASTDB)/bin/pip install --quiet --disable-pip-version-check -r $<
 	touch $@
 
 $(DENY):

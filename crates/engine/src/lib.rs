@@ -68,6 +68,11 @@ pub mod view;
 
 pub use chunkyard_format::Meter;
 pub use chunkyard_store::{Error, ErrorKind, Noun, Result, error};
+/// The CRC-32C of some bytes behind others, whose CRC-32C is `crc`.
+pub fn crc32c(crc: u32, bytes: &[u8]) -> u32 {
+    crc32c::crc32c_append(crc, bytes)
+}
+
 pub use {
     chunkyard_format as format, chunkyard_labels as labels, chunkyard_repo as repo,
     chunkyard_store as store,

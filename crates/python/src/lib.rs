@@ -13,6 +13,7 @@
 mod array;
 mod blz;
 mod bridge;
+mod checksum;
 mod container;
 mod convert;
 mod editor;
@@ -48,6 +49,8 @@ mod _engine {
     use crate::array::Array;
     #[pymodule_export]
     use crate::blz::{Blz, create_blz, open_blz};
+    #[pymodule_export]
+    use crate::checksum::{crc32c, crc32c_pieces};
     #[pymodule_export]
     use crate::container::{Container, list_element, list_json, open_container};
     #[pymodule_export]

@@ -124,5 +124,5 @@ fn the_walk_works_as_it_is_written() {
         scratch.run(&arguments).code(0);
         count += 1;
     }
-    assert_eq!(count, 9);
+    assert_eq!(count, 11);
 }

@@ -259,6 +259,10 @@ async fn no_flipped_bit_of_a_table_makes_other_supervoxels() {
             ),
         }
     }
-    // Statistics that are not used, other metadata, and the numbers of bodies, which have no checksum.
-    assert!(harmless < flips.len() / 2, "{harmless} of {} flipped bits were not seen", flips.len());
+    // Not seen are statistics that are not used, other metadata, and the numbers of bodies, which have no checksum.
+    assert!(
+        harmless + 100 < flips.len(),
+        "{harmless} of {} flipped bits were not seen",
+        flips.len()
+    );
 }

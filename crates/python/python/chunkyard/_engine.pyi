@@ -29,6 +29,8 @@ __all__ = [
     "Worker",
     "__version__",
     "array_document",
+    "crc32c",
+    "crc32c_pieces",
     "create_blz",
     "create_editor",
     "diff_labels",
@@ -57,6 +59,8 @@ _Range: TypeAlias = tuple[int | None, int | None]
 _By: TypeAlias = tuple[str, str]
 
 def shut_down() -> None: ...
+def crc32c(data: NDArray[Any] | bytes | bytearray, crc: int = 0) -> int: ...
+def crc32c_pieces(data: NDArray[Any], offsets: NDArray[Any]) -> list[int]: ...
 def array_document(properties: dict[str, Any]) -> str: ...
 def open_blz(url: str, options: dict[str, Any], mutable: bool) -> Blz: ...
 def create_blz(
