@@ -148,7 +148,8 @@ browser: $(VENV)/.installed
 .PHONY: test-vastdb
 test-vastdb: wheel-test $(VENV_VASTDB)/.installed ## the sink for VastDB: the real SDK against a server that speaks its protocol
 	$(VENV_VASTDB)/bin/pip install --quiet --disable-pip-version-check --no-deps --force-reinstall $(TARGET_DIR)/wheels-test/*.whl
-	$(VENV_VASTDB)/bin/pytest -q tests/vastdb
+	$(CARGO) build --workspace --bin chunkyard
+	CHUNKYARD_BIN="$(abspath $(TARGET_DIR))/debug/chunkyard" $(VENV_VASTDB)/bin/pytest -q tests/vastdb
 
 # The wheel of the tests is built with the profile of the tests, whose dependencies are compiled already.
 .PHONY: wheel-test

@@ -223,3 +223,37 @@ def test_all_of_them_are_killed_and_others_go_on(brain: Any, server: Server, tmp
     with workers(server, out, 1, "--job", job) as children:
         ends(children)
     check(brain, out, tmp_path)
+
+
+
+def test_a_token_is_asked_for_and_given(brain: Any, tmp_path: Path) -> None:
+    server = Server(brain[0], tmp_path)
+    tokens = [f'[[tokens]]\ntoken = "{role}-token"\nrole = "{role}"\n' for role in ("read", "write", "admin")]
+    (tmp_path / "chunkyard.toml").write_text("".join(tokens))
+    server.begin()
+
+    def work(token: str | None, *options: str) -> subprocess.CompletedProcess[str]:
+        environment = {name: value for name, value in os.environ.items() if name != "CHUNKYARD_TOKEN"}
+        if token is not None:
+            environment["CHUNKYARD_TOKEN"] = token
+        command = [sys.executable, "-m", "chunkyard.worker", server.url, "--sink", f"parquet:{tmp_path / 'out'}", *options]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+
+    try:
+        with flight.connect(server.url) as client:
+            action = flight.Action("export.start", json.dumps({"source": "brain", "scales": 1}).encode())
+            headers = [(b"authorization", b"Bearer admin-token")]
+            (answer,) = client.do_action(action, flight.FlightCallOptions(headers=headers))
+        job = json.loads(answer.body.to_pybytes())["job"]
+        for token in (None, "another", "read-token"):
+            done = work(token, "--job", job)
+            assert done.returncode == 2 and "Traceback" not in done.stderr, done.stderr
+        done = work("write-token", "--job", job)
+        assert done.returncode == 0, done.stderr
+        # The job is over; the file with the token is read.
+        (tmp_path / "token").write_text("write-token\n")
+        done = work(None, "--job", job, "--token-file", str(tmp_path / "token"))
+        assert done.returncode == 0, done.stderr
+    finally:
+        server.kill()
+    assert (tmp_path / "out" / "table.json").exists()

@@ -100,10 +100,11 @@ class Job:
 class Exports(flight.FlightServerBase):
     """The server. Faults are taken from `faults`, by name, each once for each time that it is listed."""
 
-    def __init__(self, job: Job, *faults: str, token: str | None = None) -> None:
-        super().__init__("grpc://127.0.0.1:0")
-        self.job, self.faults, self.token = job, list(faults), token
-        self.url = f"grpc://127.0.0.1:{self.port}"
+    def __init__(self, job: Job, *faults: str, certificate: tuple[bytes, bytes] | None = None) -> None:
+        scheme = "grpc" if certificate is None else "grpc+tls"
+        super().__init__(f"{scheme}://127.0.0.1:0", tls_certificates=None if certificate is None else [certificate])
+        self.job, self.faults = job, list(faults)
+        self.url = f"{scheme}://127.0.0.1:{self.port}"
         self._lock = threading.Lock()
         self.calls: list[str] = []
 

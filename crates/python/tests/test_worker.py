@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+import ipaddress
 import json
 import os
 import signal
@@ -16,6 +18,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 from pyarrow import flight
 
 from chunkyard import worker
@@ -257,6 +264,31 @@ def test_a_signal_gives_tasks_back(serve: Callable[..., Exports], tmp_path: Path
     assert child.returncode == code, text
     assert server.job.failed == ["the worker was stopped"] * workers
     assert "Traceback" not in text
+
+
+def certificate() -> tuple[bytes, bytes]:
+    """A certificate of 127.0.0.1 that is its own authority, and its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test")])
+    now = datetime.datetime.now(datetime.UTC)
+    builder = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+    builder = builder.not_valid_before(now - datetime.timedelta(days=1)).not_valid_after(now + datetime.timedelta(days=1))
+    builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+    place = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+    signed = builder.add_extension(place, critical=False).sign(key, hashes.SHA256())
+    return signed.public_bytes(Encoding.PEM), key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+
+
+def test_a_server_with_tls_is_asked_if_its_authority_is_trusted(tmp_path: Path) -> None:
+    pem, key = certificate()
+    (tmp_path / "authorities.pem").write_bytes(pem)
+    with Exports(job(), certificate=(pem, key)) as server:
+        arguments = [server.url, "--sink", "parquet:out", "--job", server.job.name, "--patience", "0"]
+        refused = run(arguments, tmp_path)
+        assert refused.returncode == 1 and server.calls == [], refused.stderr
+        done = run([*arguments, "--certificates", "authorities.pem"], tmp_path)
+        assert done.returncode == 0, done.stderr
+        check(server, tmp_path / "out")
 
 
 def test_payloads_and_lists_are_cut_at_every_border() -> None:

@@ -21,7 +21,7 @@ from chunkyard.worker._blocks import Block, label_block, read_blocks
 from chunkyard.worker._cells import CELL_BYTES, ROW_BYTES, ROW_LABELS, SCHEMA
 from chunkyard.worker._errors import CancelledError, LostClaimError, RefusedError, UnreachableError, WorkerError
 from chunkyard.worker._server import Server
-from chunkyard.worker._sink import ShardWriter, Sink, open_sink
+from chunkyard.worker._sink import ShardWriter, Sink, download, open_sink
 from chunkyard.worker._work import Done, Worker
 
 __all__ = [
@@ -40,6 +40,7 @@ __all__ = [
     "UnreachableError",
     "Worker",
     "WorkerError",
+    "download",
     "label_block",
     "open_sink",
     "read_blocks",

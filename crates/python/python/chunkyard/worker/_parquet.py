@@ -74,9 +74,16 @@ class ParquetSink(Sink):
 
     def begin(self, about: dict[str, Any], shard: dict[str, Any]) -> ShardWriter:
         if shard["stream"] == "blocks":
-            path = self._root / f"blocks_s{shard['scale']}" / f"shard={shard['shard']:08x}.parquet"
-            return _Blocks(path, stripped=about["stripped"])
+            return _Blocks(self._shard_path(shard["scale"], shard["shard"]), stripped=about["stripped"])
         return _Index(self._root / "index" / f"part={shard['part']:08x}.parquet")
+
+    def rows(self, about: dict[str, Any], scale: int, shard: int) -> _File | None:
+        """The file of a shard, for rows of a table; `None` if it is there."""
+        path = self._shard_path(scale, shard)
+        return None if path.exists() else _table(path, stripped=about["stripped"])
+
+    def _shard_path(self, scale: int, shard: int) -> Path:
+        return self._root / f"blocks_s{scale}" / f"shard={shard:08x}.parquet"
 
     def conclude(self, job: str) -> None:
         root = self._roots.get(job)
@@ -95,16 +102,7 @@ class _Blocks(ShardWriter):
     """The table of a shard."""
 
     def __init__(self, path: Path, *, stripped: bool) -> None:
-        schema = SCHEMA.with_metadata({LABELS_KEY: b"apart" if stripped else b"inside"})
-        plain = [column for column in SCHEMA.names if column not in _BINS]
-        self._file = _File(
-            path,
-            schema,
-            # A block is compressed already, and no two are alike.
-            compression={_leaf(column): "NONE" if column in _BINS else "ZSTD" for column in SCHEMA.names},
-            use_dictionary=[_leaf(column) for column in plain],
-            sorting_columns=[pq.SortingColumn(number) for number in range(3)],
-        )
+        self._file = _table(path, stripped=stripped)
 
     def write(self, batch: Any) -> None:
         self._file.write(cut(batch))
@@ -135,6 +133,20 @@ class _Index(ShardWriter):
     def abort(self) -> None:
         if self._file is not None:
             self._file.abort()
+
+
+def _table(path: Path, *, stripped: bool) -> _File:
+    """The file of a shard."""
+    schema = SCHEMA.with_metadata({LABELS_KEY: b"apart" if stripped else b"inside"})
+    plain = [column for column in SCHEMA.names if column not in _BINS]
+    return _File(
+        path,
+        schema,
+        # A block is compressed already, and no two are alike.
+        compression={_leaf(column): "NONE" if column in _BINS else "ZSTD" for column in SCHEMA.names},
+        use_dictionary=[_leaf(column) for column in plain],
+        sorting_columns=[pq.SortingColumn(number) for number in range(3)],
+    )
 
 
 def _leaf(column: str) -> str:

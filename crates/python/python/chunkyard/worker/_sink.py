@@ -63,3 +63,11 @@ def open_sink(url: str, *, register: str | None = None) -> Sink:
 
         return VastSink(place)
     raise RefusedError(f"{url}: there is no sink {kind}:, only parquet: and vastdb:")
+
+
+def download(url: str, directory: str) -> None:
+    """Writes the tables of a schema of VastDB, `vastdb:http://HOST/BUCKET/SCHEMA`, as a directory of Parquet files, one for each shard, from
+    which `chunkyard export-shards table:DIR` makes a volume. Shards that are there are left alone."""
+    from chunkyard.worker._vastdb import VastSink
+
+    VastSink(url.removeprefix("vastdb:")).download(directory)

@@ -2,7 +2,7 @@
 
     blocks_s0, blocks_s1, …    docs/formats/block-table.md, sorted by (shard_id, morton), with a projection by position
     label_index                the index: part, body, x, y, z, piece, pieces, supervoxels, counts
-    export_jobs                the job that the tables are of
+    export_jobs                the job that the tables are of, the volume, and whether label lists are apart from blocks
 
 A transaction first deletes the rows of its shard, so an attempt that was committed without being acknowledged is replaced. Nothing
 is seen before the commit. Where the answer to a commit is lost, the table is looked at.
@@ -13,6 +13,7 @@ It needs the SDK: `pip install 'chunkyard[vastdb]'`.
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import random
 import time
@@ -25,6 +26,7 @@ import pyarrow.compute as pc
 
 from chunkyard._extras import extra
 from chunkyard.worker._cells import CELL_BYTES, ROW_LABELS, SCHEMA, cut
+from chunkyard.worker._parquet import ParquetSink
 from chunkyard.worker._errors import FailedTaskError, RefusedError, SinkError, UnreachableError, WorkerError
 from chunkyard.worker._sink import ShardWriter, Sink
 from chunkyard.worker._sums import name_of
@@ -48,7 +50,7 @@ _INDEX = pa.schema(
         pa.field("counts", _COUNTS),
     ]
 )
-_JOBS = pa.schema([pa.field("job", pa.utf8())])
+_JOBS = pa.schema([pa.field("job", pa.utf8()), pa.field("spec", pa.utf8()), pa.field("stripped", pa.bool_())])
 # Every column of a table of VastDB may be null.
 _BLOCKS = pa.schema([field.with_nullable(True) for field in SCHEMA])
 
@@ -81,11 +83,9 @@ class VastSink(Sink):
     def open_job(self, job: str, about: dict[str, Any]) -> None:
         if job in self._opened:
             return
-        scales = len(about["spec"]["scales"])
-        index = bool(about.get("index"))
         for attempt in range(_CONNECT_TRIES):
             try:
-                self._make(job, scales, index)
+                self._make(job, about)
                 break
             except Exception as error:
                 # A conflict: another worker makes the same tables.
@@ -94,7 +94,7 @@ class VastSink(Sink):
                 time.sleep(random.uniform(0.05, 0.2) * 2**attempt)
         self._opened.add(job)
 
-    def _make(self, job: str, scales: int, index: bool) -> None:
+    def _make(self, job: str, about: dict[str, Any]) -> None:
         with self.session().transaction() as tx:
             schema = tx.bucket(self._bucket).create_schema(self._schema, fail_if_exists=False)
             jobs = schema.create_table("export_jobs", _JOBS, fail_if_exists=False)
@@ -102,12 +102,13 @@ class VastSink(Sink):
             if there - {job}:
                 raise RefusedError(f"{self._name()} has the tables of the job {sorted(there)[0]}, not of {job}; name another schema")
             if not there:
-                jobs.insert(pa.record_batch([[job]], schema=_JOBS))
-            for scale in range(scales):
+                row = [[job], [json.dumps(about["spec"])], [bool(about["stripped"])]]
+                jobs.insert(pa.record_batch(row, schema=_JOBS))
+            for scale in range(len(about["spec"]["scales"])):
                 if schema.table(f"blocks_s{scale}", fail_if_missing=False) is None:
                     table = schema.create_table(f"blocks_s{scale}", _BLOCKS, sorting_key=["shard_id", "morton"])
                     table.create_projection("by_position", ["z", "y", "x"], ["shard_id", "morton"])
-            if index and schema.table("label_index", fail_if_missing=False) is None:
+            if about.get("index") and schema.table("label_index", fail_if_missing=False) is None:
                 schema.create_table("label_index", _INDEX, sorting_key=["part", "body"])
 
     def begin(self, about: dict[str, Any], shard: dict[str, Any]) -> ShardWriter:
@@ -118,6 +119,29 @@ class VastSink(Sink):
 
     def close(self) -> None:
         self._session = None
+
+    def download(self, directory: str) -> None:
+        """Writes the tables as a directory of Parquet files, one for each shard, as the other sink would have. Shards that are there
+        are left alone, so it goes on where it was interrupted."""
+        files = ParquetSink(directory)
+        with self.session().transaction() as tx:
+            ((job, spec, stripped),) = {tuple(row.values()) for row in self.table(tx, "export_jobs").select().read_all().to_pylist()}
+            about = {"spec": json.loads(spec), "stripped": stripped}
+            files.open_job(job, about)
+            for scale in range(len(about["spec"]["scales"])):
+                table = self.table(tx, f"blocks_s{scale}")
+                shards = pc.unique(table.select(columns=["shard_id"]).read_all()["shard_id"]).to_pylist()
+                for shard in sorted(shards):
+                    writer = files.rows(about, scale, shard)
+                    if writer is None:
+                        continue
+                    rows = table.select(predicate=table["shard_id"] == shard).read_all()
+                    rows = rows.sort_by([("morton", "ascending"), ("part", "ascending")]).cast(SCHEMA)
+                    # A sorting key is a hint, and no row is lost by it.
+                    for batch in rows.combine_chunks().to_batches(max_chunksize=64):
+                        writer.write(batch)
+                    writer.finish()
+        files.conclude(job)
 
     def session(self) -> Any:
         if self._session is None:
