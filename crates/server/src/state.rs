@@ -85,6 +85,11 @@ impl State {
         &self.inner.views
     }
 
+    /// Streams of Arrow Flight that are open, and the bytes of messages that are ready in them and not yet taken.
+    pub fn streaming(&self) -> (usize, u64) {
+        (self.inner.streams.open(), self.inner.streams.waiting_bytes())
+    }
+
     /// Tells when the server begins to stop, so that answers that wait for something end.
     pub(crate) fn stopping(&self) -> Stopping {
         Stopping(self.inner.stopping.subscribe())

@@ -1,20 +1,23 @@
 //! Actions: one JSON object in, one out.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use arrow_flight::ActionType;
+use arrow_flight::{ActionType, CancelFlightInfoRequest, CancelFlightInfoResult, CancelStatus};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
 use chunkyard_engine::Error;
+use prost::Message;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::ticket::Ticket;
+use super::info;
+use super::ticket::{Command, Ticket};
 use crate::State;
 use crate::access::Role;
-use crate::jobs::{Failed, Given, Got, JobId, Marker, Named, Outcome, Request, Task};
+use crate::jobs::{Failed, Given, Got, JobId, Live, Marker, Named, Outcome, Request, Task};
 
 /// Bytes of the body of an action at most.
 const BODY_BYTES_MAX: usize = 4 << 20;
@@ -23,8 +26,11 @@ const WAIT_MS_MAX: u64 = 30_000;
 /// Bytes of the name of a worker at most.
 const WORKER_BYTES_MAX: usize = 256;
 
+/// The standard action, whose body is no JSON.
+const CANCEL_FLIGHT: &str = "CancelFlightInfo";
+
 /// The actions, what they need and what they do.
-const ACTIONS: [(&str, Role, &str); 8] = [
+const ACTIONS: [(&str, Role, &str); 9] = [
     ("export.start", Role::Admin, "Starts an export, or finds the one of the same key."),
     ("export.claim", Role::Write, "Claims a task of an export; waits for one."),
     ("export.beat", Role::Write, "Renews the lease of a claim."),
@@ -33,6 +39,7 @@ const ACTIONS: [(&str, Role, &str); 8] = [
     ("export.status", Role::Read, "Tells what has become of an export."),
     ("export.list", Role::Read, "Tells what has become of all exports."),
     ("export.cancel", Role::Admin, "Cancels an export."),
+    (CANCEL_FLIGHT, Role::Admin, "Cancels the export of a flight."),
 ];
 
 /// The actions that are offered.
@@ -93,7 +100,7 @@ pub(super) async fn run(state: &State, name: &str, body: &Bytes) -> Outcome<Byte
     let answer = match name {
         "export.start" => {
             let request = parse::<Request>(name, body)?;
-            render(&state.jobs().start(state, request).await?)
+            render(&state.jobs().start(state, request, None).await?)
         }
         "export.claim" => claim(state, parse(name, body)?).await,
         "export.beat" => {
@@ -134,6 +141,7 @@ pub(super) async fn run(state: &State, name: &str, body: &Bytes) -> Outcome<Byte
             let of: OfJob = parse(name, body)?;
             render(&json!({ "cancelled": cancel(state, &of.job).await? }))
         }
+        CANCEL_FLIGHT => cancel_flight(state, body).await,
         other => Err(Error::unsupported(format!("the action {other:?}")).into()),
     };
     answer.map(Bytes::from)
@@ -145,7 +153,20 @@ pub(super) async fn cancel(state: &State, id: &str) -> Outcome<bool> {
     tokio::spawn(async move { live.cancel().await }).await.map_err(stopped)?
 }
 
-async fn job(state: &State, id: &str) -> Outcome<std::sync::Arc<crate::jobs::Live>> {
+/// Cancels the job that the descriptor of a flight names.
+async fn cancel_flight(state: &State, body: &Bytes) -> Outcome<Vec<u8>> {
+    let request = CancelFlightInfoRequest::decode(body.clone()).map_err(|error| {
+        Failed::from(Error::invalid(format!("the body of {CANCEL_FLIGHT}: {error}")))
+    })?;
+    let descriptor = request.info.and_then(|info| info.flight_descriptor).unwrap_or_default();
+    let status = match info::command(&descriptor)? {
+        Command::Job { job, .. } if cancel(state, &job).await? => CancelStatus::Cancelled,
+        _ => CancelStatus::NotCancellable,
+    };
+    Ok(CancelFlightInfoResult { status: status.into() }.encode_to_vec())
+}
+
+async fn job(state: &State, id: &str) -> Outcome<Arc<Live>> {
     state.jobs().get(&JobId::parse(id)?).await
 }
 

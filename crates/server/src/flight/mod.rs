@@ -13,9 +13,11 @@
 //! is gone. Every call is checked for its token first.
 
 mod action;
+mod array;
 mod blocks;
 mod claimed;
 mod index;
+mod info;
 mod message;
 mod streams;
 mod ticket;
@@ -75,8 +77,17 @@ impl Flight {
                 tokio::spawn(claimed::run(self.state.clone(), live, named, begun, sender));
                 Ok(messages)
             }
-            Ticket::Read(_) | Ticket::Array(_) => {
-                Err(chunkyard_engine::Error::unsupported("streams without a claim").into())
+            Ticket::Read(reading) => {
+                let live = self.state.jobs().get(&JobId::parse(&reading.job)?).await?;
+                let (sender, messages) = self.state.streams().begin()?;
+                tokio::spawn(info::read(self.state.clone(), live, reading, sender));
+                Ok(messages)
+            }
+            Ticket::Array(wanted) => {
+                let (sender, messages) = self.state.streams().begin()?;
+                let opened = array::Opened::of(&self.state, &wanted).await?;
+                tokio::spawn(array::run(opened, sender));
+                Ok(messages)
             }
         }
     }
@@ -101,16 +112,23 @@ impl FlightService for Flight {
 
     async fn list_flights(
         &self,
-        _: Request<Criteria>,
+        request: Request<Criteria>,
     ) -> Result<Response<Self::ListFlightsStream>, Status> {
-        Err(Status::unimplemented("a list of flights"))
+        self.require(Role::Read, request.metadata())?;
+        let state = self.state.clone();
+        let flights = stream::iter(info::all(&state).await?).then(move |descriptor| {
+            let state = state.clone();
+            async move { Ok(info::of(&state, descriptor).await?) }
+        });
+        Ok(Response::new(flights.boxed()))
     }
 
     async fn get_flight_info(
         &self,
-        _: Request<FlightDescriptor>,
+        request: Request<FlightDescriptor>,
     ) -> Result<Response<FlightInfo>, Status> {
-        Err(Status::unimplemented("information about a flight"))
+        self.require(Role::Read, request.metadata())?;
+        Ok(Response::new(info::of(&self.state, request.into_inner()).await?))
     }
 
     async fn poll_flight_info(
@@ -122,9 +140,12 @@ impl FlightService for Flight {
 
     async fn get_schema(
         &self,
-        _: Request<FlightDescriptor>,
+        request: Request<FlightDescriptor>,
     ) -> Result<Response<SchemaResult>, Status> {
-        Err(Status::unimplemented("schemas of flights"))
+        self.require(Role::Read, request.metadata())?;
+        let command = info::command(request.get_ref())?;
+        let schema = info::schema(&self.state, command).await?;
+        Ok(Response::new(SchemaResult { schema }))
     }
 
     async fn do_get(

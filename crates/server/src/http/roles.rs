@@ -14,6 +14,7 @@ const EXCEPTIONS: &[(&str, Method, Role)] = &[
     ("/metrics", Method::GET, Role::Admin),
     ("/export", Method::POST, Role::Admin),
     ("/export/{job}", Method::DELETE, Role::Admin),
+    ("/jobs/{job}", Method::DELETE, Role::Admin),
 ];
 
 /// What answers without a token: whether the server lives is no secret.

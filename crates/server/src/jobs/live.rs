@@ -4,6 +4,7 @@
 //! everything that must survive the server is in the job, by the rules of docs/design/017-jobs.md: a claim is a step, an
 //! acknowledgement is the last step of its task, and a step is created once. What is only here are the leases of workers.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -254,8 +255,7 @@ impl Live {
         }
         match worker.next().await? {
             Next::Claimed(claim) if claim.task < self.job.tasks() => {
-                let read = async { Task::parse(&self.job, &self.job.task(claim.task).await?) };
-                match read.await {
+                match self.task(claim.task).await {
                     Ok(task) => Ok(Got::Task(self.hand_out(&claim, Arc::new(task), name))),
                     Err(error) => {
                         worker.fail(&claim, &error).await?;
@@ -452,6 +452,17 @@ impl Live {
         publish::publish(self.job.store(), vec![(CANCELLED.to_owned(), text)]).await?;
         self.enter(Phase::Cancelled);
         Ok(true)
+    }
+
+    /// The tasks of blocks that are not acknowledged.
+    pub(crate) async fn left(&self) -> Result<Vec<u64>> {
+        let done: BTreeSet<u64> = self.job.status().await?.done_tasks.into_iter().collect();
+        Ok((0..self.work.about.shards).filter(|task| !done.contains(task)).collect())
+    }
+
+    /// A task.
+    pub(crate) async fn task(&self, task: u64) -> Result<Task> {
+        Task::parse(&self.job, &self.job.task(task).await?)
     }
 
     /// What there is to tell.

@@ -9,7 +9,8 @@ use super::request::Request;
 use crate::places::Place;
 use bytes::Bytes;
 use chunkyard_engine::export::{Exporter, Plan, Shards};
-use chunkyard_engine::format::{OpenOptions, Source, Version};
+use chunkyard_engine::format::dvid::DvidUrl;
+use chunkyard_engine::format::{self, OpenOptions, Version};
 use chunkyard_engine::job::{Job, Planned};
 use chunkyard_engine::store::{Limits, Store, clock};
 use chunkyard_engine::{Error, Result};
@@ -17,6 +18,32 @@ use chunkyard_engine::{Error, Result};
 /// What a stream may have in hand. Less than a client may have to hold at once, and much less than an export to files takes: there
 /// are many streams.
 const STREAM_BYTES: usize = 64 << 20;
+
+/// What is opened for a job.
+#[derive(Debug, Clone)]
+pub(crate) struct Source {
+    pub(crate) url: String,
+    pub(crate) version: Option<Version>,
+    pub(crate) path: Option<String>,
+}
+
+impl Source {
+    /// What a request means by itself.
+    pub(super) fn of(request: &Request, place: &Place) -> Self {
+        Self {
+            url: place.url().to_owned(),
+            version: request.at.as_ref().map(|at| Version::Named(at.clone())),
+            path: request.path.clone(),
+        }
+    }
+
+    /// Whether a URL leads to a served place, or to one version of what it has.
+    fn is_of(url: &str, place: &Place) -> bool {
+        let directory = |url: &str| DvidUrl::parse(url).ok().map(|url| url.directory);
+        url == place.url()
+            || directory(url).is_some_and(|there| directory(place.url()) == Some(there))
+    }
+}
 
 /// The limits under which blocks of a stream are made.
 pub(super) fn limits(options: &OpenOptions) -> Limits {
@@ -28,10 +55,11 @@ pub(super) async fn make(
     store: Store,
     request: Request,
     place: &Place,
+    source: &Source,
     lease: Duration,
 ) -> Result<(Job, bool)> {
     let options = place.options();
-    let (plan, source) = Plan::prepare(&request.export(place.url(), options), &store).await?;
+    let (plan, source) = Plan::prepare(&request.export(source, options), &store).await?;
     let exporter = Exporter::new(plan, source.clone(), store.clone(), limits(options)).await?;
     let mut shards = Vec::with_capacity(exporter.num_scales());
     for scale in 0..exporter.num_scales() {
@@ -52,7 +80,7 @@ pub(super) async fn make(
 fn about(
     request: &Request,
     exporter: &Exporter,
-    source: &dyn Source,
+    source: &dyn format::Source,
     shards: &[Shards],
     parts: Option<&[IndexPart]>,
 ) -> Result<About> {
@@ -91,7 +119,7 @@ fn about(
 /// Opens the source of a job again.
 pub(super) async fn open(work: &Work, store: &Store, place: &Place) -> Result<Arc<Exporter>> {
     // A job says what to read, but only what is served here may be read.
-    if place.url() != work.plan.source {
+    if !Source::is_of(&work.plan.source, place) {
         return Err(Error::invalid(format!(
             "the job is an export of {:?} when that was {}; now it is {}",
             work.request.source,

@@ -12,6 +12,7 @@
 mod claims;
 mod document;
 mod failure;
+mod http;
 mod index;
 mod live;
 mod make;
@@ -31,7 +32,8 @@ pub(crate) use self::claims::{Begun, End};
 pub(crate) use self::document::{IndexPart, Marker, Task};
 pub(crate) use self::failure::{Failed, Outcome, refused};
 pub(crate) use self::index::{keys as index_keys, table as index_table};
-pub(crate) use self::live::{Given, Got, Live, Named, Phase};
+pub(crate) use self::live::{Given, Got, Live, Named, Phase, Told};
+use self::make::Source;
 pub(crate) use self::request::{JobId, Request};
 use crate::state::Stopping;
 use crate::{Config, State};
@@ -47,7 +49,7 @@ const KNOWN_MAX: usize = 4096;
 
 /// The routes.
 pub(crate) fn routes() -> Router<State> {
-    Router::new()
+    http::routes()
 }
 
 /// The jobs of a server.
@@ -104,8 +106,13 @@ impl Jobs {
         self.put_aside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts an export, or finds the one of this key.
-    pub(crate) async fn start(&self, state: &State, request: Request) -> Outcome<Started> {
+    /// Starts an export, or finds the one of this key. `source` is what the request means, if it cannot say so itself.
+    pub(crate) async fn start(
+        &self,
+        state: &State,
+        request: Request,
+        source: Option<Source>,
+    ) -> Outcome<Started> {
         let store = self.store()?;
         let (request, id) = request.settle()?;
         let place = state.places().get(&request.source)?;
@@ -116,7 +123,8 @@ impl Jobs {
                 let busy = |_| Failed::Busy("the server is stopping".to_owned());
                 let _turn = self.starts.acquire().await.map_err(busy)?;
                 let below = store.below(id.as_str())?;
-                match make::make(below, request.clone(), place, self.lease).await {
+                let source = source.unwrap_or_else(|| Source::of(&request, place));
+                match make::make(below, request.clone(), place, &source, self.lease).await {
                     Ok((_, new)) => created = new,
                     // Another server was faster; what it has made is compared below.
                     Err(Error::AlreadyExists { what: Noun::Job, .. }) => {}

@@ -1,7 +1,7 @@
 //! What a caller asks for when it starts an export.
 
 use chunkyard_engine::export::{self, ArrowOptions, Codec, Emit};
-use chunkyard_engine::format::{OpenOptions, Version};
+use chunkyard_engine::format::OpenOptions;
 use chunkyard_engine::labels::Ids;
 use chunkyard_engine::store::Uid;
 use chunkyard_engine::{Error, Result};
@@ -10,6 +10,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::failure::{Failed, Outcome};
+use super::make::Source;
 
 /// Bytes of a key at most.
 const KEY_BYTES_MAX: usize = 256;
@@ -39,11 +40,11 @@ pub(crate) struct Request {
     pub(crate) codec: Codec,
 }
 
-fn bodies() -> Ids {
+pub(super) fn bodies() -> Ids {
     Ids::Bodies
 }
 
-fn no_factor() -> [u64; 3] {
+pub(super) fn no_factor() -> [u64; 3] {
     [1; 3]
 }
 
@@ -104,17 +105,14 @@ impl Request {
         Ok((Self { key: Some(key), ..self }, id))
     }
 
-    /// The export that it is, of a source at a URL.
-    pub(crate) fn export(&self, url: &str, options: &OpenOptions) -> export::Request {
+    /// The export that it is, of a source.
+    pub(super) fn export(&self, source: &Source, options: &OpenOptions) -> export::Request {
         let strip_labels = self.codec != Codec::Keep;
         export::Request {
-            source: url.to_owned(),
-            open: OpenOptions {
-                version: self.at.as_ref().map(|at| Version::Named(at.clone())),
-                ..options.clone()
-            },
+            source: source.url.clone(),
+            open: OpenOptions { version: source.version.clone(), ..options.clone() },
             spec: self.spec.as_ref().map(|spec| spec.to_string().into_bytes()),
-            array: self.path.clone(),
+            array: source.path.clone(),
             scales: self.scales,
             ids: self.ids,
             // Blocks come in the order in which a table has them.

@@ -161,6 +161,8 @@ impl Server {
         let mut config = Config { http: free, flight: free, ..Config::default() };
         config.jobs = Some(jobs.to_str().unwrap().to_owned());
         config.places.insert("brain".to_owned(), brain.to_str().unwrap().to_owned());
+        // A client of a test does not hang up while the test waits for the server.
+        config.limits.grace_seconds = 0;
         change(&mut config);
         let (stop, stopped) = oneshot::channel::<()>();
         let (listens, listening) = std::sync::mpsc::channel();
