@@ -68,7 +68,22 @@ def records(make: Make, _directory: Path, options: Options) -> Answer:
     return Answer({"records": samples}, equal=equal and len(sums) == 1, facts={"memory": peak()})
 
 
+def fleet(make: Make, directory: Path, options: Options) -> Answer:
+    """All blocks of a labelmap as shards, `repeats` times after a warm-up."""
+    returned, equal = Samples(), True
+    for repeat in range(max(1, int(options["repeats"])) + 1):
+        shutil.rmtree(directory, ignore_errors=True)
+        directory.mkdir(parents=True)
+        peer = make()
+        peer.export(Path(options["source"], "map"), returned if repeat else Samples())
+        shape = tuple(int(options[axis]) // 64 for axis in "zyx")
+        # No block of this volume is empty.
+        equal = equal and peer.blocks() == int(np.prod(shape))
+    return Answer({"returned": returned}, equal=equal, facts={})
+
+
 WORKLOADS: dict[str, Callable[..., Answer]] = {
     "export-precomputed": precomputed,
+    "export-fleet": fleet,
     "records": records,
 }

@@ -55,6 +55,7 @@ LABELS = {
 }
 EXPORTS = {
     "tensorstore": ("precomputed", "Volumes"),
+    "fleet": ("fleet", "Fleet"),
     "chunkyard": ("arrow_shards", "Ours"),
     "whole-tables": ("arrow_shards", "Document"),
 }

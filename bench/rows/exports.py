@@ -36,6 +36,9 @@ ALONE = Side("ours", "ours")
 TWO = Side("ours", "ours", {"processes": "2"})
 ONE = Side("one process", "ours", {"processes": "1"})
 
+WORKERS = Side("ours, two workers", "fleet", {"way": "workers"})
+FILES = Side("export-shards to local files", "fleet", {"way": "files"})
+
 # Labels of a block: about 450, and about 6,000 as at a coarse scale.
 KINDS = {"hundreds": "ordinary blocks", "coarse": "blocks of 6,000 labels each"}
 # Possible chunks along each axis of a volume that holds few: 3.8 * 10^9 of them.
@@ -84,6 +87,11 @@ def workloads(size: Size, data: Path) -> list[Workload]:
                 source=source,
             )
         )
+        if edge == volumes(size)[0]:
+            options = {**voxels, "repeats": 1}
+            sides = (WORKERS, FILES)
+            work = Workload("export fleet", "export-fleet", "exports-fleet", sides, options, source=source)
+            found.append(work)
     for kind in KINDS:
         found.append(of_blocks(size, data, f"export blocks {kind}", kind, (ALONE,)))
     for count in counts(size):
@@ -222,9 +230,11 @@ def growth_rows(size: Size) -> list[Row]:
 
 def rows(size: Size) -> list[Row]:
     title = "a job by two processes with a core each, against one"
+    fleet = "label blocks from a server to two workers on loopback, as Parquet, against export-shards to local Arrow files"
     return [
         *arrow_rows(size),
         *(row for edge in volumes(size) for row in volume_rows(edge)),
         *growth_rows(size),
+        row("fleet", fleet, "export fleet", "returned", ours=WORKERS.name, rivals=(FILES.name,)),
         row("work", title, "export work", "durable", rivals=(ONE.name,)),
     ]

@@ -49,6 +49,7 @@ TARGETS: dict[str, float] = {
     "exports arrow kept": 10,
     "exports arrow kept cpu": 10,
     **{f"exports volume{of}{cpu} {edge}": 4 for of in EXPORTED for cpu in CPU for edge in EDGES},
+    "exports fleet": 0.6,  # of export-shards, which sends nothing
     "exports work": 1.7,  # of one process
     "random records": 5,  # of the reader of the document, which loads whole tables
     **{f"containers write {data} {codec}": 5 for data in DATA for codec in CODECS},

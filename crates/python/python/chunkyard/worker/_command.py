@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event, Lock, Thread
 from typing import Any
 
 from chunkyard.worker._errors import CancelledError, RefusedError, UnreachableError
@@ -25,6 +25,7 @@ from chunkyard.worker._sink import open_sink
 from chunkyard.worker._work import Done, Worker
 
 TOKEN = "CHUNKYARD_TOKEN"
+_LANES = 2
 
 _EPILOG = """\
 examples:
@@ -127,29 +128,33 @@ class _Signals:
 
 
 def _alone(options: Options, show: _Show) -> int:
-    """One worker in this process."""
-    lane = _Lane(options, show.tell, show.done)
-    signals = _Signals(lane.stop)
-    code = lane.wait(lambda: False)
+    """The workers of this process alone."""
+    lanes = _Lanes(options, show.tell, show.done)
+    signals = _Signals(lanes.stop)
+    code = lanes.wait(lambda: False)
     return code if signals.code is None else signals.code
 
 
-class _Lane:
-    """A worker in a thread, so that signals are heard while it waits for the network."""
+class _Lanes:
+    """The workers of a process, in threads, so that signals are heard while they wait for the network. There are two: one fetches while
+    the other waits for its disk."""
 
     def __init__(self, options: Options, tell: Callable[[str], None], done: Callable[[Done], None]) -> None:
-        self._code = 0
+        self._codes: list[int] = []
         self._stop = Event()
-        self._tell = tell
-        self._worker: Worker | None = None
-        self._thread = Thread(target=self._run, args=(options, done), name="worker", daemon=True)
-        self._thread.start()
+        self._tell, self._done = tell, done
+        self._lock = Lock()
+        self._workers: list[Worker] = []
+        self._threads = [Thread(target=self._run, args=(options,), name=f"worker {lane}", daemon=True) for lane in range(_LANES)]
+        for thread in self._threads:
+            thread.start()
 
-    def _run(self, options: Options, done: Callable[[Done], None]) -> None:
+    def _run(self, options: Options) -> None:
         name = f"{socket.gethostname()[:100]}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+        code = 0
         try:
             with contextlib.closing(open_sink(options.sink, register=options.register)) as sink:
-                self._worker = Worker(
+                worker = Worker(
                     options.access,
                     sink,
                     name,
@@ -157,26 +162,43 @@ class _Lane:
                     once=options.once,
                     patience_seconds=options.patience_seconds,
                     stop=self._stop,
-                    tell=self._tell,
-                    done=done,
+                    tell=self._say,
+                    done=self._count,
                 )
-                self._worker.run()
+                self._workers.append(worker)
+                worker.run()
+            if options.once:
+                # The others may have had no part of the job, and would wait for the next one.
+                self.stop()
         except Exception as error:
-            self._tell(f"error: {error}")
-            self._code = next((code for kind, code in _CODES if isinstance(error, kind)), 1)
+            code = next((code for kind, code in _CODES if isinstance(error, kind)), 1)
+            # What is wrong for one is wrong for all, and is said once.
+            if not self._stop.is_set():
+                self._say(f"error: {error}")
+            self.stop()
+        self._codes.append(code)
+
+    def _say(self, text: str) -> None:
+        with self._lock:
+            self._tell(text)
+
+    def _count(self, done: Done) -> None:
+        with self._lock:
+            self._done(done)
 
     def stop(self) -> None:
         self._stop.set()
-        if self._worker is not None:
-            self._worker.stop()
+        for worker in list(self._workers):
+            worker.stop()
 
     def wait(self, is_to_stop: Callable[[], bool]) -> int:
-        """Waits for the end of the worker; its exit code."""
-        while self._thread.is_alive():
-            self._thread.join(0.1)
+        """Waits for the end of all of them; the exit code."""
+        while any(thread.is_alive() for thread in self._threads):
+            for thread in self._threads:
+                thread.join(0.05)
             if not self._stop.is_set() and is_to_stop():
                 self.stop()
-        return self._code
+        return max(self._codes, default=1)
 
 
 def _member(options: Options, stop: Any, pipe: Connection) -> None:
@@ -189,9 +211,9 @@ def _member(options: Options, stop: Any, pipe: Connection) -> None:
         with contextlib.suppress(OSError):
             pipe.send((kind, content))
 
-    lane = _Lane(options, lambda text: send("tell", text), lambda done: send("done", done))
-    signal.signal(signal.SIGTERM, lambda *_: lane.stop())
-    sys.exit(lane.wait(lambda: stop.is_set() or (parent is not None and not parent.is_alive())))
+    lanes = _Lanes(options, lambda text: send("tell", text), lambda done: send("done", done))
+    signal.signal(signal.SIGTERM, lambda *_: lanes.stop())
+    sys.exit(lanes.wait(lambda: stop.is_set() or (parent is not None and not parent.is_alive())))
 
 
 def _fleet(options: Options, count: int, show: _Show) -> int:
@@ -216,6 +238,8 @@ def _fleet(options: Options, count: int, show: _Show) -> int:
                 process = members.pop(pipe)
                 process.join()
                 codes.append(process.exitcode)
+                if options.once and process.exitcode == 0:
+                    stop.set()
                 if process.exitcode < 0:
                     show.tell(f"a worker was killed by signal {-process.exitcode}; {len(members)} are left")
                 continue

@@ -71,6 +71,8 @@ class Worker:
         self._cancel: Callable[[], None] = lambda: None
         # Jobs that this worker had a part in, until they are known to be over.
         self._jobs: set[str] = set()
+        # Whether a task was done since there was nothing to do.
+        self._busy = False
 
     def stop(self) -> None:
         """Ends soon, from any thread: gives the task back and returns from `run`."""
@@ -118,8 +120,10 @@ class Worker:
                     self._jobs.discard(job)
 
     def _claim(self) -> dict[str, Any]:
-        request = {"worker": self._name, "job": self._job, "wait_ms": _WAIT_MS}
-        return self._patiently(lambda: self._server.call("export.claim", request, _WAIT_MS / 1000))
+        # After a task, the job may be over: that is looked for at once, and not after a wait.
+        wait_ms, self._busy = 0 if self._busy else _WAIT_MS, False
+        request = {"worker": self._name, "job": self._job, "wait_ms": wait_ms}
+        return self._patiently(lambda: self._server.call("export.claim", request, wait_ms / 1000))
 
     def _do(self, claim: dict[str, Any]) -> bool:
         """Does a task. Whether nothing was wrong with the task itself."""
@@ -149,6 +153,7 @@ class Worker:
             self._give_back(task, str(error))
             return False
         self._jobs.add(claim["job"])
+        self._busy = True
         rows, size = (sum(marker[name] for marker in markers) for name in ("rows", "bytes"))
         shards = sum(marker["stream"] == "blocks" for marker in markers)
         self._done(Done(claim["job"], claim["task"], shards, rows, size, about["shards"]))
