@@ -28,6 +28,7 @@ from rows import (
     converts,
     dvid,
     exports,
+    http,
     labels,
     plain,
     python,
@@ -55,7 +56,7 @@ def wanted(row: Row, only: list[str] | None) -> bool:
 
 def of_engine(size: Size, data: Path) -> tuple[list[Row], list[Workload]]:
     """The rows and workloads of our Rust side."""
-    tables = (arrays, plain, converts, containers, superchunks, labels, dvid, exports)
+    tables = (arrays, plain, converts, containers, superchunks, labels, dvid, exports, http)
     rows = [row for table in (commits, *tables) for row in table.rows(size)]
     of_arrays = [work for table in tables for work in table.workloads(size, data)]
     return rows, [*commits.workloads(size), *of_arrays]

@@ -21,6 +21,7 @@ SECTIONS = (
     "segmentations",
     "dvid",
     "exports",
+    "http",
 )
 
 
@@ -58,6 +59,8 @@ def of_result(document: Document) -> dict[str, str]:
         "exports-run": run(document) if "exports" in rows else "",
         "exports": ratios(timed(rows.get("exports", [])), cell=ratio_with_cpu),
         "exports-facts": facts(about_facts(rows.get("exports", []))),
+        "http": ratios(rows.get("http", []), cell=ratio_with_cpu),
+        "http-facts": facts(about_facts(rows.get("http", []))),
         "cpu": cpu(document["rows"]),
         "facts": facts(commits),
         "cannot": cannot(document["rows"]),

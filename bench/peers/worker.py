@@ -19,6 +19,7 @@ from peers import (
     commit_workloads,
     convert_workloads,
     export_workloads,
+    http_workloads,
     label_workloads,
     superchunk_workloads,
 )
@@ -59,6 +60,11 @@ EXPORTS = {
     "chunkyard": ("arrow_shards", "Ours"),
     "whole-tables": ("arrow_shards", "Document"),
 }
+SERVERS = {
+    "chunkyard-serve": ("servers", "Ours"),
+    "nginx": ("servers", "Nginx"),
+    "zarr-http-server": ("servers", "ZarrHttpServer"),
+}
 # Each kind of workload, and the rivals that it is for.
 KINDS: tuple[tuple[dict[str, Callable[..., Answer]], dict[str, tuple[str, str]]], ...] = (
     (array_workloads.WORKLOADS, ARRAYS),
@@ -67,6 +73,7 @@ KINDS: tuple[tuple[dict[str, Callable[..., Answer]], dict[str, tuple[str, str]]]
     (superchunk_workloads.WORKLOADS, SUPERCHUNKS),
     (label_workloads.WORKLOADS, LABELS),
     (export_workloads.WORKLOADS, EXPORTS),
+    (http_workloads.WORKLOADS, SERVERS),
 )
 
 

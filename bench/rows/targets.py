@@ -114,6 +114,9 @@ EXPORT_SIZE_PART = 1.05
 # The time for blocks of many labels must not grow more than their bytes.
 AS_BYTES = 1.0
 
+# A chunk of a volume from a labelmap over HTTP: 2,000 a second, by a client on the same two cores.
+HTTP_LABELS_US_MAX = 500
+
 # Targets against single rivals. Our commits are durable, the rival's are not.
 AGAINST: dict[str, dict[str, float]] = {
     "C1 one chunk, 10^6, returned": {"Icechunk": 400},
@@ -138,6 +141,7 @@ AGAINST: dict[str, dict[str, float]] = {
         for data in ("linspace", "walk", "labels")
         for codec in ("lz4", "zstd")
     },
+    "http zarr": {"zarr-http-server": 3, "nginx": 0.5},
     "dvid cold": {"files read in order": 0.8},
     "superchunks append at the end": {"bcolz": 5},
     "superchunks append after each batch": {"bcolz": 5},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import struct
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -120,10 +121,34 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         versions.append((newest["snapshot-id"], values + number))
     places["history"] = history
 
+    unpack(ROOT / "testdata" / "dvid" / "stores" / "basic.store", yard / "dvid")
+    places["dvid"] = f"dvid+badger://{yard}/dvid/data/badger"
+    run("convert", places["dvid"], yard / "dvid.zarr", "--quiet")
+    run("convert", places["dvid"], yard / "supervoxels.zarr", "--supervoxels", "--quiet")
+    places["dvid-copy"], places["dvid-supervoxels"] = yard / "dvid.zarr", yard / "supervoxels.zarr"
+
     process, url = serve(places)
     yield Served(url, fields, volumes, labels, merged, versions)
     process.terminate()
     assert process.wait(30) == 0
+
+
+def unpack(packed: Path, target: Path) -> None:
+    """A store that a real DVID wrote; testdata/dvid/make/pack_store.py packed it."""
+    rest = memoryview(bytes(numcodecs.Zstd().decode(packed.read_bytes())))
+    while rest:
+        (length,) = struct.unpack_from("<H", rest)
+        path, rest = target / bytes(rest[2 : 2 + length]).decode(), rest[2 + length :]
+        size, extents = struct.unpack_from("<QI", rest)
+        rest = rest[12:]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("wb") as file:
+            file.truncate(size)
+            for _ in range(extents):
+                offset, length = struct.unpack_from("<QQ", rest)
+                file.seek(offset)
+                file.write(rest[16 : 16 + length])
+                rest = rest[16 + length :]
 
 
 def tensorstore_zarr(url: str, path: str) -> ts.TensorStore:
@@ -226,3 +251,13 @@ def test_a_part_is_read_by_its_chunks(served: Served):
     expected = served.labels["v3"][5:30, 7:20, 3:49]
     array = tensorstore_zarr(served.at("repo"), "labels")
     assert np.array_equal(array[5:30, 7:20, 3:49].read().result(), expected)
+
+
+def test_a_store_of_dvid_has_bodies_unless_supervoxels_are_asked_for(served: Served):
+    bodies = zarr_python(served.at("dvid-copy"), "seg/s0")
+    supervoxels = zarr_python(served.at("dvid-supervoxels"), "seg/s0")
+    for view, expected in [("zarr", bodies), ("zarr-bodies", bodies), ("zarr-supervoxels", supervoxels)]:
+        assert np.array_equal(zarr_python(served.at("dvid", view), "seg/s0"), expected), view
+        assert np.array_equal(tensorstore_zarr(served.at("dvid", view), "seg/s0").read().result(), expected), view
+    for view, expected in [("precomputed", bodies), ("precomputed-supervoxels", supervoxels)]:
+        assert np.array_equal(tensorstore_volume(served.at("dvid", view), 0), expected), view

@@ -64,7 +64,7 @@ pub async fn recognise(place: &Place) -> Result<&'static dyn Format> {
 }
 
 /// The format that the scheme of a URL belongs to.
-fn claimed(url: &str) -> Option<&'static dyn Format> {
+pub fn claimed(url: &str) -> Option<&'static dyn Format> {
     if url.starts_with(TABLE) {
         return Some(&BlockTable);
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use chunkyard_engine::format::{OpenOptions, Source, Version};
-use chunkyard_engine::open::{Opened, open};
+use chunkyard_engine::open::{Opened, claimed, open};
 use chunkyard_engine::repo::{self, RepoSource, Repository, Session};
 use chunkyard_engine::{Error, Noun, Result};
 use tokio::sync::OnceCell;
@@ -88,6 +88,10 @@ impl Place {
     /// The repository there; `None` if it is something else.
     pub async fn repository(&self) -> Result<Option<&Repository>> {
         let opened = self.repository.get_or_try_init(|| async {
+            // A URL of another program's server or store is no place for a repository.
+            if claimed(&self.url).is_some() {
+                return Ok(None);
+            }
             let options = repo::OpenOptions {
                 store: self.options.store.clone(),
                 allowed: self.options.allowed.clone(),

@@ -15,7 +15,7 @@ use crate::scales;
 /// Bytes of a decoded chunk of a volume at most: a viewer takes few that are larger.
 const CHUNK_BYTES_MAX: usize = 8 << 20;
 
-/// What a caller does who meant one of several volumes.
+/// What to do to name one of several volumes.
 const ADVICE: &str = "put the path of one, or of its group, before `info`";
 
 /// The file that says what a volume is.

@@ -12,16 +12,19 @@ use axum::http::HeaderValue;
 use bytes::Bytes;
 use chunkyard_engine::Result;
 use chunkyard_engine::format::Source;
-use chunkyard_engine::repo::{RepoSource, Version};
+use chunkyard_engine::repo::{RepoSource, Session, Version};
 use moka::future::Cache;
 use twox_hash::XxHash64;
 
+use super::latest::Latest;
 use super::look::{Look, Seen};
 use crate::State;
 use crate::http::Failure;
 
 /// Opened views at most.
 const VIEWS: u64 = 64;
+/// Names of versions at most that are looked up together.
+const NAMES: u64 = 256;
 /// For so long what is no repository is taken to be as it was when it was opened.
 const FRESH: Duration = Duration::from_secs(2);
 /// What an entry costs besides its bytes.
@@ -31,8 +34,13 @@ const ENTRY_BYTES: usize = 160;
 pub(crate) struct Kept {
     views: Cache<ViewKey, Arc<View>>,
     values: Cache<ValueKey, Option<Value>>,
+    /// What names of versions stand for, looked up for every request.
+    names: moka::sync::Cache<(String, Option<String>), Latest<Found>>,
     opened: AtomicU64,
 }
+
+/// The session of a version, or why there is none.
+type Found = Result<Arc<Session>, Arc<Failure>>;
 
 /// A place at a version, seen in a way. The version is the id of a snapshot, or what was asked for of anything else.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -85,6 +93,7 @@ impl Kept {
         Self {
             views: Cache::new(VIEWS),
             values: Cache::builder().max_capacity(bytes_max as u64).weigher(weigh).build(),
+            names: moka::sync::Cache::new(NAMES),
             opened: AtomicU64::new(0),
         }
     }
@@ -118,8 +127,15 @@ impl Kept {
         {
             return Ok((view, true));
         }
-        let version = at.map_or(Version::Default, |name| Version::Named(name.to_owned()));
-        let session = repository.readonly_session(&version).await?;
+        let named = (name.to_owned(), at.map(str::to_owned));
+        let (repository, version) = (repository.clone(), named.1.clone());
+        let ask = move || async move {
+            let version = version.map_or(Version::Default, Version::Named);
+            let session = repository.readonly_session(&version).await;
+            session.map_err(|error| Arc::new(Failure::from(error)))
+        };
+        let latest = self.names.get_with(named, Latest::new);
+        let session = shared(latest.look(ask).await)?;
         let id = session.snapshot().snapshot_id.clone();
         let pinned = at == Some(&*id);
         let key = key(&id);

@@ -17,6 +17,7 @@
 
 mod answer;
 mod kept;
+mod latest;
 mod look;
 mod values;
 mod viewer;

@@ -113,7 +113,7 @@ async fn of_volumes(
         let chunk = async { volume.chunk(scale, &index).await.map(Some) };
         return packed(state, view, key, request, Kind::Volume, chunk).await;
     }
-    // Compressed as they are stored; unpacked for those who did not say that they can do that.
+    // Compressed as they are stored; unpacked for callers that did not say that they can do that.
     let gzip = request.may_compress() && accepts_gzip(request.headers);
     let chunk = async {
         let bytes = volume.chunk(scale, &index).await?;
@@ -130,7 +130,7 @@ async fn of_volumes(
     Ok(content.map(|content| answer::whole(request, Kind::Volume, content)))
 }
 
-/// A value that is compressed for those who can unpack it.
+/// A value that is compressed for callers that can unpack it.
 async fn packed(
     state: &State,
     view: &View,
