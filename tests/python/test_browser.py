@@ -85,15 +85,20 @@ def labels() -> np.ndarray:
 
 
 @pytest.fixture(scope="module")
-def server(labels: np.ndarray, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def yard(labels: np.ndarray, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A labelmap `brain` and an `image`."""
     yard = tmp_path_factory.mktemp("viewed")
     np.save(yard / "labels.npy", labels)
     run("labels", "import", yard / "brain", yard / "labels.npy", "--path", "/seg", "--block", "32,32,32", "--quiet")
     run("labels", "merge-bodies", yard / "brain", BIG + 1, BIG + 2, "--path", "/seg")
-    image = (labels % 251).astype("u1")
-    np.save(yard / "image.npy", image)
+    np.save(yard / "image.npy", (labels % 251).astype("u1"))
     run("repo", "init", yard / "image")
     run("repo", "set", yard / "image", "/grey", yard / "image.npy", "--chunks", "32,32,32", "--codec", "zstd:3", "-m", "grey")
+    return yard
+
+
+@pytest.fixture(scope="module")
+def server(yard: Path) -> Iterator[str]:
     config = yard / "chunkyard.toml"
     config.write_text(f'neuroglancer = "{client()}"\n')
     process, url = serve({"brain": yard / "brain", "image": yard / "image"}, "--config", str(config))

@@ -43,7 +43,12 @@ impl State {
         let places = Places::new(&config)?;
         let stopping = watch::Sender::new(false);
         let dvid = dvid::Kept::default();
-        let views = views::Kept::new(config.limits.cache_bytes_max);
+        let views = {
+            let limits = &config.limits;
+            // The largest value, decoded on both sides.
+            let making = limits.answer_bytes_max.saturating_mul(2);
+            views::Kept::new(limits.cache_bytes_max, making)
+        };
         let jobs = Arc::new(Jobs::new(&config)?);
         let streams = Streams::new(config.limits.streams);
         let inner = Inner { config, access, places, dvid, views, stopping, jobs, streams };

@@ -71,6 +71,24 @@ impl ArrayView {
         self.0.has_parts
     }
 
+    /// Bytes that making a chunk has in hand, as far as that is known in advance.
+    pub fn bytes_in_hand(&self) -> usize {
+        let decoded = |codecs: &ChunkCodecs| codecs.whole().chunk_bytes().unwrap_or(0);
+        match &self.0.way {
+            Way::Copied => {
+                // A chunk is not much larger when it is encoded.
+                let elements = self.0.to.spec.chunk_shape().unwrap_or_default();
+                let bytes = elements
+                    .iter()
+                    .fold(self.0.to.item_bytes(), |bytes, extent| bytes.saturating_mul(*extent));
+                usize::try_from(bytes).unwrap_or(usize::MAX)
+            }
+            Way::SameGrid { reader, encoder, .. } | Way::Regrid { reader, encoder } => {
+                decoded(reader.codecs()).saturating_add(decoded(&encoder.codecs))
+            }
+        }
+    }
+
     /// An encoded chunk; `None` if it holds nothing but the fill value. The grid must have it.
     pub async fn chunk(&self, index: &[u64]) -> Result<Option<Bytes>> {
         let shown = &*self.0;

@@ -140,6 +140,11 @@ impl Volume {
         }
     }
 
+    /// Bytes that making a chunk of a scale has in hand.
+    pub fn bytes_in_hand(&self, scale: usize) -> usize {
+        self.scales.get(scale).map_or(0, ArrayView::bytes_in_hand)
+    }
+
     /// Whether chunks of a scale are compressed by gzip besides their encoding.
     pub fn is_gzip(&self, scale: usize) -> bool {
         self.shown.is_gzip(scale)

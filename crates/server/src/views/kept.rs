@@ -14,6 +14,7 @@ use chunkyard_engine::Result;
 use chunkyard_engine::format::Source;
 use chunkyard_engine::repo::{RepoSource, Session, Version};
 use moka::future::Cache;
+use tokio::sync::Semaphore;
 use twox_hash::XxHash64;
 
 use super::latest::Latest;
@@ -27,6 +28,10 @@ const VIEWS: u64 = 64;
 const NAMES: u64 = 256;
 /// For so long what is no repository is taken to be as it was when it was opened.
 const FRESH: Duration = Duration::from_secs(2);
+/// What a permit to have bytes in hand stands for.
+const PERMIT_BYTES: usize = 1 << 16;
+/// Permits at most.
+const PERMITS_MAX: u32 = 1 << 24;
 /// What an entry costs besides its bytes.
 const ENTRY_BYTES: usize = 160;
 
@@ -37,6 +42,9 @@ pub(crate) struct Kept {
     /// What names of versions stand for, looked up for every request.
     names: moka::sync::Cache<(String, Option<String>), Latest<Found>>,
     opened: AtomicU64,
+    /// What values may have in hand together while they are made.
+    making: Semaphore,
+    permits: u32,
 }
 
 /// The session of a version, or why there is none.
@@ -84,8 +92,10 @@ impl std::fmt::Debug for Kept {
 }
 
 impl Kept {
-    /// Keeps values of so many bytes.
-    pub(crate) fn new(bytes_max: usize) -> Self {
+    /// Keeps values of so many bytes, and makes values that have so many in hand together.
+    pub(crate) fn new(bytes_max: usize, making_bytes_max: usize) -> Self {
+        let permits = u32::try_from(making_bytes_max / PERMIT_BYTES).unwrap_or(u32::MAX);
+        let permits = permits.clamp(1, PERMITS_MAX);
         let weigh = |key: &ValueKey, value: &Option<Value>| {
             let bytes = value.as_ref().map_or(0, |value| value.bytes.len());
             u32::try_from(bytes + key.key.len() + ENTRY_BYTES).unwrap_or(u32::MAX)
@@ -95,6 +105,8 @@ impl Kept {
             values: Cache::builder().max_capacity(bytes_max as u64).weigher(weigh).build(),
             names: moka::sync::Cache::new(NAMES),
             opened: AtomicU64::new(0),
+            making: Semaphore::new(permits as usize),
+            permits,
         }
     }
 
@@ -178,10 +190,14 @@ impl Kept {
         view: &View,
         key: &str,
         gzip: bool,
+        bytes_in_hand: usize,
         make: impl Future<Output = Result<Option<Bytes>>>,
     ) -> Result<Option<Value>, Failure> {
         let key = ValueKey { view: view.number, gzip, key: key.to_owned() };
         let make = async {
+            // A value that needs more than there is waits until it is alone.
+            let permits = u32::try_from(bytes_in_hand / PERMIT_BYTES).unwrap_or(u32::MAX);
+            let _permit = self.making.acquire_many(permits.clamp(1, self.permits)).await;
             let bytes = make.await?;
             // A slice would keep all of a larger read alive.
             let own = bytes.map(|bytes| Bytes::copy_from_slice(&bytes));

@@ -25,8 +25,8 @@ use crate::http::Failure;
 const GZIP_BYTES_MIN: usize = 512;
 /// How hard they are compressed.
 const GZIP_LEVEL: u32 = 1;
-/// Bytes of a large value that are in hand at a time.
-const PIECE_BYTES: u64 = 4 << 20;
+/// Bytes of a large value that are in hand at a time, for each request.
+const PIECE_BYTES: u64 = 1 << 20;
 
 /// The answer to a request for a key; `None` if nothing is there.
 pub(super) async fn find(
@@ -87,14 +87,14 @@ async fn of_hierarchy(
                 Some(Named::Chunk(..)) | None => Ok(None),
             }
         };
-        return packed(state, view, key, request, Kind::Json, document).await;
+        return packed(state, view, key, request, Kind::Json, 0, document).await;
     }
     let Some(Named::Chunk(array, index)) = hierarchy.value(key)? else { return Ok(None) };
     if array.has_parts() {
         return in_parts(view, array, &index, request).await;
     }
     let chunk = async { array.chunk(&index).await };
-    let found = state.views().value(view, key, false, chunk).await?;
+    let found = state.views().value(view, key, false, array.bytes_in_hand(), chunk).await?;
     Ok(found.map(|value| answer::whole(request, Kind::Chunk, Content::plain(value))))
 }
 
@@ -106,12 +106,13 @@ async fn of_volumes(
     request: &Request<'_>,
 ) -> Result<Option<Response>, Failure> {
     if let Some(info) = volumes.info(key) {
-        return packed(state, view, key, request, Kind::Json, async { info.map(Some) }).await;
+        return packed(state, view, key, request, Kind::Json, 0, async { info.map(Some) }).await;
     }
     let Some((volume, scale, index)) = volumes.chunk(key) else { return Ok(None) };
+    let in_hand = volume.bytes_in_hand(scale);
     if !volume.is_gzip(scale) {
         let chunk = async { volume.chunk(scale, &index).await.map(Some) };
-        return packed(state, view, key, request, Kind::Volume, chunk).await;
+        return packed(state, view, key, request, Kind::Volume, in_hand, chunk).await;
     }
     // Compressed as they are stored; unpacked for callers that did not say that they can do that.
     let gzip = request.may_compress() && accepts_gzip(request.headers);
@@ -125,7 +126,7 @@ async fn of_volumes(
             }
         }
     };
-    let found = state.views().value(view, key, gzip, chunk).await?;
+    let found = state.views().value(view, key, gzip, in_hand, chunk).await?;
     let content = found.map(|value| Content { value, gzip, varies: true });
     Ok(content.map(|content| answer::whole(request, Kind::Volume, content)))
 }
@@ -137,15 +138,18 @@ async fn packed(
     key: &str,
     request: &Request<'_>,
     kind: Kind,
+    in_hand: usize,
     make: impl Future<Output = Result<Option<Bytes>>>,
 ) -> Result<Option<Response>, Failure> {
-    let Some(plain) = state.views().value(view, key, false, make).await? else { return Ok(None) };
+    let plain = state.views().value(view, key, false, in_hand, make).await?;
+    let Some(plain) = plain else { return Ok(None) };
     let worth = plain.bytes.len() >= GZIP_BYTES_MIN;
     let gzip = worth && request.may_compress() && accepts_gzip(request.headers);
     if !gzip {
         let content = Content { value: plain, gzip: false, varies: worth };
         return Ok(Some(answer::whole(request, kind, content)));
     }
+    let length = plain.bytes.len();
     let compress = async {
         let bytes = plain.bytes;
         let made = chunkyard_engine::store::cpu(move || {
@@ -154,7 +158,7 @@ async fn packed(
         });
         Ok(Some(made.await??.into()))
     };
-    let found = state.views().value(view, key, true, compress).await?;
+    let found = state.views().value(view, key, true, length, compress).await?;
     let content = found.map(|value| Content { value, gzip: true, varies: true });
     Ok(content.map(|content| answer::whole(request, kind, content)))
 }
