@@ -112,6 +112,7 @@ bench-scale: bench-build ## ours alone with 10^7 references, 10^5 arrays, 10^4 c
 
 .PHONY: bench-build
 bench-build: bench/.venv/.installed wheel
+	$(CARGO) build --locked --release --workspace --bin chunkyard
 	cd bench/ours && CARGO_TARGET_DIR=target $(CARGO) build --locked --release
 	cd bench/zarrs && CARGO_TARGET_DIR=target $(CARGO) build --locked --release
 	cd bench/array_format && CARGO_TARGET_DIR=target $(CARGO) build --locked --release

@@ -24,8 +24,8 @@ WORKERS = 2
 
 
 class Fleet:
-    """`way=workers`: from the start of the export until the last acknowledgement; server and workers are there before.
-    `way=files`: from the start of the command to its end."""
+    """`way=workers`: from the start of the export until the last acknowledgement; server and workers
+    are there before. `way=files`: from the start of the command to its end."""
 
     def __init__(self, path: Path, options: dict[str, str]) -> None:
         self.path, self.way = path, options["way"]
@@ -36,8 +36,8 @@ class Fleet:
             wanted = self.path / "wanted.json"
             wanted.write_text(json.dumps(self.spec))
             clock = Clock()
-            command = [COMMAND, "export-shards", source, self.path, "--spec", wanted, "--strip-labels", "--quiet"]
-            subprocess.run([*map(str, command)], check=True)
+            command = [COMMAND, "export-shards", source, self.path, "--spec", wanted]
+            subprocess.run([*map(str, command), "--strip-labels", "--quiet"], check=True)
             samples.add(clock)
             return
         server, url = self._serve(source)
@@ -63,13 +63,16 @@ class Fleet:
 
     def _serve(self, source: Path) -> tuple[Any, str]:
         jobs = self.path.parent / "jobs"
-        command = [COMMAND, "serve", f"source={source}", "--jobs", str(jobs), "--json", "--http", "127.0.0.1:0", "--flight", "127.0.0.1:0"]
+        ports = ["--http", "127.0.0.1:0", "--flight", "127.0.0.1:0"]
+        command = [COMMAND, "serve", f"source={source}", "--jobs", str(jobs), "--json", *ports]
         server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert server.stdout is not None
-        return server, "grpc://" + json.loads(server.stdout.readline())["flight"].split("://")[1].rstrip("/")
+        address = json.loads(server.stdout.readline())["flight"].split("://")[1]
+        return server, "grpc://" + address.rstrip("/")
 
     def _worker(self, url: str) -> Any:
-        command = [sys.executable, "-m", "chunkyard.worker", url, "--sink", f"parquet:{self.path}/{{job}}", "--quiet"]
+        sink = f"parquet:{self.path}/{{job}}"
+        command = [sys.executable, "-m", "chunkyard.worker", url, "--sink", sink, "--quiet"]
         return subprocess.Popen(command)
 
     def blocks(self) -> int:
@@ -81,7 +84,8 @@ class Fleet:
         count = 0
         for file in (self.path / "s0").glob("*.arrow"):
             with ipc.open_file(file) as reader:
-                count += sum(reader.get_batch(at).num_rows for at in range(reader.num_record_batches))
+                batches = range(reader.num_record_batches)
+                count += sum(reader.get_batch(at).num_rows for at in batches)
         return count
 
 

@@ -90,8 +90,10 @@ def workloads(size: Size, data: Path) -> list[Workload]:
         if edge == volumes(size)[0]:
             options = {**voxels, "repeats": 1}
             sides = (WORKERS, FILES)
-            work = Workload("export fleet", "export-fleet", "exports-fleet", sides, options, source=source)
-            found.append(work)
+            where = "exports-fleet"
+            found.append(
+                Workload("export fleet", "export-fleet", where, sides, options, source=source)
+            )
     for kind in KINDS:
         found.append(of_blocks(size, data, f"export blocks {kind}", kind, (ALONE,)))
     for count in counts(size):
@@ -230,7 +232,10 @@ def growth_rows(size: Size) -> list[Row]:
 
 def rows(size: Size) -> list[Row]:
     title = "a job by two processes with a core each, against one"
-    fleet = "label blocks from a server to two workers on loopback, as Parquet, against export-shards to local Arrow files"
+    fleet = (
+        "label blocks from a server to two workers on loopback, as Parquet, against export-shards "
+        "to local Arrow files"
+    )
     return [
         *arrow_rows(size),
         *(row for edge in volumes(size) for row in volume_rows(edge)),

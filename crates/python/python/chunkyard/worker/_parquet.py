@@ -178,7 +178,9 @@ class _File:
             return
         try:
             if self._writer is None:
-                self._path.parent.mkdir(exist_ok=True)
+                if not self._path.parent.exists():
+                    self._path.parent.mkdir(exist_ok=True)
+                    _sync(self._path.parent.parent)
                 self._writer = pq.ParquetWriter(self._temp, self._schema, write_page_index=True, write_page_checksum=True, **self._options)
             table = pa.Table.from_batches(self._waiting).replace_schema_metadata(self._schema.metadata)
             self._writer.write_table(table, row_group_size=table.num_rows)
@@ -196,7 +198,6 @@ class _File:
             _sync(self._temp)
             os.replace(self._temp, self._path)
             _sync(self._path.parent)
-            _sync(self._path.parent.parent)
             # What workers left that died while they wrote this shard.
             for left in self._path.parent.glob(f".{self._path.name}.*"):
                 left.unlink(missing_ok=True)

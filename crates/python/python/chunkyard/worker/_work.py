@@ -73,6 +73,7 @@ class Worker:
         self._jobs: set[str] = set()
         # Whether a task was done since there was nothing to do.
         self._busy = False
+        self._waited = True
 
     def stop(self) -> None:
         """Ends soon, from any thread: gives the task back and returns from `run`."""
@@ -100,7 +101,9 @@ class Worker:
                     self._stop.wait(min(0.1 * 4**failures, 10.0) if failures else 0.0)
                 elif answer["state"] == "wait":
                     self._look_for_ends()
-                    self._stop.wait(answer["retry_ms"] / 1000)
+                    # A claim that did not wait is followed by one that does.
+                    if self._waited:
+                        self._stop.wait(answer["retry_ms"] / 1000)
                 elif answer["state"] == "cancelled":
                     raise CancelledError(f"the job {answer['job']} was cancelled")
                 else:
@@ -122,6 +125,7 @@ class Worker:
     def _claim(self) -> dict[str, Any]:
         # After a task, the job may be over: that is looked for at once, and not after a wait.
         wait_ms, self._busy = 0 if self._busy else _WAIT_MS, False
+        self._waited = wait_ms > 0
         request = {"worker": self._name, "job": self._job, "wait_ms": wait_ms}
         return self._patiently(lambda: self._server.call("export.claim", request, wait_ms / 1000))
 
