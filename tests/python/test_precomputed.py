@@ -258,3 +258,57 @@ def test_label_blocks_are_rewritten_and_clipped(tmp_path: Path) -> None:
     run("convert", blocks, sharded, "--shards", "32,32,64")
     expect(read_tensorstore(sharded), values)
     expect(read_cloudvolume(sharded), values)
+
+
+def scene(shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    """Brightness that changes slowly, in each channel another way."""
+    places = np.indices(shape).astype("f8")
+    waves = np.sin(places[-1] / 9) + np.cos(places[-2] / 11) + np.sin(places[-3] / 7)
+    if len(shape) > 3:
+        waves += places[0]
+    return (np.clip(waves / 6 + 0.5, 0, 1) * np.iinfo(dtype).max).astype(dtype)
+
+
+@pytest.mark.parametrize("shards", [None, "32,32,32"])
+@pytest.mark.parametrize(
+    ("codec", "values"),
+    [
+        ("png", scene((37, 41, 53), "uint8")),
+        ("png", scene((19, 33, 47), "uint16")),
+        ("png", scene((3, 17, 20, 40), "uint8")),
+        ("png", scene((4, 17, 20, 40), "uint16")),
+        ("jpeg:95", scene((37, 41, 53), "uint8")),
+        ("jpeg:95", scene((3, 17, 20, 40), "uint8")),
+    ],
+    ids=lambda value: value if isinstance(value, str) else f"{value.dtype}-{'x'.join(map(str, value.shape))}",
+)
+def test_pictures_of_ours_are_read_by_tensorstore(tmp_path: Path, codec: str, values: np.ndarray, shards: str | None) -> None:
+    write_zarr(tmp_path / "a.zarr", values)
+    target = tmp_path / "a.precomputed"
+    if shards and values.ndim == 4:
+        shards = f"{values.shape[0]},{shards}"
+    run("convert", tmp_path / "a.zarr", target, "--codec", codec, *(["--shards", shards] if shards else []))
+    [scale] = json.loads((target / "info").read_text())["scales"]
+    assert (scale["encoding"], "sharding" in scale) == (codec.split(":")[0], bool(shards))
+    far = 40 if codec.startswith("jpeg") else 0
+    for found in (read_tensorstore(target), by_us(target, "/a", tmp_path)):
+        assert found.dtype == values.dtype
+        difference = found.astype(int).reshape(values.shape) - values
+        assert np.abs(difference).max() <= far and np.abs(difference).mean() <= far / 10
+    run("verify", target)
+    # Elsewhere it is no picture, and nothing more is lost.
+    run("convert", target, tmp_path / "back.zarr")
+    expect(np.asarray(zarr.open_array(tmp_path / "back.zarr" / "a", mode="r")[...]), by_us(target, "/a", tmp_path))
+
+
+@pytest.mark.parametrize("sharding", [None, SHARDED], ids=["files", "sharded"])
+@pytest.mark.parametrize(("encoding", "dtype"), [("png", "uint8"), ("png", "uint16"), ("jpeg", "uint8")])
+def test_pictures_of_tensorstore_are_read(tmp_path: Path, sharding, encoding: str, dtype: str) -> None:
+    values, target = scene((37, 41, 53), dtype), tmp_path / "theirs"
+    scale = {"key": "8_8_8", "resolution": [8, 8, 8], "encoding": encoding}
+    write_tensorstore(target, values, scale | ({"sharding": sharding} if sharding else {}))
+    theirs = read_tensorstore(target)
+    ours = by_us(target, "/8_8_8", tmp_path)
+    far = 2 if encoding == "jpeg" else 0
+    assert np.abs(ours.astype(int).reshape(values.shape) - theirs.astype(int).reshape(values.shape)).max() <= far
+    run("verify", target)

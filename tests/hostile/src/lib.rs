@@ -98,6 +98,7 @@ pub const TARGETS: &[Target] = &[
     target("codec_pcodec", codec::pcodec),
     target("codec_label_block", codec::label_block),
     target("codec_segmentation", codec::segmentation),
+    target("codec_picture", codec::picture),
     target("label_block", label_block::block),
     target("label_block_half", label_block::downsampled),
     target("label_block_segmentation", label_block::segmentation),

@@ -50,6 +50,7 @@ pub(super) fn register() {
         super::lz4::register();
         super::offsets::register();
         super::pcodec::register();
+        super::picture::register();
         super::segmentation::register();
         super::vlen::register();
     });

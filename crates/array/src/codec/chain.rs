@@ -20,7 +20,7 @@ use super::packed::Packing;
 use super::scratch::{with_scratch, zeroed};
 use super::shard::{Part, Piece, Shard};
 use super::{
-    Elements, ElementsBuf, bounded, label_block, no_label_blocks, offsets, segmentation,
+    Elements, ElementsBuf, bounded, label_block, no_label_blocks, offsets, picture, segmentation,
     wrong_length,
 };
 use crate::copy::{check_len, dense_bytes};
@@ -116,6 +116,7 @@ impl Codecs {
             return Err(Error::invalid(format!("chunk shape {chunk_shape:?} contains a zero")));
         };
         label_block::zarr::check(codecs, &dtype, chunk_shape)?;
+        picture::check(codecs, &dtype, chunk_shape)?;
         segmentation::check(codecs, &dtype, chunk_shape)?;
         let chain = CodecChain::from_metadata(codecs).map_err(|cause| {
             let names: Vec<_> = codecs.iter().map(ToString::to_string).collect();

@@ -22,6 +22,7 @@ mod lz4;
 mod offsets;
 pub mod packed;
 mod pcodec;
+pub mod picture;
 mod scratch;
 pub mod segmentation;
 mod shard;

@@ -6,7 +6,7 @@ use zarrs::array::codec::default_array_to_bytes_codec;
 use zarrs::plugin::ExtensionName;
 
 use super::label_block::zarr as label_block;
-use super::segmentation;
+use super::{picture, segmentation};
 use crate::{DType, Error, Result};
 
 /// Reads a chain of codecs, joined by `+`, for arrays of type `dtype`.
@@ -20,6 +20,7 @@ use crate::{DType, Error, Result};
 /// | `crc32c` | a checksum of all before it |
 /// | `label_block` | first of all: chunks of labels as [label blocks](super::label_block) |
 /// | `compressed_segmentation` | first of all: chunks of labels as [Neuroglancer](super::segmentation) has them |
+/// | `png`, `jpeg[:quality]` | first of all: chunks of images as [pictures](super::picture), quality 75 |
 ///
 /// Any other codec that turns elements into bytes is added in front automatically: `bytes` in
 /// little-endian order, `vlen-utf8` or `vlen-bytes`, as the type demands.
@@ -37,7 +38,8 @@ pub fn parse_shorthand(text: &str, dtype: &DType) -> Result<Vec<Value>> {
     let first = match parts.peek().map(|part| part.trim()) {
         Some("label_block") => Some(label_block::shorthand(dtype)?),
         Some(segmentation::NAME) => Some(segmentation::shorthand(dtype)?),
-        _ => None,
+        Some(text) => picture::shorthand(text)?,
+        None => None,
     };
     if first.is_some() {
         parts.next();
@@ -96,12 +98,14 @@ fn parse_one(text: &str, dtype: &DType) -> Result<Value, String> {
         }
         "blosc" => blosc(&mut arguments, dtype)?,
         "crc32c" => json!({"name": "crc32c"}),
-        "label_block" | segmentation::NAME => return Err("must be the first".into()),
+        "label_block" | segmentation::NAME | "png" | "jpeg" => {
+            return Err("must be the first".into());
+        }
         "" => return Err("empty; write 'none' for no compression".into()),
         _ => {
             return Err(
                 "unknown; known are none, zstd, gzip, zlib, bz2, blosc, crc32c, label_block, \
-                 compressed_segmentation"
+                 compressed_segmentation, png, jpeg"
                     .into(),
             );
         }
@@ -222,6 +226,11 @@ mod tests {
             ("blosc:lz4:5:swirl", "none of noshuffle"),
             ("zstd+label_block", "must be the first"),
             ("label_block", "uint64 or uint32"),
+            ("zstd+png", "must be the first"),
+            ("png:9", "one argument too many"),
+            ("jpeg:0", "1 to 100, not 0"),
+            ("jpeg:high", "1 to 100, not high"),
+            ("jpeg:90:2", "1 to 100, not 90:2"),
         ] {
             let error = parse_shorthand(text, &dtype("float32")).unwrap_err().to_string();
             assert!(error.contains(expected), "{text}: {error}");

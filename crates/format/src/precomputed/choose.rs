@@ -63,7 +63,7 @@ impl Sharding {
             shard_bits: bits - within,
             minishard_index_encoding: Packing::Gzip,
             data_encoding: match encoding {
-                Encoding::Jpeg => Packing::Raw,
+                Encoding::Jpeg { .. } => Packing::Raw,
                 _ => Packing::Gzip,
             },
         }

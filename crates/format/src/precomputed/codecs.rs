@@ -1,6 +1,7 @@
 //! Encodings and packings as chains of codecs, and back.
 
 use chunkyard_array::ArraySpec;
+use chunkyard_array::codec::picture::{JPEG, PNG};
 use chunkyard_array::codec::segmentation::NAME as SEGMENTATION;
 use chunkyard_store::{Error, Result};
 use serde_json::{Value, json};
@@ -26,6 +27,11 @@ pub(super) fn chain(scale: &Scale, axes: &Axes, data_type: VoxelType) -> Vec<Val
         Encoding::Raw => json!({"name": "bytes", "configuration": {"endian": "little"}}),
         Encoding::CompressedSegmentation { block: [x, y, z] } => {
             json!({"name": SEGMENTATION, "configuration": {"block_size": [z, y, x]}})
+        }
+        Encoding::Png => json!({"name": PNG}),
+        Encoding::Jpeg { quality: None } => json!({"name": JPEG}),
+        Encoding::Jpeg { quality: Some(quality) } => {
+            json!({"name": JPEG, "configuration": {"quality": quality}})
         }
         // What we cannot decode can be listed and linked all the same.
         other => json!({"name": format!("neuroglancer.{}", other.name())}),
@@ -60,6 +66,15 @@ pub(super) fn encoding(spec: &ArraySpec, axes: &Axes, may_be_labels: bool) -> Re
         };
         return Ok(Encoding::CompressedSegmentation { block: [x, y, z] });
     }
+    match codecs.first().map(name) {
+        Some(PNG) => return Ok(Encoding::Png),
+        Some(JPEG) => {
+            let quality =
+                codecs.first().and_then(|codec| codec["configuration"]["quality"].as_u64());
+            return Ok(Encoding::Jpeg { quality });
+        }
+        _ => {}
+    }
     let labels = may_be_labels && matches!(spec.dtype()?.name(), "uint32" | "uint64");
     // Elements that are not compressed at all are wished so.
     let plain = codecs.len() == 1 && codecs.first().is_some_and(|codec| name(codec) == "bytes");
@@ -83,7 +98,7 @@ pub(super) fn sharding(node: &ArrayNode, scale: &Scale, axes: &Axes) -> Result<O
     let packed = node.spec.codecs_json().iter().any(|codec| {
         !matches!(
             name(codec),
-            "bytes" | "transpose" | SEGMENTATION | "crc32c" | "chunkyard.label_block"
+            "bytes" | "transpose" | SEGMENTATION | PNG | JPEG | "crc32c" | "chunkyard.label_block"
         )
     });
     let data_encoding = if packed { chosen.data_encoding } else { Packing::Raw };

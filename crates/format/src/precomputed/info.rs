@@ -95,7 +95,10 @@ pub enum Encoding {
         block: [u64; 3],
     },
     /// A picture, lossy.
-    Jpeg,
+    Jpeg {
+        /// 1 to 100, where it is known: readers do not need it.
+        quality: Option<u64>,
+    },
     /// A picture.
     Png,
     /// One that is known and not ours, by its name.
@@ -105,6 +108,7 @@ pub enum Encoding {
 /// The name of the encoding for labels.
 const COMPRESSED_SEGMENTATION: &str = "compressed_segmentation";
 const BLOCK_SIZE: &str = "compressed_segmentation_block_size";
+const JPEG_QUALITY: &str = "jpeg_quality";
 
 impl Info {
     /// Reads the file `info`, whose path is for messages.
@@ -225,6 +229,9 @@ impl Scale {
         if let Encoding::CompressedSegmentation { block } = &self.encoding {
             members.insert(BLOCK_SIZE.to_owned(), json!(block));
         }
+        if let Encoding::Jpeg { quality: Some(quality) } = self.encoding {
+            members.insert(JPEG_QUALITY.to_owned(), quality.into());
+        }
         if let Some(sharding) = &self.sharding {
             members.insert("sharding".to_owned(), sharding.render());
         }
@@ -293,7 +300,10 @@ impl Encoding {
         };
         Ok(match name.as_str() {
             "raw" => Self::Raw,
-            "jpeg" => Self::Jpeg,
+            "jpeg" => {
+                let quality = |value: &Value| value.as_u64().filter(|n| (1..=100).contains(n));
+                Self::Jpeg { quality: members.take(JPEG_QUALITY).as_ref().and_then(quality) }
+            }
             "png" => Self::Png,
             COMPRESSED_SEGMENTATION => {
                 let extents = "three extents";
@@ -309,7 +319,7 @@ impl Encoding {
         match self {
             Self::Raw => "raw",
             Self::CompressedSegmentation { .. } => COMPRESSED_SEGMENTATION,
-            Self::Jpeg => "jpeg",
+            Self::Jpeg { .. } => "jpeg",
             Self::Png => "png",
             Self::Other(name) => name,
         }

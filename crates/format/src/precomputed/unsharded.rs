@@ -161,9 +161,9 @@ fn encoding(array: &ArrayNode, axes: &Axes, kind: VolumeKind) -> Result<Encoding
     let first = array.spec.codecs_json();
     let named = first.iter().map(codecs::name).find(|name| *name != "transpose");
     Ok(match named.and_then(|name| name.strip_prefix("neuroglancer.")) {
-        Some("jpeg") => Encoding::Jpeg,
-        Some("png") => Encoding::Png,
-        Some(other) if other != "compressed_segmentation" => Encoding::Other(other.to_owned()),
+        Some(other) if !matches!(other, "compressed_segmentation" | "jpeg" | "png") => {
+            Encoding::Other(other.to_owned())
+        }
         _ => codecs::encoding(&array.spec, axes, kind == VolumeKind::Segmentation)?,
     })
 }

@@ -156,6 +156,10 @@ pub fn cases() -> Vec<Case> {
     cases.push(own("uint64", &[9, 8, 17], vec![blocks()]));
     cases.push(own("uint32", &[2, 8, 9, 8], vec![blocks()]));
     cases.push(own("uint64", &[8, 8, 16], vec![blocks(), leveled("gzip")]));
+    let own =
+        |dtype, shape: &[u64], name| Case::new("codec_picture", dtype, shape, vec![named(name)]);
+    cases.push(own("uint8", &[3, 5, 7, 6], "neuroglancer.png"));
+    cases.push(own("uint16", &[5, 7, 6], "neuroglancer.png"));
     cases
 }
 

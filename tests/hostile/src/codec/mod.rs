@@ -68,6 +68,11 @@ pub(crate) fn segmentation(data: &[u8]) {
     run("codec_segmentation", data);
 }
 
+/// Pictures.
+pub(crate) fn picture(data: &[u8]) {
+    run("codec_picture", data);
+}
+
 /// A case with its codecs bound.
 struct Bound {
     case: Case,

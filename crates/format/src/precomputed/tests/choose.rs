@@ -15,7 +15,10 @@ fn ours_has_shards_of_32768_chunks() {
     assert_eq!(bits(ours([8, 8, 8])), (9, 0, 0));
     assert_eq!(bits(ours([16, 8, 8])), (9, 1, 0));
     assert_eq!(bits(ours([1, 1, 1])), (0, 0, 0));
-    assert_eq!(Sharding::for_grid([1; 3], &Encoding::Jpeg).unwrap().data_encoding, Packing::Raw);
+    assert_eq!(
+        Sharding::for_grid([1; 3], &Encoding::Jpeg { quality: None }).unwrap().data_encoding,
+        Packing::Raw
+    );
 }
 
 #[test]
