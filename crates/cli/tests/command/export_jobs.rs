@@ -12,11 +12,11 @@ use super::support::{Noise, Scratch, npy};
 
 /// Voxels along z, y and x: 2 × 3 × 4 blocks.
 const SHAPE: [u64; 3] = [128, 192, 256];
-const EMIT: [&str; 4] = ["--emit", "arrow,precomputed,table", "--spec", "spec.json"];
+pub(super) const EMIT: [&str; 4] = ["--emit", "arrow,precomputed,table", "--spec", "spec.json"];
 const WORK: [&str; 2] = ["work", "job"];
 
 /// A labelmap `brain`, and a specification by which every block is a shard.
-fn source() -> Scratch {
+pub(super) fn source() -> Scratch {
     let scratch = Scratch::new();
     let [depth, height, width] = SHAPE;
     let label = |n: u64| {
@@ -103,7 +103,7 @@ fn workers_killed_at_random_leave_the_shards_of_one_process() {
     }
 }
 
-fn signal(worker: &Child, name: &str) {
+pub(super) fn signal(worker: &Child, name: &str) {
     let sent = Command::new("kill").args([name, &worker.id().to_string()]).status().unwrap();
     assert!(sent.success());
 }

@@ -18,6 +18,7 @@ mod dvid_damage;
 mod dvid_live;
 mod exhaustion;
 mod export_jobs;
+mod export_refusals;
 mod export_shards;
 mod formats;
 mod help;
