@@ -61,5 +61,5 @@ pub use mapping::{Mapping, MappingBuilder};
 pub use query::Ids;
 pub use rows::{Body, Bounds, Kind, Mutation, Supervoxel};
 pub use runs::{Run, Runs};
-pub use streams::BodyBlock;
+pub use streams::{BodyBlock, MappingPairs};
 pub use verify::Verified;

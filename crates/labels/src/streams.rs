@@ -12,6 +12,9 @@ use crate::rows::{self, IndexRow, MappingRow, Row, u64s};
 /// Blocks of a box that are looked up one by one, however few are stored.
 const LOOKED_UP: u64 = 4096;
 
+/// Pairs of supervoxel and body, a batch at a time.
+pub type MappingPairs = BoxStream<'static, Result<Vec<(u64, u64)>>>;
+
 /// What a body has in one block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BodyBlock {
@@ -62,7 +65,7 @@ impl Labelmap {
     }
 
     /// The mapping as pairs of supervoxel and body, by supervoxel.
-    pub fn mapping_rows(&self) -> Result<BoxStream<'static, Result<Vec<(u64, u64)>>>> {
+    pub fn mapping_rows(&self) -> Result<MappingPairs> {
         let batches = self.mapping.scan(&KeyRange::All, None)?;
         let pairs = |batch| {
             let batch = batch?;
