@@ -260,11 +260,44 @@ impl DvidStore {
         &self,
         instance: &Instance,
         resolver: &Resolver,
+        good: impl FnMut(LabelIndex),
+        bad: impl FnMut(u64, String),
+    ) -> Result<()> {
+        let prefix = keys::class_prefix(id_of(instance)?, keys::INDEX);
+        self.indices_below(&prefix, resolver, good, bad).await
+    }
+
+    /// What DVID counted for one body, at a version; `None` if there is no such body.
+    pub async fn index(
+        &self,
+        instance: &Instance,
+        resolver: &Resolver,
+        label: u64,
+    ) -> Result<Option<LabelIndex>> {
+        let mut prefix = keys::class_prefix(id_of(instance)?, keys::INDEX);
+        prefix.extend_from_slice(&label.to_be_bytes());
+        let (mut found, mut wrong) = (None, None);
+        let good = |index| found = Some(index);
+        self.indices_below(&prefix, resolver, good, |_, why| wrong = Some(why)).await?;
+        match wrong {
+            None => Ok(found),
+            Some(why) => Err(Error::Corrupt {
+                file: self.url.clone(),
+                what: format!("index of label {label} of {:?}", instance.name),
+                expected: "what DVID counted".into(),
+                found: why,
+            }),
+        }
+    }
+
+    async fn indices_below(
+        &self,
+        prefix: &[u8],
+        resolver: &Resolver,
         mut good: impl FnMut(LabelIndex),
         mut bad: impl FnMut(u64, String),
     ) -> Result<()> {
-        let prefix = keys::class_prefix(id_of(instance)?, keys::INDEX);
-        let mut scan = self.badger.scan(KeyRange::prefix(&prefix));
+        let mut scan = self.badger.scan(KeyRange::prefix(prefix));
         let mut group: Option<u64> = None;
         let (mut stored, mut entries): (Vec<Stored>, Vec<Entry>) = (Vec::new(), Vec::new());
         let mut winners: Vec<(u64, Entry)> = Vec::new();

@@ -139,8 +139,8 @@ impl Repo {
         if found.next().is_some() {
             return Err(Error::invalid(format!("several versions begin with {beginning}")));
         }
-        // It becomes a part of URLs.
-        let sound = first.uuid.len() <= 64 && first.uuid.bytes().all(|c| c.is_ascii_hexdigit());
+        // It becomes a part of URLs. Servers that speak as DVID does need not count by 16.
+        let sound = first.uuid.len() <= 64 && first.uuid.bytes().all(|c| c.is_ascii_alphanumeric());
         match sound && !first.uuid.is_empty() {
             true => Ok(first),
             false => Err(corrupt("version", "a UUID", &first.uuid)),
