@@ -10,7 +10,8 @@
 `blocks_s<N>.bin` is the answer to `blocks` with supervoxels, `mappings.bin`, `mappings.txt`, `info.json` and `repos_info.json` are as
 DVID sent them. `indices.bin` is the answer to `indices-compressed` for all labels of `listlabels.json`, and one label that does not
 exist. `listlabels.json` has [label, voxels] for each body; `hashes.json` has, for each scale and block, the first 32 hex digits of the
-sha256 of its supervoxels and of its bodies.
+sha256 of its supervoxels and of its bodies. `questions.json` has points with the labels there, some supervoxels with their bodies (all that
+are mapped, and each twentieth), and the greatest label.
 """
 import json, pathlib, shutil, sys
 
@@ -26,6 +27,17 @@ for kept in ["info.json", "mappings.bin", "mappings.txt", "listlabels.json", "ha
     shutil.copy(answers / kept, target / kept)
 shutil.copy(answers / "indices-compressed.bin", target / "indices.bin")
 shutil.copy(run / "repos_info.json", target / "repos_info.json")
+points, mapping = (json.loads((answers / f"{kept}.json").read_text()) for kept in ["points", "mapping"])
+rows = list(zip(mapping["supervoxels"], mapping["labels"], mapping["nolookup"]))
+rows = [row for number, row in enumerate(rows) if number % 20 == 0 or row[0] != row[1]]
+questions = {
+    "points": points["points"],
+    "labels": points["labels"],
+    "supervoxels": points["supervoxels"],
+    "mapping": {name: list(column) for name, column in zip(["supervoxels", "labels", "nolookup"], zip(*rows))},
+    "maxlabel": json.loads((answers / "maxlabel.json").read_text())["maxlabel"],
+}
+(target / "questions.json").write_text(json.dumps(questions))
 for document in target.glob("*.json"):
     document.write_text(json.dumps(json.loads(document.read_text()), separators=(",", ":")) + "\n")
 for file in target.iterdir():
