@@ -42,7 +42,7 @@ impl State {
         let access = Access::new(config.tokens.clone());
         let places = Places::new(&config)?;
         let stopping = watch::Sender::new(false);
-        let dvid = dvid::Kept::default();
+        let dvid = dvid::Kept::new(config.limits.answer_bytes_max);
         let views = {
             let limits = &config.limits;
             // The largest value, decoded on both sides.

@@ -2,6 +2,8 @@
 
 // Clippy lets functions outside `#[test]` unwrap only below a `cfg(test)`.
 #[cfg(test)]
+mod dvid;
+#[cfg(test)]
 mod flight;
 #[cfg(test)]
 mod harness;

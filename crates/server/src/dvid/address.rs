@@ -16,7 +16,7 @@ use chunkyard_engine::labels::Labelmap;
 use chunkyard_engine::repo::{Session, Version};
 use chunkyard_engine::{Error, Noun, Result};
 
-use super::meant::Meant;
+use super::meant::{FoundVersion, Meant};
 use super::served::{Served, served};
 use crate::State;
 
@@ -43,11 +43,11 @@ pub(crate) enum Holder {
     /// A version of a store of DVID, by its number.
     Store {
         /// The store.
-        store: DvidStore,
+        store: Arc<DvidStore>,
         /// Its URL, taken apart.
-        url: DvidUrl,
+        url: Arc<DvidUrl>,
         /// The data.
-        instance: Instance,
+        instance: Box<Instance>,
         /// The number of the version.
         version: u32,
     },
@@ -147,9 +147,20 @@ async fn in_place(state: &State, place: &str, meant: Meant<'_>, data: &str) -> R
     match served(state, place).await? {
         None => Ok(InPlace::NoVersion),
         Some(Served::Repository(repository)) => {
-            let Some(found) = meant.in_repository(place, &repository).await? else {
-                return Ok(InPlace::NoVersion);
+            let key = |id: &str| (place.to_owned(), id.to_owned());
+            let kept = match meant {
+                Meant::Version(name) => state.dvid().snapshots.get(&key(name)),
+                Meant::Within(..) => None,
             };
+            let found = match kept {
+                Some(session) => Some(FoundVersion { session: Arc::clone(&session), branch: None }),
+                None => meant.in_repository(place, &repository).await?,
+            };
+            let Some(found) = found else { return Ok(InPlace::NoVersion) };
+            let id = found.session.snapshot().snapshot_id.clone();
+            if meant == Meant::Version(&id) {
+                state.dvid().snapshots.put(key(&id), found.session.clone());
+            }
             let paths = labelmaps(state, place, &found.session).await?;
             Ok(match choose(place, data, &paths)? {
                 Some(path) => InPlace::Labelmap(Box::new(Address {
@@ -172,7 +183,7 @@ async fn in_place(state: &State, place: &str, meant: Meant<'_>, data: &str) -> R
                 let Some(path) = choose(place, data, &paths)? else {
                     return Ok(InPlace::OtherData(names(place, &paths)));
                 };
-                let instance = repo.labelmap(path.get(1..))?.clone();
+                let instance = Box::new(repo.labelmap(path.get(1..))?.clone());
                 return Ok(InPlace::Labelmap(Box::new(Address {
                     place: place.to_owned(),
                     path: path.to_owned(),

@@ -8,10 +8,12 @@ use chunkyard_engine::repo::{
 };
 use chunkyard_engine::{Error, ErrorKind, Result};
 
+/// Characters of the id of a snapshot.
+const ID_LENGTH: usize = 26;
 /// Shorter beginnings of a UUID of DVID are not looked up.
 const PREFIX_MIN: usize = 4;
 /// The property of a commit that was imported from DVID: the UUID that it had there.
-pub(crate) const DVID_UUID: &str = "dvid_uuid";
+const DVID_UUID: &str = "dvid_uuid";
 
 /// A name of a version, taken apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,11 +96,16 @@ async fn version(repository: &Repository, name: &str) -> Result<Option<FoundVers
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     };
+    let is_id = name.len() == ID_LENGTH;
+    if !is_id && let Some(session) = open(Version::branch(name)).await? {
+        return Ok(Some(FoundVersion { session, branch: Some(name.to_owned()) }));
+    }
     if let Some(session) = open(Version::Named(name.to_owned())).await? {
         let id = session.snapshot().snapshot_id.clone();
-        if id.starts_with(name) {
+        if !is_id || id == name {
             return Ok(Some(FoundVersion { session, branch: None }));
         }
+        // A name as long as an id.
         let state = repository.state().await?;
         let reference = state.refs.get(name);
         let is_branch = reference.is_some_and(|found| found.kind == ReferenceKind::Branch);

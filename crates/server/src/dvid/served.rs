@@ -1,5 +1,7 @@
 //! The served places that hold labelmaps: repositories, and stores of DVID.
 
+use std::sync::Arc;
+
 use chunkyard_engine::format::Place as Location;
 use chunkyard_engine::format::dvid::{DvidOptions, DvidStore, DvidUrl};
 use chunkyard_engine::open::recognise;
@@ -18,7 +20,7 @@ pub(crate) enum Served {
     /// A repository, whose labelmaps can be edited.
     Repository(Repository),
     /// A store of DVID, which is only read, and what its URL says.
-    Store(DvidStore, DvidUrl),
+    Store(Arc<DvidStore>, Arc<DvidUrl>),
 }
 
 /// What a served place holds, if it can hold labelmaps. Stores of DVID are opened once.
@@ -40,11 +42,11 @@ async fn store(state: &State, name: &str, place: &Place) -> Result<Served> {
     let key = name.to_owned();
     let url = DvidUrl::parse(place.url())?;
     if let Some(known) = state.dvid().stores.get(&key) {
-        return Ok(Served::Store((*known).clone(), url));
+        return Ok(Served::Store(known, Arc::new(url)));
     }
     let options = DvidOptions { store: place.options().store.clone(), ..DvidOptions::default() };
     let opened = DvidStore::open(&url, &options).await?;
-    Ok(Served::Store((*state.dvid().stores.put(key, opened)).clone(), url))
+    Ok(Served::Store(state.dvid().stores.put(key, opened), Arc::new(url)))
 }
 
 /// Whether a place without a scheme of its own is a store of DVID. That does not change while the server runs.
