@@ -1,9 +1,8 @@
-"""An export from a server to two workers on this machine, and the same shards written by one command."""
+"""An export from a server to two workers on this machine, and the same shards by one command."""
 
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import time
@@ -14,18 +13,15 @@ import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 from pyarrow import flight
 
-from harness.worker import BENCH
 from peers.clock import Clock, Samples
+from peers.servers import command
 
-COMMAND = os.environ.get(
-    "BENCH_CHUNKYARD", str(BENCH.parent / "target" / "release" / "chunkyard")
-)
 WORKERS = 2
 
 
 class Fleet:
-    """`way=workers`: from the start of the export until the last acknowledgement; server and workers
-    are there before. `way=files`: from the start of the command to its end."""
+    """`way=workers`: from the start of the export until the last acknowledgement; server and
+    workers are there before. `way=files`: from the start of the command to its end."""
 
     def __init__(self, path: Path, options: dict[str, str]) -> None:
         self.path, self.way = path, options["way"]
@@ -36,8 +32,9 @@ class Fleet:
             wanted = self.path / "wanted.json"
             wanted.write_text(json.dumps(self.spec))
             clock = Clock()
-            command = [COMMAND, "export-shards", source, self.path, "--spec", wanted]
-            subprocess.run([*map(str, command), "--strip-labels", "--quiet"], check=True)
+            export = [command(), "export-shards", str(source), str(self.path)]
+            options = ["--spec", str(wanted), "--strip-labels", "--quiet"]
+            subprocess.run([*export, *options], check=True)
             samples.add(clock)
             return
         server, url = self._serve(source)
@@ -64,16 +61,16 @@ class Fleet:
     def _serve(self, source: Path) -> tuple[Any, str]:
         jobs = self.path.parent / "jobs"
         ports = ["--http", "127.0.0.1:0", "--flight", "127.0.0.1:0"]
-        command = [COMMAND, "serve", f"source={source}", "--jobs", str(jobs), "--json", *ports]
-        server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        serve = [command(), "serve", f"source={source}", "--jobs", str(jobs), "--json", *ports]
+        server = subprocess.Popen(serve, stdout=subprocess.PIPE, text=True)
         assert server.stdout is not None
         address = json.loads(server.stdout.readline())["flight"].split("://")[1]
         return server, "grpc://" + address.rstrip("/")
 
     def _worker(self, url: str) -> Any:
         sink = f"parquet:{self.path}/{{job}}"
-        command = [sys.executable, "-m", "chunkyard.worker", url, "--sink", sink, "--quiet"]
-        return subprocess.Popen(command)
+        work = [sys.executable, "-m", "chunkyard.worker", url, "--sink", sink, "--quiet"]
+        return subprocess.Popen(work)
 
     def blocks(self) -> int:
         """How many blocks there are."""

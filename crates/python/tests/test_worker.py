@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -267,6 +268,7 @@ def test_a_signal_gives_tasks_back(serve: Callable[..., Exports], tmp_path: Path
     child = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     while server.job.sent < workers:
         assert child.poll() is None
+        time.sleep(0.01)
     os.kill(child.pid, number)
     _, text = child.communicate(timeout=30)
     assert child.returncode == code, text

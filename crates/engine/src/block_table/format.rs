@@ -21,8 +21,8 @@ impl Format for BlockTable {
 
     async fn probe(&self, place: &Place) -> Result<Probe> {
         Ok(match place.url().starts_with(TABLE) {
-            true => Probe::Yes(format!("{TABLE} comes before its place")),
-            false => Probe::No(format!("{TABLE} does not come before its place")),
+            true => Probe::Yes(format!("it is named {TABLE}PLACE")),
+            false => Probe::No(format!("it is not named {TABLE}PLACE")),
         })
     }
 

@@ -14,6 +14,7 @@ const LABELS_KEY: &str = "chunkyard.labels";
 mod cells;
 mod format;
 mod group;
+#[cfg(test)]
 mod read;
 mod schema;
 mod source;
@@ -26,7 +27,9 @@ pub use cells::{
     CELL_BYTES, CELLS, PARTS_MAX, Part, ROW_BYTES, ROW_LABELS, cell, join, labels, parts,
 };
 pub use format::BlockTable;
-pub use read::read;
 pub use schema::schema;
 pub use source::TableSource;
 pub use write::{Block, TableWriter, Written};
+
+#[cfg(test)]
+use self::read::read;

@@ -14,7 +14,7 @@ use super::schema::schema;
 pub(super) type Found = (u64, Vec<u64>, Vec<u64>, Vec<u8>);
 
 /// The blocks in the file of a shard, in its order. Rows that are missing, doubled or damaged are an error that names `file`.
-pub fn read(file: &str, content: Bytes) -> Result<Vec<Found>> {
+pub(super) fn read(file: &str, content: Bytes) -> Result<Vec<Found>> {
     let corrupt = |error: &dyn std::fmt::Display| Error::Corrupt {
         file: file.to_owned(),
         what: "block table".to_owned(),
