@@ -25,6 +25,7 @@ mod context;
 mod elements;
 mod failure;
 mod graph;
+mod log;
 mod npy;
 mod output;
 mod printable;

@@ -28,6 +28,11 @@ impl Output {
         self.json
     }
 
+    /// Whether nothing but results is wanted.
+    pub(crate) fn is_quiet(self) -> bool {
+        self.quiet
+    }
+
     /// Whether progress and remarks are wanted.
     pub(crate) fn talks(self) -> bool {
         !self.json && !self.quiet

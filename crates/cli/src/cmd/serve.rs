@@ -13,6 +13,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::context::Context;
 use crate::failure::Interrupted;
+use crate::log::{self, LogFormat};
 
 /// Serve data of any format over HTTP and Arrow Flight
 ///
@@ -47,10 +48,16 @@ pub(crate) struct Serve {
     /// The directory that keeps exports to workers, on any store; without it there are none
     #[arg(long, value_name = "URL")]
     jobs: Option<String>,
+
+    /// How requests are logged on standard error [default: text; quiet with --quiet]
+    #[arg(long, value_name = "FORMAT")]
+    log: Option<LogFormat>,
 }
 
 impl Serve {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
+        let usual = if context.output.is_quiet() { LogFormat::Quiet } else { LogFormat::Text };
+        log::install(self.log.unwrap_or(usual));
         let state = State::new(self.config(context).await?)?;
         // Before anything can be asked for: a signal from then on ends the server in order.
         let (mut first, mut both) = (Signals::new()?, Signals::new()?);
