@@ -17,6 +17,9 @@ pub const HTTP_PORT: u16 = 8000;
 /// The port of Arrow Flight, unless another is named.
 pub const FLIGHT_PORT: u16 = 8002;
 
+/// The longest time that a limit can be, a day: longer ones are none.
+const SECONDS_MAX: u64 = 86_400;
+
 /// The configuration of a server, as `chunkyard.toml` has it.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
@@ -39,6 +42,10 @@ pub struct Config {
     pub tokens: Vec<Token>,
     /// Certificate and key, for HTTPS and TLS.
     pub tls: Option<Tls>,
+    /// Origins whose pages may read, and change what is served; `*` lets any page read.
+    pub origins: Vec<String>,
+    /// Names of this machine; without tokens, requests to other names are refused.
+    pub hosts: Vec<String>,
     /// How much of the machine is used.
     pub limits: Limits,
 }
@@ -67,10 +74,14 @@ pub struct Limits {
     pub answer_bytes_max: usize,
     /// Bytes of chunks that are kept for the next request.
     pub cache_bytes_max: usize,
+    /// Bytes of answers that wait for their clients; while there are more, further requests are answered 503.
+    pub waiting_bytes_max: usize,
     /// Seconds that a request may take until its answer begins.
     pub request_seconds: u64,
     /// Seconds in which the head of a request must have come.
     pub header_seconds: u64,
+    /// Seconds after which a client that takes nothing of its answer is cut off.
+    pub stall_seconds: u64,
     /// Seconds that requests under way have to end when the server stops.
     pub grace_seconds: u64,
     /// Streams of Arrow Flight at a time; further ones are `RESOURCE_EXHAUSTED`.
@@ -91,6 +102,8 @@ impl Default for Config {
             neuroglancer: None,
             tokens: Vec::new(),
             tls: None,
+            origins: vec!["*".to_owned()],
+            hosts: Vec::new(),
             limits: Limits::default(),
         }
     }
@@ -104,8 +117,10 @@ impl Default for Limits {
             body_bytes_max: 256 << 20,
             answer_bytes_max: 256 << 20,
             cache_bytes_max: 256 << 20,
+            waiting_bytes_max: 1 << 30,
             request_seconds: 60,
             header_seconds: 10,
+            stall_seconds: 60,
             grace_seconds: 10,
             streams: 64,
             lease_ms: 60_000,
@@ -154,6 +169,17 @@ impl Config {
                 return Err(Error::invalid(format!("limits.{name} cannot be {value}")));
             }
         }
+        let times = [
+            ("header", limits.header_seconds),
+            ("request", limits.request_seconds),
+            ("stall", limits.stall_seconds),
+        ];
+        for (name, value) in times {
+            if !(1..=SECONDS_MAX).contains(&value) {
+                let what = format!("limits.{name}-seconds is 1 to {SECONDS_MAX}, found {value}");
+                return Err(Error::invalid(what));
+            }
+        }
         Ok(())
     }
 
@@ -175,8 +201,13 @@ impl Limits {
         Duration::from_secs(self.header_seconds)
     }
 
+    /// How long a client may take nothing of its answer.
+    pub(crate) fn stall_time(&self) -> Duration {
+        Duration::from_secs(self.stall_seconds)
+    }
+
     /// How long a request may take until its answer begins.
-    pub fn request_time(&self) -> Duration {
+    pub(crate) fn request_time(&self) -> Duration {
         Duration::from_secs(self.request_seconds)
     }
 

@@ -23,6 +23,7 @@ pub mod error;
 mod flight;
 mod http;
 mod jobs;
+pub mod metrics;
 mod net;
 pub mod places;
 mod serve;

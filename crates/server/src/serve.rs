@@ -1,12 +1,14 @@
 //! Running until told to stop.
 
 use std::future::Future;
+use std::sync::Arc;
 
 use chunkyard_engine::{Error, Result};
+use rustls::ServerConfig;
 use tokio::net::TcpListener;
 
 use crate::State;
-use crate::net::{Listener, Protocol};
+use crate::net::{Listener, Protocol, encryption};
 use crate::{flight, http};
 
 /// Where the server listens.
@@ -16,6 +18,8 @@ pub struct Listeners {
     pub http: TcpListener,
     /// Arrow Flight.
     pub flight: TcpListener,
+    /// The certificate and the like of the first and the second, if connections are encrypted.
+    tls: Option<(Arc<ServerConfig>, Arc<ServerConfig>)>,
 }
 
 impl Listeners {
@@ -26,7 +30,11 @@ impl Listeners {
             let bound = TcpListener::bind(address).await;
             bound.map_err(|error| Error::store("listen on", format!("{address}"), error))
         };
-        Ok(Self { http: bind(config.http).await?, flight: bind(config.flight).await? })
+        let tls = match &config.tls {
+            Some(tls) => Some((encryption(tls, Protocol::Http)?, encryption(tls, Protocol::Grpc)?)),
+            None => None,
+        };
+        Ok(Self { http: bind(config.http).await?, flight: bind(config.flight).await?, tls })
     }
 
     /// The URLs of both, with the ports that were chosen.
@@ -36,7 +44,10 @@ impl Listeners {
             address.map_err(|error| Error::store("look at", "the address of a socket", error))
         };
         let (http, flight) = (address(&self.http)?, address(&self.flight)?);
-        Ok((format!("http://{http}"), format!("grpc://{flight}")))
+        Ok(match &self.tls {
+            Some(_) => (format!("https://{http}"), format!("grpc+tls://{flight}")),
+            None => (format!("http://{http}"), format!("grpc://{flight}")),
+        })
     }
 }
 
@@ -46,15 +57,24 @@ pub async fn serve(
     state: State,
     shutdown: impl Future<Output = ()> + Send,
 ) -> Result<()> {
-    let limits = &state.config().limits;
-    let listener =
-        |socket, protocol, router| Listener { socket, protocol, router, limits: limits.clone() };
-    let http = listener(listeners.http, Protocol::Http, http::router(state.clone()));
-    let flight = listener(listeners.flight, Protocol::Grpc, flight::router(state.clone()));
+    let Listeners { http, flight, tls } = listeners;
+    let (http_tls, flight_tls) = tls.unzip();
+    let http = Listener {
+        socket: http,
+        protocol: Protocol::Http,
+        tls: http_tls,
+        router: http::router(state.clone()),
+    };
+    let flight = Listener {
+        socket: flight,
+        protocol: Protocol::Grpc,
+        tls: flight_tls,
+        router: flight::router(state.clone()),
+    };
     let stop = async {
         shutdown.await;
         state.stop();
     };
-    tokio::join!(http.run(state.stopping()), flight.run(state.stopping()), stop);
+    tokio::join!(http.run(&state), flight.run(&state), stop);
     Ok(())
 }

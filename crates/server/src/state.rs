@@ -10,6 +10,7 @@ use crate::access::Access;
 use crate::dvid;
 use crate::flight::Streams;
 use crate::jobs::Jobs;
+use crate::metrics::Metrics;
 use crate::places::Places;
 use crate::views;
 
@@ -26,6 +27,7 @@ struct Inner {
     places: Places,
     dvid: dvid::Kept,
     views: views::Kept,
+    metrics: Metrics,
     stopping: watch::Sender<bool>,
     jobs: Arc<Jobs>,
     streams: Streams,
@@ -51,7 +53,8 @@ impl State {
         };
         let jobs = Arc::new(Jobs::new(&config)?);
         let streams = Streams::new(config.limits.streams);
-        let inner = Inner { config, access, places, dvid, views, stopping, jobs, streams };
+        let metrics = Metrics::default();
+        let inner = Inner { config, access, places, dvid, views, metrics, stopping, jobs, streams };
         Ok(Self { inner: Arc::new(inner) })
     }
 
@@ -88,6 +91,11 @@ impl State {
     /// What the handlers of views keep.
     pub(crate) fn views(&self) -> &views::Kept {
         &self.inner.views
+    }
+
+    /// Counts of what the server does.
+    pub fn metrics(&self) -> &Metrics {
+        &self.inner.metrics
     }
 
     /// Streams of Arrow Flight that are open, and the bytes of messages that are ready in them and not yet taken.

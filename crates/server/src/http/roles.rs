@@ -15,6 +15,10 @@ const EXCEPTIONS: &[(&str, Method, Role)] = &[
     ("/export", Method::POST, Role::Admin),
     ("/export/{job}", Method::DELETE, Role::Admin),
     ("/jobs/{job}", Method::DELETE, Role::Admin),
+    // The viewer tells its server what it does; nothing changes by it.
+    ("/neuroglancer/state/{token}", Method::POST, Role::Read),
+    ("/neuroglancer/action/{token}", Method::POST, Role::Read),
+    ("/neuroglancer/credentials/{token}", Method::POST, Role::Read),
 ];
 
 /// What answers without a token: whether the server lives is no secret.

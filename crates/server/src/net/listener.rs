@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use axum::Router;
 use hyper_util::server::graceful::GracefulShutdown;
+use rustls::ServerConfig;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 
-use super::connection;
-use crate::config::Limits;
-use crate::state::Stopping;
+use super::connection::Serving;
+use crate::State;
+use crate::metrics::Gauge;
 
 /// What is spoken on a listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,10 +30,10 @@ pub(crate) struct Listener {
     pub(crate) socket: TcpListener,
     /// What is spoken.
     pub(crate) protocol: Protocol,
+    /// The certificate and the like, if connections are encrypted.
+    pub(crate) tls: Option<Arc<ServerConfig>>,
     /// What answers.
     pub(crate) router: Router,
-    /// Bounds on connections and their time.
-    pub(crate) limits: Limits,
 }
 
 /// How long a failed accept is not repeated: it fails for want of file descriptors, and they come back as connections end.
@@ -40,10 +41,18 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 impl Listener {
     /// Accepts and serves until the server stops; then waits for requests under way, as long as they may take.
-    pub(crate) async fn run(self, mut stopping: Stopping) {
-        let Self { socket, protocol, router, limits } = self;
+    pub(crate) async fn run(self, state: &State) {
+        let Self { socket, protocol, tls, router } = self;
+        let limits = state.config().limits.clone();
+        let grace = Duration::from_secs(limits.grace_seconds);
         let places = Arc::new(Semaphore::new(limits.connections));
+        let serving = Serving { protocol, tls, router, limits };
+        let gauge = match protocol {
+            Protocol::Http => Gauge::Http,
+            Protocol::Grpc => Gauge::Flight,
+        };
         let graceful = GracefulShutdown::new();
+        let mut stopping = state.stopping();
         let mut running = JoinSet::new();
         loop {
             let accepted = tokio::select! {
@@ -52,14 +61,14 @@ impl Listener {
                 () = stopping.wait() => break,
             };
             let Some((stream, place)) = accepted else { continue };
-            let (router, limits, watcher) = (router.clone(), limits.clone(), graceful.watcher());
+            let (serving, watcher) = (serving.clone(), graceful.watcher());
+            let open = state.metrics().open(gauge, 1);
             running.spawn(async move {
-                connection::serve(stream, protocol, router, &limits, watcher).await;
-                drop(place);
+                serving.serve(stream, watcher).await;
+                drop((place, open));
             });
         }
         drop(socket);
-        let grace = Duration::from_secs(limits.grace_seconds);
         if tokio::time::timeout(grace, graceful.shutdown()).await.is_err() {
             tracing::warn!("requests did not end in {grace:?} and are cut off");
         }
@@ -71,7 +80,7 @@ impl Listener {
 async fn accept(
     socket: &TcpListener,
     places: &Arc<Semaphore>,
-) -> Option<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
+) -> Option<(TcpStream, OwnedSemaphorePermit)> {
     let place = places.clone().acquire_owned().await.ok()?;
     match socket.accept().await {
         Ok((stream, _)) => Some((stream, place)),

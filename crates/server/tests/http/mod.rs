@@ -1,3 +1,6 @@
 //! What all requests have in common.
 
 mod access;
+mod clients;
+mod documentation;
+mod tls;
