@@ -76,7 +76,7 @@ async fn every_time_of_a_store_with_levels_is_what_badger_lists() {
         expected.entry(time.parse().unwrap()).or_default().push(rest.to_owned());
     }
     assert_eq!(expected.len(), 3);
-    for name in ["none", "zstd"] {
+    for name in ["none", "zstd", "v4"] {
         let unpacked = Unpacked::badger(name);
         for (time, expected) in &expected {
             let options = BadgerOptions { skip_corrupt: false, at: Some(*time) };
