@@ -2,8 +2,12 @@
 //!
 //! Server, credentials and bucket come from the environment, see `scripts/with-s3-server`.
 
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
+
+use super::export_jobs::{self, EMIT, signal};
 use super::support::{Run, Scratch, data, npy};
 
 /// An unused place in the bucket.
@@ -158,4 +162,35 @@ fn a_job_lives_in_a_bucket_and_outlives_its_workers() {
             assert!(get(&target) == get("r"), "{target} {path} differs");
         }
     }
+}
+
+/// Job and target of an export in a bucket; a worker is put to sleep, and wakes up when all is over.
+#[test]
+#[ignore = "needs an S3 server; run by `make test-s3`"]
+fn shards_in_a_bucket_count_once_also_those_of_a_stale_lease() {
+    let (scratch, url) = (export_jobs::source(), fresh_url());
+    let (target, job) = (format!("{url}/shards"), format!("{url}/job"));
+    let share = ["--job", &job, "--task-size", "2MiB", "--lease", "2s", "--json"];
+    let make = [&["export-shards", "brain", &target], &EMIT[..], &share].concat();
+    let made = scratch.run(&make).code(0).json();
+    let work = ["work", &job, "--json"];
+    let status = || scratch.run(&["work", &job, "--status", "--json"]).code(0).json();
+    let mut command = std::process::Command::new(scratch.command(&[]).get_program());
+    command.args(work).current_dir(scratch.path("."));
+    let sleeper = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+    while status()["done"] == 0 {}
+    signal(&sleeper, "-STOP");
+    let done = scratch.run(&work).code(0).json();
+    assert_eq!(done["finished"], true, "{done}");
+    let before = status();
+    assert_eq!((&before["done"], &before["free"]), (&made["tasks"], &0.into()), "{before}");
+    signal(&sleeper, "-CONT");
+    let woken = sleeper.wait_with_output().unwrap();
+    assert!(woken.status.success(), "a worker that was given up is no failure");
+    let woken: Value = serde_json::from_slice(&woken.stdout).unwrap();
+    assert_eq!(woken["finished"], true, "{woken}");
+    let after = status();
+    assert_eq!((&after["done"], &after["outcome"]), (&before["done"], &before["outcome"]));
+    let checked = scratch.run(&["export-shards", "brain", &target, "--check", "--json"]).code(0);
+    assert_eq!(checked.json()["missing"], serde_json::json!([]));
 }
