@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -27,18 +26,23 @@ UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 def chunks(make: Make, directory: Path, options: Options) -> Answer:
     """Requests for random chunks, `repeats` times after a warm-up."""
     labels = options["kind"] == "labels"
+    prepare(directory, options["kind"])
     values = np.load(directory / f"{options['kind']}.npy", mmap_mode="r")
     paths = volume_paths() if labels else zarr_paths()
     server = make()
     samples, p99 = Samples(), []
     try:
         base = server.start()
-        equal = all(check(base, path, values, directory, labels) for path in paths[:: len(paths) // 8])
+        equal = all(
+            check(base, path, values, directory, labels) for path in paths[:: len(paths) // 8]
+        )
         script = directory / "paths.lua"
         script.write_text(lua(base, paths))
         for repeat in range(max(1, int(options["repeats"])) + 1):
             before = server.cpu_seconds()
-            count, seconds, slowest = wrk(base, script, 2 if repeat == 0 else int(options["seconds"]))
+            count, seconds, slowest = wrk(
+                base, script, 2 if repeat == 0 else int(options["seconds"])
+            )
             if repeat > 0:
                 samples.wall.append(seconds / count)
                 samples.cpu.append((server.cpu_seconds() - before) / count)
@@ -53,25 +57,30 @@ def chunks(make: Make, directory: Path, options: Options) -> Answer:
     return Answer({"request": samples}, equal=equal, facts=facts)
 
 
-def prepare(directory: Path) -> None:
-    """A repository, its chunks as files, and a labelmap; made once."""
-    if (directory / "made").exists():
+def prepare(directory: Path, kind: str) -> None:
+    """A repository and its chunks as files, or a labelmap; made once."""
+    mark = directory / f"made-{kind}"
+    if mark.exists():
         return
-    shutil.rmtree(directory, ignore_errors=True)
-    directory.mkdir(parents=True)
-    z, y, x = np.indices((EDGE,) * 3, dtype="f4")
-    noise = np.random.default_rng(SEED).standard_normal((EDGE,) * 3).astype("f4")
-    np.save(directory / "zarr.npy", np.sin(z / 9) * np.cos(y / 7) + x / EDGE + noise / 64)
-    np.save(directory / "labels.npy", cells(EDGE, 16, SEED))
-    for words in (
-        ("repo", "init", "zarr"),
-        ("repo", "set", "zarr", "/a", "zarr.npy", "--chunks", f"{CHUNK},{CHUNK},{CHUNK}",
-         "--codec", "blosc:zstd:3:shuffle", "-m", "a"),
-        ("convert", "zarr", "files", "--to", "zarr3"),
-        ("labels", "import", "labels", "labels.npy", "--path", "/seg"),
-    ):
+    directory.mkdir(parents=True, exist_ok=True)
+
+    def run(*words: str) -> None:
         subprocess.run([command(), *words, "--quiet"], check=True, cwd=directory)
-    (directory / "made").touch()
+
+    if kind == "labels":
+        np.save(directory / "labels.npy", cells(EDGE, 16, SEED))
+        run("labels", "import", "labels", "labels.npy", "--path", "/seg")
+    else:
+        z, y, x = np.indices((EDGE,) * 3, dtype="f4")
+        noise = np.random.default_rng(SEED).standard_normal((EDGE,) * 3).astype("f4")
+        np.save(directory / "zarr.npy", np.sin(z / 9) * np.cos(y / 7) + x / EDGE + noise / 64)
+        chunks, codec = f"{CHUNK},{CHUNK},{CHUNK}", "blosc:zstd:3:shuffle"
+        run("repo", "init", "zarr")
+        run(
+            "repo", "set", "zarr", "/a", "zarr.npy", "--chunks", chunks, "--codec", codec, "-m", "a"
+        )
+        run("convert", "zarr", "files", "--to", "zarr3")
+    mark.touch()
 
 
 def zarr_paths() -> list[str]:
@@ -115,11 +124,10 @@ function request() return requests[math.random(#requests)] end
 
 def wrk(base: str, script: Path, seconds: int) -> tuple[int, float, float]:
     """Requests, their time, and the 99th percentile of their latency."""
-    words = ["wrk", "-t", THREADS, "-c", CONNECTIONS, "-d", f"{seconds}s", "--latency", "-s", script]
+    load = ("-t", str(THREADS), "-c", str(CONNECTIONS), "-d", f"{seconds}s")
+    words = ["wrk", *load, "--latency", "-s", str(script), base]
     try:
-        done = subprocess.run(
-            [str(word) for word in (*words, base)], check=True, capture_output=True, text=True
-        )
+        done = subprocess.run(words, check=True, capture_output=True, text=True)
     except FileNotFoundError as error:
         raise Cannot("wrk is not installed") from error
     said = done.stdout
@@ -135,8 +143,8 @@ def wrk(base: str, script: Path, seconds: int) -> tuple[int, float, float]:
     )
 
 
-def made(_make: Make, directory: Path, _options: Options) -> Answer:
-    prepare(directory)
+def made(_make: Make, directory: Path, options: Options) -> Answer:
+    prepare(directory, options["kind"])
     return Answer()
 
 

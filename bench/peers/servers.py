@@ -87,7 +87,13 @@ class Ours(Server):
     def start(self) -> str:
         place = self.directory / self.options["kind"]
         process = self.run(
-            command(), "serve", f"d={place}", "--http", "127.0.0.1:0", "--flight", "127.0.0.1:0",
+            command(),
+            "serve",
+            f"d={place}",
+            "--http",
+            "127.0.0.1:0",
+            "--flight",
+            "127.0.0.1:0",
             "--json",
         )
         assert process.stdout is not None
@@ -136,8 +142,18 @@ class ZarrHttpServer(Server):
     def start(self) -> str:
         port = free_port()
         self.run(
-            sys.executable, "-m", "uvicorn", "--factory", "peers.servers:zarr_app",
-            "--port", port, "--workers", WORKERS, "--no-access-log", "--log-level", "error",
+            sys.executable,
+            "-m",
+            "uvicorn",
+            "--factory",
+            "peers.servers:zarr_app",
+            "--port",
+            port,
+            "--workers",
+            WORKERS,
+            "--no-access-log",
+            "--log-level",
+            "error",
             env={"BENCH_STORE": str(self.directory / "files")},
         )
         self.wait(port)

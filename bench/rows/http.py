@@ -17,15 +17,24 @@ ZARR = Side("zarr-http-server", "zarr-http-server")
 def workloads(size: Size, _data: Path) -> list[Workload]:
     seconds = 2 if size.field_planes < 64 else 10 if size.field_planes > 256 else 5
     options = {"repeats": size.repeats, "seconds": seconds}
-    return [
-        Workload("http zarr", "http-chunks", "http", (BRANCH, SNAPSHOT, NGINX, ZARR), {**options, "kind": "zarr"}, prepare="http-prepare"),
-        Workload("http labels", "http-chunks", "http", (BRANCH,), {**options, "kind": "labels"}, prepare="http-prepare"),
-    ]
+
+    def workload(kind: str, sides: tuple[Side, ...]) -> Workload:
+        asked = {**options, "kind": kind}
+        return Workload(
+            f"http {kind}", "http-chunks", f"http-{kind}", sides, asked, prepare="http-prepare"
+        )
+
+    return [workload("zarr", (BRANCH, SNAPSHOT, NGINX, ZARR)), workload("labels", (BRANCH,))]
 
 
 def rows(_size: Size) -> list[Row]:
     return [
-        Row("http zarr", "a chunk of a repository as it is stored, warm, wrk on the same cores", "http zarr", "request"),
+        Row(
+            "http zarr",
+            "a chunk of a repository as it is stored, warm, wrk on the same cores",
+            "http zarr",
+            "request",
+        ),
         Row(
             "http labels",
             "a chunk of a volume from a labelmap, warm, wrk on the same cores",

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use axum::http::{HeaderMap, Method};
+use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::Response;
 use bytes::Bytes;
 use chunkyard_array::ChunkIndex;
@@ -39,8 +39,7 @@ pub(super) async fn find(
     headers: &HeaderMap,
 ) -> Result<Option<Response>, Failure> {
     let again = match attempt(state, name, at, look, key, method, headers).await {
-        (Some(view), Err(failure)) if failure.status.is_server_error() => {
-            // A file may have been replaced since it was opened.
+        (Some(view), Err(failure)) if may_be_stale(&failure) => {
             if !state.views().forget(&view).await {
                 return Err(failure);
             }
@@ -49,6 +48,11 @@ pub(super) async fn find(
         done => done,
     };
     again.1
+}
+
+/// Whether a failure can come from a file that was replaced since it was opened.
+fn may_be_stale(failure: &Failure) -> bool {
+    failure.status.is_server_error() && failure.status != StatusCode::NOT_IMPLEMENTED
 }
 
 async fn attempt(
