@@ -184,10 +184,15 @@ fn made(
     // A chunk that is larger than the array has no more voxels than that.
     let item = usize::try_from(data_type.bytes()).unwrap_or(8);
     let bytes = chunk.iter().fold(item as u64, |bytes, extent| bytes.saturating_mul(*extent));
-    scale.chunk_sizes = vec![match bytes > chunk_bytes_max as u64 {
+    let cut = bytes > chunk_bytes_max as u64;
+    scale.chunk_sizes = vec![match cut {
         true => axes.xyz(&guess_chunks(&chunk, item), 1),
         false => axes.xyz(&chunk, 1),
     }];
+    if cut && matches!(scale.encoding, Encoding::Jpeg { .. } | Encoding::Png) {
+        // A picture that is made anew would lose more than it has lost.
+        scale.encoding = Encoding::Raw;
+    }
     let chain = codecs::chain(scale, axes, data_type);
     let chunk = axes.arrange(scale.chunk_size(), channels);
     let plain = array.spec.with_chunk_shape(&chunk)?.with_codecs(chain.clone())?;
