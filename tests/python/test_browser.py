@@ -156,3 +156,13 @@ def test_an_image_as_zarr_and_as_a_volume(server: str, labels: np.ndarray):
     for source in (f"zarr3://{server}/data/image/zarr/grey", f"precomputed://{server}/data/image/precomputed"):
         (found,) = view(server, source, "image", [0])
         assert np.array_equal(found, labels % 251), source
+
+
+def test_a_labelmap_as_data_of_dvid_at_two_scales(server: str, yard: Path, labels: np.ndarray):
+    version = json.loads(run("repo", "log", yard / "brain", "--json").stdout)[0]["snapshot-id"]
+    found = view(server, f"dvid://{server}/{version}/seg", "segmentation", [0, 1])
+    for voxels, wanted in zip(found, [expected(labels), halved(labels, server)], strict=True):
+        # DVID's volumes are whole blocks of 64, and so the viewer sees them; beyond the labelmap there are zeros.
+        padded = np.zeros(voxels.shape, "u8")
+        padded[tuple(slice(extent) for extent in wanted.shape)] = wanted
+        assert np.array_equal(voxels, padded)
