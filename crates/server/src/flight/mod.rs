@@ -5,6 +5,7 @@
 //!  DoGet ──▶ ticket ──▶ claimed ──┬─ blocks         shards as record batches, each with its marker
 //!                │                └─ index          parts of the label index
 //!                └────▶ array                       a region of any array
+//!  DoPut ──▶ put                                    boxes into an array, label blocks into a new labelmap
 //!                          │
 //!                       streams                     two messages ready at most; as many streams as configured
 //! ```
@@ -19,6 +20,7 @@ mod claimed;
 mod index;
 mod info;
 mod message;
+mod put;
 mod streams;
 mod ticket;
 
@@ -163,9 +165,10 @@ impl FlightService for Flight {
 
     async fn do_put(
         &self,
-        _: Request<Streaming<FlightData>>,
+        request: Request<Streaming<FlightData>>,
     ) -> Result<Response<Self::DoPutStream>, Status> {
-        Err(Status::unimplemented("writing"))
+        self.require(Role::Write, request.metadata())?;
+        Ok(Response::new(put::begin(&self.state, request.into_inner()).await?))
     }
 
     async fn do_exchange(

@@ -32,7 +32,7 @@ pub(crate) struct Streams {
 /// Where a stream puts its messages.
 #[derive(Debug)]
 pub(super) struct Sender {
-    messages: mpsc::Sender<Result<FlightData, Status>>,
+    messages: mpsc::Sender<Ready>,
     waiting_bytes: Arc<AtomicU64>,
     _place: OwnedSemaphorePermit,
 }
@@ -56,17 +56,19 @@ impl Streams {
         self.most.saturating_sub(self.places.available_permits())
     }
 
+    /// A place for one more stream, if there may be one.
+    pub(super) fn place(&self) -> Outcome<OwnedSemaphorePermit> {
+        self.places.clone().try_acquire_owned().map_err(|_| {
+            Failed::Busy(format!("{} streams are open already; ask again later", self.most))
+        })
+    }
+
     /// Begins a stream, if there may be one more.
     pub(super) fn begin(&self) -> Outcome<(Sender, Messages)> {
-        let place = self.places.clone().try_acquire_owned().map_err(|_| {
-            Failed::Busy(format!("{} streams are open already; ask again later", self.most))
-        })?;
-        let (messages, receiver) = mpsc::channel(READY);
-        let (waiting_bytes, taken) = (self.waiting_bytes.clone(), self.waiting_bytes.clone());
-        let stream =
-            ReceiverStream::new(receiver).inspect(move |message: &Result<FlightData, Status>| {
-                taken.fetch_sub(message.as_ref().map_or(0, size), Ordering::Relaxed);
-            });
+        let place = self.place()?;
+        let (messages, receiver) = mpsc::channel::<Ready>(READY);
+        let waiting_bytes = self.waiting_bytes.clone();
+        let stream = ReceiverStream::new(receiver).map(Ready::take);
         Ok((Sender { messages, waiting_bytes, _place: place }, stream.boxed()))
     }
 }
@@ -75,20 +77,46 @@ impl Sender {
     /// Waits until there is room, and puts a message there.
     pub(super) async fn send(&self, message: FlightData) -> Result<(), HungUp> {
         let room = self.messages.reserve().await.map_err(|_| HungUp)?;
-        self.waiting_bytes.fetch_add(size(&message), Ordering::Relaxed);
-        room.send(Ok(message));
+        room.send(Ready::new(Ok(message), &self.waiting_bytes));
         Ok(())
     }
 
     /// Ends the stream with an error.
     pub(super) async fn fail(&self, failed: Failed) {
         // A client that has hung up needs no reason.
-        self.messages.send(Err(failed.into())).await.ok();
+        self.messages.send(Ready::new(Err(failed.into()), &self.waiting_bytes)).await.ok();
     }
 
     /// Returns when the client has hung up.
     pub(super) async fn hung_up(&self) {
         self.messages.closed().await;
+    }
+}
+
+/// A message that waits to be taken. It is counted until it is taken, or dropped because the client has hung up.
+#[derive(Debug)]
+struct Ready {
+    message: Option<Result<FlightData, Status>>,
+    bytes: u64,
+    waiting_bytes: Arc<AtomicU64>,
+}
+
+impl Ready {
+    fn new(message: Result<FlightData, Status>, waiting_bytes: &Arc<AtomicU64>) -> Self {
+        let bytes = message.as_ref().map_or(0, size);
+        waiting_bytes.fetch_add(bytes, Ordering::Relaxed);
+        Self { message: Some(message), bytes, waiting_bytes: waiting_bytes.clone() }
+    }
+
+    fn take(mut self) -> Result<FlightData, Status> {
+        // There is one until this takes it.
+        self.message.take().unwrap_or_else(|| Err(Status::internal("a message that was taken")))
+    }
+}
+
+impl Drop for Ready {
+    fn drop(&mut self) {
+        self.waiting_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 

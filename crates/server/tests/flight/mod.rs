@@ -4,4 +4,6 @@ mod arrays;
 mod exports;
 mod flights;
 mod jobs;
+mod memory;
+mod put;
 mod support;
