@@ -69,7 +69,7 @@ impl Kept {
     /// The queue of edits of a branch: a semaphore of one permit.
     pub(super) fn queue(&self, place: &str, branch: &str) -> Arc<Semaphore> {
         let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
-        // One that nobody stands in is made anew when it is needed.
+        // An empty queue is made anew when it is needed.
         queues.retain(|_, queue| Arc::strong_count(queue) > 1);
         let key = (place.to_owned(), branch.to_owned());
         queues.entry(key).or_insert_with(|| Arc::new(Semaphore::new(1))).clone()

@@ -41,7 +41,7 @@ async fn a_commit_is_seen_at_once_and_older_versions_stay() {
         let (bytes, caching, _) = at(&format!("@{}", &version[..8])).await;
         assert_eq!((bytes, &*caching), (first_chunk(first), "no-cache"));
     }
-    let unknown = server.get(&format!("/data/numbers@nobody/zarr/{CHUNK}")).await;
+    let unknown = server.get(&format!("/data/numbers@absent/zarr/{CHUNK}")).await;
     assert_eq!(unknown.status(), StatusCode::NOT_FOUND);
 }
 
