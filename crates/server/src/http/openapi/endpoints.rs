@@ -120,7 +120,9 @@ pub(super) fn parameter(name: &str) -> Value {
             json!({ "type": "string", "pattern": "^-?[0-9]{1,9}_-?[0-9]{1,9}_-?[0-9]{1,9}$" })
         }
         "axes" => json!({ "type": "string", "enum": ["0_1_2"] }),
-        "look" => json!({ "type": "string", "enum": ["zarr", "precomputed"] }),
+        "look" => {
+            json!({ "type": "string", "enum": ["zarr", "zarr-bodies", "zarr-supervoxels", "precomputed", "precomputed-supervoxels"] })
+        }
         "supervoxels" | "nolookup" | "sizes" | "metadata-only" => json!({ "type": "boolean" }),
         "start" | "number" => json!({ "type": "integer", "minimum": 0, "maximum": u64::MAX }),
         _ => json!({ "type": "string", "minLength": 1 }),

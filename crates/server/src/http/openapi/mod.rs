@@ -2,6 +2,7 @@
 //!
 //! A test compares the table with the router: neither has a route that the other lacks.
 
+mod dvid;
 mod endpoints;
 #[cfg(test)]
 mod tests;
@@ -37,6 +38,10 @@ enum Content {
     None,
     /// JSON of a sort that [`endpoints`] names.
     Json(&'static str),
+    /// Bytes, whose framing the documentation of the room has.
+    Bytes,
+    /// JSON, text or bytes, as the query says.
+    Mixed,
     /// A page for browsers.
     Page,
     /// Text.
@@ -49,7 +54,7 @@ enum Content {
 
 /// Every endpoint of every room.
 fn all() -> impl Iterator<Item = &'static Endpoint> {
-    ENDPOINTS.iter()
+    ENDPOINTS.iter().chain(dvid::ENDPOINTS)
 }
 
 /// The document.
@@ -146,6 +151,10 @@ fn content(of: Content) -> Value {
         Content::None => json!({}),
         Content::Json(name) => {
             json!({ "application/json": { "schema": { "$ref": format!("#/components/schemas/{name}") } } })
+        }
+        Content::Bytes => json!({ "application/octet-stream": {} }),
+        Content::Mixed => {
+            json!({ "application/json": {}, "text/plain": {}, "application/octet-stream": {} })
         }
         Content::Page => json!({ "text/html": { "schema": { "type": "string" } } }),
         Content::Text => json!({ "text/plain": { "schema": { "type": "string" } } }),
