@@ -89,7 +89,7 @@ async fn boxes_become_one_commit_when_the_stream_ends() {
     assert_eq!(session.snapshot().message, "boxes");
     let array = session.array("/a").await.unwrap();
     let found = array.read_region(&Region::whole(&[8, 10])).await.unwrap();
-    let mut expected = vec![9; 80];
+    let mut expected = [9_u8; 80];
     expected[..3].copy_from_slice(&[1, 2, 3]);
     expected[10..13].copy_from_slice(&[4, 8, 6]);
     expected[79] = 7;
