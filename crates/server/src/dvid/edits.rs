@@ -113,8 +113,9 @@ pub(super) async fn post_renumber(
     let edit = |[new_body, body]: &[u64; 2]| Edit::Renumber { body: *body, new_body: *new_body };
     let edits: Vec<Edit> = pairs.iter().map(edit).collect();
     let message = format!("renumber {} bodies", edits.len());
+    let address = editable(&state, &uuid, &data).await?;
     if !edits.is_empty() {
-        apply(&state, &uuid, &data, &settings, edits, &message).await?;
+        apply_at(&state, &address, &settings, edits, &message).await?;
     }
     Ok(json(String::new()))
 }
@@ -132,9 +133,10 @@ pub(super) async fn post_mappings(
         .map_err(|error| bad(format!("the body is no protobuf message MappingOps: {error}")))?;
     let pairs = given.mappings.iter().flat_map(|op| op.original.iter().map(|id| (*id, op.mapped)));
     let mapping: Vec<(u64, u64)> = pairs.collect();
+    let address = editable(&state, &uuid, &data).await?;
     if !mapping.is_empty() {
         let message = format!("map {} supervoxels", mapping.len());
-        apply(&state, &uuid, &data, &settings, vec![Edit::Map { mapping }], &message).await?;
+        apply_at(&state, &address, &settings, vec![Edit::Map { mapping }], &message).await?;
     }
     Ok(json(String::new()))
 }

@@ -190,6 +190,11 @@ async fn bodies_of_requests_that_make_no_sense_are_refused() {
     for path in ["blocks", "raw/0_1_2/16_16_16/0_0_0", "index/1", "indices", "ingest-supervoxels"] {
         assert_eq!(refused(&server, "POST", path, "").await, 501, "{path}");
     }
+    // Edits of nothing still need something to edit.
+    for (path, body) in [("mappings", ""), ("renumber", "[]")] {
+        let (status, _) = ask(&server, "POST", &format!("/api/node/main/other/{path}"), body).await;
+        assert_eq!(status, 404, "{path}");
+    }
     // Nothing has changed.
     assert_eq!(get(&server, &format!("{NODE}/mappings"), "").await, b"");
     assert_eq!(get(&server, &format!("{NODE}/sizes"), "[1,2,3,4]").await, b"[4096,4096,4096,4096]");

@@ -136,7 +136,9 @@ fn operation(endpoint: &Endpoint) -> Value {
 fn id(method: &Method, path: &str) -> String {
     let words = path.split(|char: char| !char.is_ascii_alphanumeric());
     let words = words.filter(|word| !word.is_empty());
-    words.fold(method.as_str().to_lowercase(), |id, word| format!("{id}_{word}"))
+    // A path with a slash at its end is another one.
+    let end = (path.len() > 1 && path.ends_with('/')).then_some("slash");
+    words.chain(end).fold(method.as_str().to_lowercase(), |id, word| format!("{id}_{word}"))
 }
 
 fn described(about: &str, of: Content) -> Value {
