@@ -54,9 +54,9 @@ def test_answers_are_those_of_the_document(yard: Path, tmp_path: Path):
         command = [
             str(Path(sys.executable).with_name("schemathesis")), "run", f"{url}/openapi.json",
             "--checks", CHECKS, "--phases", "examples,coverage,fuzzing", "--max-examples", "8", "--seed", "1",
-            "--generation-deterministic", "--no-shrink", "--workers", "2",
-            # One never ends, by design; DVID's interface is compared with DVID's own answers in test_server_dvid.py.
-            "--exclude-path-regex", "/events/|^/api/", "--warnings", "off", "--no-color",
+            "--generation-deterministic", "--no-shrink", "--workers", "1",
+            # One never ends, by design.
+            "--exclude-path-regex", "/events/", "--warnings", "off", "--no-color",
             "--report-ndjson-path", str(report),
         ]  # fmt: skip
         done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=tmp_path)
@@ -115,8 +115,6 @@ def test_hostile_values_of_every_parameter_are_refused(yard: Path):
         sound = {"{place}": "brain", "{look}": "zarr", "{uuid}": "brain:main", "{data}": "seg", "{key}": "zarr.json"}
         asked = 0
         for path, methods in paths.items():
-            if path.startswith("/api/"):
-                continue
             parts = path.split("/")
             for at, part in enumerate(parts):
                 # Viewers may call themselves anything.
