@@ -65,7 +65,8 @@ impl Listener {
             let open = state.metrics().open(gauge, 1);
             running.spawn(async move {
                 serving.serve(stream, watcher).await;
-                drop((place, open));
+                // The gauge first: what waits for the place is counted at once.
+                drop((open, place));
             });
         }
         drop(socket);
