@@ -86,7 +86,8 @@ where
             }
         }
     });
-    let body = Body::from_stream(rest.boxed());
+    // What compresses answers asks again after the end.
+    let body = Body::from_stream(rest.fuse().boxed());
     Ok(([(CONTENT_TYPE, content_type.unwrap_or(BYTES))], body).into_response())
 }
 

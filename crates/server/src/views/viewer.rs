@@ -13,7 +13,7 @@ use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
 use bytes::Bytes;
-use futures::stream;
+use futures::{StreamExt, stream};
 use serde_json::{Value, json};
 use twox_hash::XxHash64;
 
@@ -123,5 +123,5 @@ async fn events(Shared(state): Shared<State>) -> Response {
         Some((Ok::<_, Infallible>(Bytes::from_static(b": keep\n\n")), (stopping, false)))
     });
     let head = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-cache")];
-    (head, axum::body::Body::from_stream(lines)).into_response()
+    (head, axum::body::Body::from_stream(lines.fuse())).into_response()
 }
