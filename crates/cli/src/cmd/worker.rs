@@ -16,7 +16,7 @@ const PYTHON: &str = "CHUNKYARD_PYTHON";
 /// Fetch exports from a server, and write them as Parquet or into VastDB
 ///
 /// Runs `python3 -m chunkyard.worker` with the same arguments; the environment variable CHUNKYARD_PYTHON names another
-/// interpreter. It needs the Python package: pip install 'chunkyard[worker]'. `chunkyard worker --help` lists the options.
+/// interpreter. It needs the Python package: `pip install 'chunkyard[worker]'`. `chunkyard worker --help` lists the options.
 #[derive(Debug, Args)]
 #[command(
     disable_help_flag = true,
